@@ -35,6 +35,12 @@ pub struct AccessNetwork {
 impl AccessNetwork {
     /// `count` homes begin to dial at once, as `home1` and so on.
     pub fn dial(lab: &Lab, count: u16) -> Result<Self> {
+        Self::dial_as(lab, (1..=count).map(impatient).collect())
+    }
+
+    /// These homes begin to dial at once.
+    pub fn dial_as(lab: &Lab, configs: Vec<HomeConfig>) -> Result<Self> {
+        let count = configs.len() as u16;
         let run = u64::from(std::process::id()) << 32 | u64::from(count);
         let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
         let all = u32::from(count);
@@ -42,7 +48,7 @@ impl AccessNetwork {
         let internet = Internet::open(internet, host, all, all, INTERVAL, run)?;
         let homes = Residents {
             first: 0,
-            configs: (1..=count).map(impatient).collect(),
+            configs,
             all,
         };
         let tap = lab.tap(UP, "homes0")?;
@@ -165,7 +171,8 @@ impl AccessNetwork {
     }
 }
 
-fn impatient(number: u16) -> HomeConfig {
+/// A home that asks again after a second.
+pub fn impatient(number: u16) -> HomeConfig {
     HomeConfig {
         restart: Duration::from_secs(1),
         ..home(number, number)

@@ -1,5 +1,6 @@
 //! RADIUS servers: Debian's FreeRADIUS, and one that signs its replies wrongly.
 
+use crate::accounting::is;
 use crate::guard::PATIENCE;
 use anyhow::{Context, Result};
 use lab::process::Process;
@@ -58,8 +59,26 @@ pub const PAIR: [Server; 2] = [
 const DEAD_TIME: Duration = Duration::from_secs(5);
 
 impl Server {
-    /// The accounting records that it has received so far, in order.
+    /// The accounting records of sessions that it has received so far, in order.
     pub fn records(&self, lab: &Lab) -> Result<Vec<Entry>> {
+        let of_sessions = |entry: &Entry| !is_announcement(entry);
+        Ok(self
+            .received(lab)?
+            .into_iter()
+            .filter(of_sessions)
+            .collect())
+    }
+
+    /// What it has received so far of the gateway itself: Accounting-On and Accounting-Off, in order.
+    pub fn announcements(&self, lab: &Lab) -> Result<Vec<Entry>> {
+        Ok(self
+            .received(lab)?
+            .into_iter()
+            .filter(is_announcement)
+            .collect())
+    }
+
+    fn received(&self, lab: &Lab) -> Result<Vec<Entry>> {
         match std::fs::read_to_string(self.detail(lab)) {
             Ok(text) => Ok(entries(&text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -107,6 +126,11 @@ impl Server {
             DEAD_TIME.as_secs()
         )
     }
+}
+
+/// Whether a record is about the gateway instead of a session.
+fn is_announcement(entry: &Entry) -> bool {
+    is(entry, "Accounting-On") || is(entry, "Accounting-Off")
 }
 
 /// FreeRADIUS with the configuration in `raddb`.

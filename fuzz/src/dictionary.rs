@@ -115,6 +115,7 @@ fn answer(mappings: Arc<Mappings>, attributes: &[u8]) -> Option<AccessAccept> {
     let mut client = Client::new(config, [7; 32]);
     let request = AccessRequest {
         username: b"alice".to_vec(),
+        sent_name: None,
         credentials: Credentials::Pap {
             password: Secret::new("wonderland"),
         },

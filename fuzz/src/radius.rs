@@ -140,6 +140,7 @@ impl World {
         let username = step.data.get(..8).unwrap_or(step.data).to_vec();
         let request = AccessRequest {
             username,
+            sent_name: None,
             credentials,
             acct_session_id: "bng1-1".into(),
             nas_port: nas_port(step.data),
@@ -160,6 +161,7 @@ impl World {
             kind: kinds[usize::from(step.octet(0)) % kinds.len()],
             username: b"alice".to_vec(),
             acct_session_id: "bng1-1".into(),
+            multi_session_id: None,
             nas_port: nas_port(step.data),
             class: step.data.chunks(32).map(<[u8]>::to_vec).collect(),
             framed_ip: Some([100, 64, 0, 7].into()),

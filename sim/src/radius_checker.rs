@@ -95,6 +95,16 @@ impl RadiusChecker {
         let datagram = (server, socket, record.identifier, record.authenticator);
         let before = self.seen.insert(datagram, now);
         let repeated = before.is_some_and(|at| now - at < MEMORY);
+        let kinds = [
+            values::ACCT_STATUS_TYPE_ACCOUNTING_ON,
+            values::ACCT_STATUS_TYPE_ACCOUNTING_OFF,
+        ];
+        if kinds.contains(&entry.status) {
+            return match self.accounts.iter().find(|(_, account)| account.is_open()) {
+                Some((id, _)) if !repeated => Err(format!("{entry:?} would end session {id}")),
+                _ => Ok(()),
+            };
+        }
         let account = self.accounts.entry(id.clone()).or_default();
         account
             .take(entry, datagram, repeated, self.clock_was_set)
@@ -119,6 +129,12 @@ impl RadiusChecker {
 }
 
 impl Account {
+    /// Whether it has a record and no Stop.
+    fn is_open(&self) -> bool {
+        let stop = values::ACCT_STATUS_TYPE_STOP;
+        self.entries.iter().all(|entry| entry.status != stop)
+    }
+
     fn take(
         &mut self,
         new: Entry,

@@ -14,9 +14,9 @@ use wire::Result;
 use wire::radius::{Code, HEADER_LEN, Missing, verify_response};
 
 use crate::client::{first_timeout, next_timeout};
-use crate::message::AccountingRecord;
+use crate::message::{AccountingRecord, Announcement};
 use crate::random::Random;
-use crate::requests::{accounting_attributes, accounting_request};
+use crate::requests::{accounting_attributes, accounting_request, announcement_attributes};
 use crate::server::{Server, Slot, Slots};
 use crate::{Client, Output, ServerConfig};
 
@@ -126,6 +126,14 @@ impl Client {
     /// A value that does not fit into RADIUS, for example a name of more than 253 octets.
     pub fn accounting_attributes(&self, record: &AccountingRecord) -> Result<Box<[u8]>> {
         accounting_attributes(&self.nas, record)
+    }
+
+    /// Encoded attributes of an announcement, for [`account`](Self::account).
+    ///
+    /// # Errors
+    /// A value that does not fit into RADIUS.
+    pub fn announcement_attributes(&self, announcement: &Announcement) -> Result<Box<[u8]>> {
+        announcement_attributes(&self.nas, announcement)
     }
 
     /// Allocates a slot for an accounting record; `None` if the maximum number of records is in flight.

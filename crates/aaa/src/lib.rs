@@ -21,8 +21,8 @@
 //! let now = Duration::ZERO;
 //! let credentials = Credentials::Pap { password: Secret::new("wonderland") };
 //! let (username, acct_session_id) = (b"alice".to_vec(), "bng1-1".to_owned());
-//! let (nas_port, state) = (NasPort::default(), Vec::new());
-//! client.authenticate(now, 1, AccessRequest { username, credentials, acct_session_id, nas_port, state });
+//! let (nas_port, state, sent_name) = (NasPort::default(), Vec::new(), None);
+//! client.authenticate(now, 1, AccessRequest { username, sent_name, credentials, acct_session_id, nas_port, state });
 //! let Some(Output::Transmit { socket, to, bytes }) = client.poll_output() else { panic!("nothing to send") };
 //! assert_eq!(to, server);
 //!
@@ -62,8 +62,9 @@ pub use dynamic::{
     DynamicRequest, ErrorCause, Received, RequestKey, Requested, SessionIds,
 };
 pub use message::{
-    AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Authentic,
-    Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
+    AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Announcement,
+    Authentic, Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic,
+    Unavailable,
 };
 pub use probe::ProbeStatus;
 pub use secret::Secret;

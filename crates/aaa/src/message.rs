@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use ipnet::{IpNet, Ipv6Net};
 use wire::Malformed;
+use wire::access_loop::AccessLoop;
 
 use crate::Secret;
 
@@ -38,7 +39,7 @@ pub struct NasPort {
     pub port: Option<u32>,
     /// NAS-Port-Id: the port as text, for example `up1/access0:100.7`.
     pub port_id: Option<String>,
-    /// Calling-Station-Id: the MAC address as text.
+    /// Calling-Station-Id, for example the MAC address as text.
     pub calling_station: Option<String>,
     /// Called-Station-Id, for example the service name.
     pub called_station: Option<String>,
@@ -46,6 +47,8 @@ pub struct NasPort {
     pub circuit_id: Option<Vec<u8>>,
     /// Agent remote id of the access node (RFC 4679 §3.3.2).
     pub remote_id: Option<Vec<u8>>,
+    /// Characteristics of the access loop (RFC 4679 §3.3.3 ff.).
+    pub access_loop: Option<Box<AccessLoop>>,
 }
 
 /// NAS-Port-Type (RFC 2865 §5.41, RFC 4603).
@@ -65,8 +68,10 @@ pub enum PortType {
 /// Request to authenticate a subscriber and to get its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRequest {
-    /// User name as the peer sent it; any octets.
+    /// User name as the peer sent it; any octets. Local users are found by it.
     pub username: Vec<u8>,
+    /// User-Name for servers, if it is another.
+    pub sent_name: Option<Vec<u8>>,
     /// Proof of identity.
     pub credentials: Credentials,
     /// Acct-Session-Id of the accounting records that will follow (RFC 2866 §5.5 allows it here).
@@ -172,6 +177,17 @@ pub enum AccountingKind {
     Stop(TerminateCause),
 }
 
+/// Message of the gateway about all sessions of a server group (RFC 2866 §5.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Accounting begins (Accounting-On): whatever the servers still have as a session is none. Otherwise it ends (Accounting-Off).
+    pub begins: bool,
+    /// Acct-Session-Id, which this message has as well (RFC 2866 §5.5).
+    pub acct_session_id: String,
+    /// Time of the event, in seconds since 1970.
+    pub event_time: u32,
+}
+
 /// Acct-Terminate-Cause (RFC 2866 §5.10): the values that a broadband gateway needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -216,10 +232,12 @@ pub struct Traffic {
 pub struct AccountingRecord {
     /// Kind of the record.
     pub kind: AccountingKind,
-    /// User name of the subscriber.
+    /// User-Name, the same as in the session's Access-Request.
     pub username: Vec<u8>,
     /// Acct-Session-Id, unique across restarts.
     pub acct_session_id: String,
+    /// Acct-Multi-Session-Id: the same for all sessions of a subscriber that overlap (RFC 2866 §5.11).
+    pub multi_session_id: Option<String>,
     /// NAS port of the subscriber.
     pub nas_port: NasPort,
     /// All Class attributes of the Access-Accept, in order.

@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use ipnet::IpNet;
 use wire::Result;
+use wire::access_loop::{AccessLoop, LoopValue};
 use wire::radius::{
     Code, HEADER_LEN, Kind, Packet, Value, hide_password, sign_accounting_request, values,
 };
 
 use crate::message::{
-    AccessRequest, AccountingKind, AccountingRecord, Authentic, Credentials, NasPort, PortType,
-    Traffic,
+    AccessRequest, AccountingKind, AccountingRecord, Announcement, Authentic, Credentials, NasPort,
+    PortType, Traffic,
 };
 use crate::{Nas, Secret};
 
@@ -23,7 +24,8 @@ pub(crate) fn access_request(
     secret: &Secret,
 ) -> Result<Vec<u8>> {
     let mut packet = Packet::new(Code::ACCESS_REQUEST, identifier, authenticator);
-    push_octets(&mut packet, Kind::USER_NAME, &request.username);
+    let username = request.sent_name.as_ref().unwrap_or(&request.username);
+    push_octets(&mut packet, Kind::USER_NAME, username);
     match &request.credentials {
         Credentials::Pap { password } => {
             let hidden = hide_password(password.expose(), &authenticator, secret.expose())?;
@@ -45,6 +47,10 @@ pub(crate) fn access_request(
     };
     push_service(&mut packet, nas, &request.nas_port, service);
     push_octets(&mut packet, Kind::STATE, &request.state);
+    if let Some(access_loop) = &request.nas_port.access_loop {
+        let is_sent = |value| matches!(value, LoopValue::ActualRateUp | LoopValue::ActualRateDown);
+        push_loop(&mut packet, access_loop, is_sent);
+    }
     push_text(
         &mut packet,
         Kind::ACCT_SESSION_ID,
@@ -83,6 +89,26 @@ pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Res
     Ok(bytes[HEADER_LEN..].into())
 }
 
+/// Attributes of an Accounting-On or Accounting-Off.
+///
+/// # Errors
+/// A value that does not fit into RADIUS.
+pub(crate) fn announcement_attributes(nas: &Nas, announcement: &Announcement) -> Result<Box<[u8]>> {
+    let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, 0, [0; 16]);
+    let status = match announcement.begins {
+        true => values::ACCT_STATUS_TYPE_ACCOUNTING_ON,
+        false => values::ACCT_STATUS_TYPE_ACCOUNTING_OFF,
+    };
+    packet.push(Kind::ACCT_STATUS_TYPE, status);
+    let acct_session_id = Some(&*announcement.acct_session_id);
+    push_text(&mut packet, Kind::ACCT_SESSION_ID, acct_session_id);
+    push_nas(&mut packet, nas);
+    packet.push(Kind::EVENT_TIMESTAMP, Value::Time(announcement.event_time));
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes)?;
+    Ok(bytes[HEADER_LEN..].into())
+}
+
 /// Everything of a record but the prefixes behind the subscriber's router.
 fn accounting_packet(nas: &Nas, record: &AccountingRecord) -> Packet {
     let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, 0, [0; 16]);
@@ -97,6 +123,8 @@ fn accounting_packet(nas: &Nas, record: &AccountingRecord) -> Packet {
         Kind::ACCT_SESSION_ID,
         Some(&record.acct_session_id),
     );
+    let multi_session_id = record.multi_session_id.as_deref();
+    push_text(&mut packet, Kind::ACCT_MULTI_SESSION_ID, multi_session_id);
     push_octets(&mut packet, Kind::USER_NAME, &record.username);
     push_service(
         &mut packet,
@@ -104,6 +132,9 @@ fn accounting_packet(nas: &Nas, record: &AccountingRecord) -> Packet {
         &record.nas_port,
         values::SERVICE_TYPE_FRAMED,
     );
+    if let Some(access_loop) = &record.nas_port.access_loop {
+        push_loop(&mut packet, access_loop, |_| true);
+    }
     for class in &record.class {
         push_octets(&mut packet, Kind::CLASS, class);
     }
@@ -173,6 +204,48 @@ fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort, service: u32) {
         Kind::ADSL_FORUM_AGENT_REMOTE_ID,
         port.remote_id.as_deref().unwrap_or_default(),
     );
+}
+
+/// Adds the characteristics of the access loop (RFC 4679 §3.3.3 to §3.3.18), of which only some belong into an Access-Request. A rate is in
+/// bit/s there; one that has no room, from 4.3 Gbit/s on, is left out, because a smaller one would be wrong.
+fn push_loop(packet: &mut Packet, access_loop: &AccessLoop, is_sent: impl Fn(LoopValue) -> bool) {
+    push_text(
+        packet,
+        Kind::CONNECT_INFO,
+        connect_info(access_loop).as_deref(),
+    );
+    for (value, number) in access_loop.values().filter(|(value, _)| is_sent(*value)) {
+        let number = match value.is_rate() {
+            true => number.checked_mul(1000),
+            false => Some(number),
+        };
+        if let Some(number) = number {
+            packet.push(Kind::adsl_forum(value as u8), number);
+        }
+    }
+    if let Some(encapsulation) = &access_loop.encapsulation {
+        packet.push(
+            Kind::ADSL_FORUM_ACCESS_LOOP_ENCAPSULATION,
+            &encapsulation[..],
+        );
+    }
+    if access_loop.is_interworked {
+        packet.push(Kind::ADSL_FORUM_IWF_SESSION, &b""[..]); // it has no data
+    }
+}
+
+/// Connect-Info: rates to and from the subscriber in bit/s, of which one is enough if both are the same (RFC 2869 §5.11). `None` if one
+/// is unknown, because the other one alone would stand for both.
+fn connect_info(access_loop: &AccessLoop) -> Option<String> {
+    let rate = |value| Some(u64::from(access_loop.get(value)?) * 1000);
+    let (down, up) = (
+        rate(LoopValue::ActualRateDown)?,
+        rate(LoopValue::ActualRateUp)?,
+    );
+    Some(match down == up {
+        true => down.to_string(),
+        false => format!("{down}/{up}"),
+    })
 }
 
 fn push_addresses(packet: &mut Packet, record: &AccountingRecord) {

@@ -174,6 +174,7 @@ mod tests {
     fn request(name: &str, credentials: Credentials) -> AccessRequest {
         AccessRequest {
             username: name.into(),
+            sent_name: None,
             credentials,
             acct_session_id: "1".into(),
             nas_port: NasPort::default(),

@@ -148,6 +148,7 @@ impl Driver {
             (username.into(), "bng1-0001".into(), nas_port());
         let request = AccessRequest {
             username,
+            sent_name: None,
             credentials,
             acct_session_id,
             nas_port,
@@ -194,6 +195,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         kind,
         username: b"alice".to_vec(),
         acct_session_id: "bng1-0001".into(),
+        multi_session_id: None,
         nas_port: nas_port(),
         class: vec![b"gold".to_vec()],
         framed_ip: Some([100, 64, 0, 7].into()),
@@ -414,6 +416,7 @@ fn freeradius_answers_status_server_on_both_ports() {
     let credentials = pap("wonderland");
     let request = AccessRequest {
         username: b"alice".to_vec(),
+        sent_name: None,
         credentials,
         acct_session_id: "bng1-0001".into(),
         nas_port: nas_port(),

@@ -336,9 +336,12 @@ impl Checker<'_> {
                 Some(Json::from(text))
             }
             Type::Text(format) => {
-                let good = format
-                    .as_deref()
-                    .is_none_or(|format| crate::values::check(format, text));
+                let format = format.as_deref();
+                if let Some(fault) = format.and_then(|format| crate::values::fault(format, text)) {
+                    self.fault(line, fault);
+                    return None;
+                }
+                let good = format.is_none_or(|format| crate::values::check(format, text));
                 good.then(|| Json::from(text))
             }
         };

@@ -29,6 +29,7 @@ pub mod password;
 mod path;
 pub mod schema;
 pub mod start;
+mod template;
 pub mod transactions;
 pub mod tree;
 mod values;
@@ -39,6 +40,7 @@ pub use check::Checked;
 pub use edit::{Edit, Verb};
 pub use model::{Configuration, UserPlaneDocument};
 pub use path::{Path, quoted, words};
+pub use template::{Template, TemplateValues};
 pub use values::{Addresses, CpuList, HoldSessions, MASK, Secret, SvlanSet, mac};
 pub use write::{masked, write};
 

@@ -1,5 +1,6 @@
 //! Values that are more than a number or a text, and the formats of texts.
 
+use crate::Template;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -292,7 +293,7 @@ impl<'de> Deserialize<'de> for SvlanSet {
 }
 
 /// The formats of texts in the model, with what each is.
-const FORMATS: [(&str, &str); 12] = [
+const FORMATS: [(&str, &str); 13] = [
     ("ip", "an IP address such as 192.0.2.1 or 2001:db8::1"),
     ("ipv4", "an IPv4 address such as 192.0.2.1"),
     ("ipv6", "an IPv6 address such as 2001:db8::1"),
@@ -320,6 +321,10 @@ const FORMATS: [(&str, &str); 12] = [
         "endpoint",
         "the path of a Unix socket, or an address and a TCP port such as 192.0.2.2:8806 or [2001:db8::2]:8806",
     ),
+    (
+        "template",
+        "a text with variables such as {user}@isp.example or {port}:{svlan}.{cvlan}",
+    ),
 ];
 
 /// What a format is, for people.
@@ -328,7 +333,7 @@ pub(crate) fn describe(format: &str) -> &'static str {
     found.map_or("a text", |(_, what)| what)
 }
 
-/// Whether a text is of a format.
+/// Whether a text is of a format. Those of [`fault`] are not looked at.
 pub(crate) fn check(format: &str, text: &str) -> bool {
     let prefix = |net: IpNet| net.addr() == net.network();
     match format {
@@ -357,6 +362,14 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
         }
         "device" => !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()),
         _ => true,
+    }
+}
+
+/// What is wrong with a text that is not of a format, if there is more to say than what is expected.
+pub(crate) fn fault(format: &str, text: &str) -> Option<String> {
+    match format {
+        "template" => text.parse::<Template>().err(),
+        _ => None,
     }
 }
 

@@ -8,8 +8,8 @@ use crate::topology::{Numbers, Seid};
 use aaa::dictionary::Dictionary;
 use aaa::mapping::Mappings;
 use aaa::{
-    AccessRequest, AccountingRecord, Client, ClientConfig, Nas, Outcome, Output, Secret,
-    ServerConfig, Unavailable, Users, Verdict,
+    AccessRequest, AccountingRecord, Announcement, Client, ClientConfig, Nas, Outcome, Output,
+    Secret, ServerConfig, Unavailable, Users, Verdict,
 };
 use config::model::{Fallback, NotEnforced, Server, ServerGroup};
 use config::{Configuration, start};
@@ -347,6 +347,17 @@ impl AaaClients {
             .ok_or("its server group no longer exists")?;
         let attributes = group.client.accounting_attributes(record);
         attributes.map_err(|error| error.to_string())
+    }
+
+    /// Encoded attributes of an announcement to a group, for [`Client::account`]; `None` if the group is gone.
+    pub fn announcement(&self, servers: &str, announcement: &Announcement) -> Option<Box<[u8]>> {
+        let client = &self.groups.get(servers)?.client;
+        client.announcement_attributes(announcement).ok()
+    }
+
+    /// Number of a group.
+    pub fn number(&self, servers: &str) -> Option<u16> {
+        self.groups.get(servers).map(|group| group.number)
     }
 
     /// RADIUS client of a group. [`AaaEvent::Accounted`] reports the end of an accounting record.

@@ -4,6 +4,10 @@
 //! it tells of; it goes out when that batch is on the disk, and the store forgets it when a server has answered. So
 //! whatever dies, the same datagram is sent again, and a session has one Start and one Stop (decision 0006). An interim
 //! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
+//!
+//! An Accounting-On is stored like a Start, and the Starts of its server group wait for it: a server that got it after a Start would take
+//! a live session for a dead one. Its key has the group's number in place of a session, in generation 0, which no
+//! subscriber's session has.
 
 use crate::aaa_clients::AaaClients;
 use crate::entry::Owed;
@@ -22,27 +26,36 @@ fn key(seid: Seid, kind: RecordKind) -> Vec<u8> {
     [ACCOUNTING_PREFIX, &seid.0.to_be_bytes(), &[kind as u8]].concat()
 }
 
-/// Kind of a record. A session's records are delivered in this order.
+/// Kind of a record. A session's records are delivered in this order. The last two are of the gateway itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RecordKind {
     Start = 1,
     Interim = 2,
     Stop = 3,
+    /// Accounting-On.
+    On = 4,
+    /// Accounting-Off.
+    Off = 5,
 }
 
 impl RecordKind {
+    const STORED: [RecordKind; 3] = [RecordKind::Start, RecordKind::Stop, RecordKind::On];
+
+    /// Whether records of this kind are in the store until a server has acknowledged them.
+    fn is_stored(self) -> bool {
+        Self::STORED.contains(&self)
+    }
+
     /// Kind of a stored record, by its number in the key.
     pub fn stored(number: u8) -> Option<Self> {
-        [RecordKind::Start, RecordKind::Stop]
-            .into_iter()
-            .find(|kind| *kind as u8 == number)
+        Self::STORED.into_iter().find(|kind| *kind as u8 == number)
     }
 }
 
 /// Progress of a record's delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordStage {
-    /// Waits for the session's Start to be acknowledged, or for a free slot.
+    /// Waits for the session's Start, or a Start for the group's Accounting-On, to be acknowledged; or for a free slot.
     Waiting,
     /// Waits until the store has the record and its slot on disk.
     Written(Slot),
@@ -50,8 +63,9 @@ pub(crate) enum RecordStage {
     InFlight(Slot),
 }
 
-/// Accounting record of a session.
+/// Accounting record.
 pub(crate) struct AccountingRecord {
+    /// Its session. A record of the gateway itself has the number of its server group, in generation 0.
     pub seid: Seid,
     pub kind: RecordKind,
     /// Server group that receives it.
@@ -66,9 +80,11 @@ pub(crate) struct AccountingRecord {
 pub(crate) struct AccountingQueue {
     records: HashMap<u64, AccountingRecord>,
     last: u64,
-    by_session: HashMap<Seid, [Option<u64>; 3]>,
-    /// Tokens of records that wait for a slot, oldest first, by server group.
+    by_session: HashMap<Seid, [Option<u64>; 5]>,
+    /// Tokens of records that wait for a slot, oldest first, by server group. Starts that wait for an Accounting-On are among them.
     starved: BTreeMap<Arc<str>, VecDeque<u64>>,
+    /// Server groups whose Accounting-On is not acknowledged yet, with what stands for a session of it.
+    announced: BTreeMap<Arc<str>, Seid>,
 }
 
 impl AccountingQueue {
@@ -97,6 +113,9 @@ impl AccountingQueue {
     ) -> u64 {
         self.last += 1;
         let token = self.last;
+        if kind == RecordKind::On {
+            self.announced.insert(servers.clone(), seid);
+        }
         let record = AccountingRecord {
             seid,
             kind,
@@ -122,9 +141,12 @@ impl AccountingQueue {
         let record = self.records.remove(&token)?;
         if let Some(of_session) = self.by_session.get_mut(&record.seid) {
             of_session[record.kind as usize - 1] = None;
-            if *of_session == [None; 3] {
+            if *of_session == [None; 5] {
                 self.by_session.remove(&record.seid);
             }
+        }
+        if record.kind == RecordKind::On {
+            self.announced.remove(&record.servers);
         }
         Some(record)
     }
@@ -142,6 +164,18 @@ impl AccountingQueue {
         self.starved.get_mut(servers)?.pop_front()
     }
 
+    /// Whether an Accounting-Off is under way.
+    pub fn has_off(&self) -> bool {
+        let mut records = self.records.values();
+        records.any(|record| record.kind == RecordKind::Off)
+    }
+
+    /// Whether a record of a session waits for a server.
+    pub fn has_sessions(&self) -> bool {
+        let mut records = self.records.values();
+        records.any(|record| record.seid.generation() > 0)
+    }
+
     /// Whether a record waits for this server group.
     pub fn is_owed(&self, servers: &str) -> bool {
         self.records
@@ -152,9 +186,16 @@ impl AccountingQueue {
 
 /// Delivery. A record goes from the journal to the client of its server group.
 impl AccountingQueue {
-    /// Withdraws the session's interim record: a later one takes its place.
-    pub fn withdraw_interim(&mut self, seid: Seid, aaa: &mut AaaClients, journal: &mut Journal) {
-        let Some(token) = self.find(seid, RecordKind::Interim) else {
+    /// Withdraws a record that is not to be delivered any more: an interim record whose place a later one takes, or an Accounting-On of
+    /// a server group that is removed.
+    pub fn withdraw(
+        &mut self,
+        seid: Seid,
+        kind: RecordKind,
+        aaa: &mut AaaClients,
+        journal: &mut Journal,
+    ) {
+        let Some(token) = self.find(seid, kind) else {
             return;
         };
         let Some(record) = self.remove(token) else {
@@ -167,18 +208,29 @@ impl AccountingQueue {
                 RecordStage::InFlight(slot) => client.withdraw(token, slot),
             }
         }
+        if kind.is_stored() {
+            journal.add(Record::delete(key(seid, kind)));
+        }
         self.serve_starved(&record.servers, aaa, journal);
     }
 
-    /// Takes a slot for a record, and adds both to the current batch. A Stop that has to wait for its Start, or for a slot, is
+    /// Takes a slot for a record, and adds both to the current batch. A record that has to wait for another one, or for a slot, is
     /// stored without one.
     pub fn prepare(&mut self, token: u64, aaa: &mut AaaClients, journal: &mut Journal) {
         let Some(record) = self.records.get(&token) else {
             return;
         };
         let (seid, kind) = (record.seid, record.kind);
-        let first = kind != RecordKind::Stop || self.find(seid, RecordKind::Start).is_none();
-        let client = first.then(|| aaa.client(&record.servers)).flatten();
+        let waits = match kind {
+            RecordKind::Start => self.announced.contains_key(&record.servers),
+            RecordKind::Stop => self.find(seid, RecordKind::Start).is_some(),
+            RecordKind::Interim | RecordKind::On | RecordKind::Off => false,
+        };
+        let servers = record.servers.clone();
+        if kind == RecordKind::Start && !waits {
+            self.give_up_announcements(&servers, aaa, journal);
+        }
+        let client = (!waits).then(|| aaa.client(&servers)).flatten();
         let slot = client.and_then(|client| client.take_slot());
         match (slot, kind) {
             (Some(slot), _) => {
@@ -187,16 +239,35 @@ impl AccountingQueue {
                 }
                 journal.await_batch(Awaited::Record(token));
             }
-            (None, RecordKind::Interim) => return drop(self.remove(token)),
-            (None, _) if first => self.starve(token),
-            (None, _) => {}
+            (None, RecordKind::Interim | RecordKind::Off) => return drop(self.remove(token)),
+            (None, RecordKind::Stop) if waits => {} // its Start brings it along
+            (None, _) => self.starve(token),
         }
         self.persist(token, slot, journal);
     }
 
+    /// Withdraws the Accounting-Ons of other groups than that of a session which begins. Their servers may write into the same database,
+    /// and take the session for a dead one.
+    fn give_up_announcements(
+        &mut self,
+        servers: &str,
+        aaa: &mut AaaClients,
+        journal: &mut Journal,
+    ) {
+        while let Some((group, seid)) = self.announced.iter().find(|(name, _)| &***name != servers)
+        {
+            tracing::warn!(
+                group = &**group,
+                "Accounting-On is given up before a server has acknowledged it, because a session \
+                of another server group begins"
+            );
+            self.withdraw(*seid, RecordKind::On, aaa, journal);
+        }
+    }
+
     fn persist(&self, token: u64, slot: Option<Slot>, journal: &mut Journal) {
         if let Some(record) = self.records.get(&token)
-            && record.kind != RecordKind::Interim
+            && record.kind.is_stored()
         {
             let owed = Owed {
                 slot: slot.map(|slot| (slot.socket(), slot.identifier())),
@@ -213,8 +284,8 @@ impl AccountingQueue {
             && let RecordStage::Written(slot) = record.stage
         {
             let delivery = match record.kind {
-                RecordKind::Interim => Delivery::Once,
-                RecordKind::Start | RecordKind::Stop => Delivery::UntilRecorded,
+                RecordKind::Interim | RecordKind::Off => Delivery::Once,
+                RecordKind::Start | RecordKind::Stop | RecordKind::On => Delivery::UntilRecorded,
             };
             self.hand_over(now, token, (slot, delivery), aaa);
         }
@@ -244,7 +315,7 @@ impl AccountingQueue {
         journal: &mut Journal,
     ) -> Option<Seid> {
         let record = self.remove(token)?;
-        if record.kind != RecordKind::Interim {
+        if record.kind.is_stored() {
             journal.add(Record::delete(key(record.seid, record.kind)));
         }
         if record.kind == RecordKind::Start
@@ -256,12 +327,29 @@ impl AccountingQueue {
         (record.kind == RecordKind::Start).then_some(record.seid)
     }
 
-    /// Uses a free slot.
+    /// Uses the free slots.
     fn serve_starved(&mut self, servers: &str, aaa: &mut AaaClients, journal: &mut Journal) {
-        if aaa.client(servers).is_some_and(|c| c.has_slot())
+        while !self.announced.contains_key(servers)
+            && aaa.client(servers).is_some_and(|c| c.has_slot())
             && let Some(token) = self.next_starved(servers)
         {
             self.prepare(token, aaa, journal);
+        }
+    }
+
+    /// Sends an Accounting-Off at once and without the store.
+    pub fn announce_off(
+        &mut self,
+        now: Duration,
+        (number, servers): (u16, Arc<str>),
+        attributes: Box<[u8]>,
+        aaa: &mut AaaClients,
+    ) {
+        let slot = aaa.client(&servers).and_then(|client| client.take_slot());
+        if let Some(slot) = slot {
+            let seid = Seid::new(0, number.into());
+            let token = self.add(seid, RecordKind::Off, servers, attributes);
+            self.hand_over(now, token, (slot, Delivery::Once), aaa);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
+use crate::jitter::Jitter;
+use crate::names::WrittenNames;
 use crate::sessions::{LineKey, line_key};
 use crate::topology::{
     GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId, UserPlaneId,
@@ -18,6 +20,7 @@ use session::{Circuit, Link, Phase, Status};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use wire::access_loop::AccessLoop;
 use wire::eth::MacAddr;
 
 /// Session of a subscriber.
@@ -35,6 +38,10 @@ pub(crate) struct Entry {
     pub access: Access,
     /// Ids of the access line from the access node (TR-101), for AAA.
     pub line: LineIds,
+    /// Characteristics of the access loop from the access node (TR-101), for AAA.
+    pub access_loop: Option<Box<AccessLoop>>,
+    /// PPPoE service name that the subscriber asked for.
+    pub service: Box<[u8]>,
     /// Its subscriber; with identities by user name `None` before authentication.
     pub subscriber: Option<SubscriberId>,
     pub stage: Stage,
@@ -42,6 +49,8 @@ pub(crate) struct Entry {
     pub link: Option<Box<Link>>,
     pub rules: Rules,
     pub who: Who,
+    /// Names in requests to its server group, if that has templates. They stay the same once it has started.
+    pub names: Option<Box<WrittenNames>>,
     /// Server group that authenticated the session and gets its accounting records; `None` for a local user.
     pub servers: Option<Arc<str>>,
     /// Who accepted the subscriber.
@@ -290,13 +299,15 @@ impl Account {
         self.started.map_or(Duration::ZERO, lasted)
     }
 
-    /// Sets the time of the next interim record: a multiple of the interval since the start, also after restarts.
-    pub fn arm_interim(&mut self, now: Duration, interval: Option<Duration>) {
+    /// Sets the time of the next interim record: a multiple of the interval since the start with its jitter, also after restarts.
+    pub fn arm_interim(&mut self, now: Duration, interval: Option<Duration>, jitter: Jitter) {
         let lasted = self.lasted(now);
-        self.next_interim = interval.map(|interval| {
+        self.next_interim = interval.and_then(|interval| {
             let interval = interval.max(Duration::from_secs(1));
-            let since = lasted.as_nanos() % interval.as_nanos();
-            now + interval - Duration::from_nanos(since as u64)
+            let passed = (lasted.as_nanos() / interval.as_nanos()) as u32;
+            let to_come = (passed.max(1)..).map(|number| jitter.time_of(number, interval));
+            let next = to_come.into_iter().find(|at| *at > lasted);
+            next.map(|at| now + (at - lasted))
         });
     }
 
@@ -380,11 +391,14 @@ impl Entry {
             circuit,
             access,
             line: LineIds::default(),
+            access_loop: None,
+            service: Box::default(),
             subscriber: None,
             stage: Stage::Connecting,
             link: None,
             rules: Rules::default(),
             who: Who::default(),
+            names: None,
             servers: None,
             accepted_by: AcceptedBy::default(),
             answer: AaaAnswer::default(),
@@ -430,6 +444,13 @@ impl Entry {
         self.proposed = None;
         self.account.next_interim = None;
         self.account.ends_at = None;
+    }
+
+    /// User-Name in requests to RADIUS servers.
+    pub fn sent_name(&self) -> &[u8] {
+        let names = self.names.as_ref();
+        let written = names.and_then(|names| names.user_name.as_deref());
+        written.unwrap_or(&self.who.username)
     }
 
     /// Key of its access line.
@@ -596,6 +617,9 @@ pub(crate) struct Record {
     /// Fields that version 7 added.
     #[serde(skip)]
     pub seventh: Option<Seventh>,
+    /// Fields that version 8 added.
+    #[serde(skip)]
+    pub eighth: Option<Eighth>,
 }
 
 /// Fields that version 2 added to [`Record`].
@@ -656,6 +680,19 @@ pub(crate) struct Seventh {
     pub accepted_by: AcceptedBy,
 }
 
+/// Fields that version 8 added to [`Record`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Eighth {
+    /// [`Entry::service`].
+    pub service: Box<[u8]>,
+    /// [`Entry::names`].
+    pub names: Option<Box<WrittenNames>>,
+    /// Session with which its subscriber began.
+    pub first: Option<Seid>,
+    /// [`Entry::access_loop`].
+    pub access_loop: Option<Box<AccessLoop>>,
+}
+
 /// Stored accounting record that no server has acknowledged yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Owed {
@@ -668,7 +705,7 @@ pub(crate) struct Owed {
 }
 
 /// Layout version of a stored session. A later version is rejected. Version 1 had only [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 7;
+pub(crate) const RECORD_VERSION: u8 = 8;
 
 /// Encodes a value for the store, with the version first.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -700,8 +737,11 @@ impl Record {
     /// Encodes the record in the version that its fields need. A record of an earlier version keeps that version.
     pub fn to_bytes(&self) -> Vec<u8> {
         let version = match (&self.third, &self.fourth, &self.fifth, &self.sixth) {
-            (Some(_), Some(_), Some(_), Some(_)) if self.seventh.is_some() => RECORD_VERSION,
-            (Some(_), Some(_), Some(_), Some(_)) => 6,
+            (Some(_), Some(_), Some(_), Some(_)) => match (&self.seventh, &self.eighth) {
+                (Some(_), Some(_)) => RECORD_VERSION,
+                (Some(_), None) => 7,
+                (None, _) => 6,
+            },
             (Some(_), Some(_), Some(_), None) => 5,
             (Some(_), Some(_), None, _) => 4,
             (Some(_), None, ..) => 3,
@@ -724,6 +764,9 @@ impl Record {
         }
         if let (7.., Some(seventh)) = (version, &self.seventh) {
             bytes = extend(seventh, bytes);
+        }
+        if let (8.., Some(eighth)) = (version, &self.eighth) {
+            bytes = extend(eighth, bytes);
         }
         bytes
     }
@@ -762,6 +805,9 @@ impl Record {
         }
         if version > 6 {
             record.seventh = Some(take(&mut rest)?);
+        }
+        if version > 7 {
+            record.eighth = Some(take(&mut rest)?);
         }
         Ok(record)
     }
@@ -839,7 +885,11 @@ mod tests {
             ..Account::default()
         };
         for (now, next) in [(100, 135), (134, 135), (135, 195), (500, 555)] {
-            account.arm_interim(at(now), Some(at(60)));
+            let none = Jitter {
+                seid: Seid(7),
+                percent: 0,
+            };
+            account.arm_interim(at(now), Some(at(60)), none);
             assert_eq!(account.next_interim, Some(at(next)), "at {now}");
         }
         account.arm_timeout(at(500), Some(at(1000)));

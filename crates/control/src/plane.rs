@@ -5,6 +5,7 @@
 mod account;
 mod admit;
 mod alarm;
+mod announce;
 mod apply;
 mod audit;
 mod backlog;
@@ -18,6 +19,7 @@ mod find;
 mod holdings;
 mod ledger;
 mod link;
+mod names;
 mod note;
 mod overview;
 mod persist;
@@ -61,7 +63,7 @@ use pfcp::bng::ReleasedTunnels;
 use profiles::AccessProfiles;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::pfcp::Cause as PfcpCause;
 
@@ -120,6 +122,9 @@ pub enum Input<'a> {
     },
     /// Ports of the sockets that [`Output::RadiusSockets`] requested.
     RadiusPorts(RadiusPorts),
+    /// The control plane is about to stop: servers of groups without sessions get Accounting-Off, as long as
+    /// [`ControlPlane::is_leaving`].
+    Leave,
     /// The store has synced every batch up to this number. Numbers start at 1.
     Durable(u64),
     /// The history has synced every block up to this number.
@@ -249,6 +254,8 @@ pub struct ControlPlane {
     outbox: Outbox,
     /// Accounting records that no server has acknowledged yet.
     accounting: AccountingQueue,
+    /// Server groups of this run, which have got their Accounting-On if they get one.
+    served_groups: BTreeSet<Arc<str>>,
     /// Tunnels of sessions that have ended.
     released_tunnels: ReleasedTunnels,
     /// Running PFCP audits, by user plane.
@@ -308,6 +315,7 @@ impl ControlPlane {
             alarms: Alarms::resume(restored.take_alarms()),
             outbox,
             accounting: AccountingQueue::default(),
+            served_groups: BTreeSet::new(),
             released_tunnels: ReleasedTunnels::default(),
             audits: BTreeMap::new(),
             check: None,
@@ -353,6 +361,7 @@ impl ControlPlane {
             } => self.aaa.handle(now.at, socket, from, bytes),
             Input::DynamicAuthorization { from, bytes } => self.on_dynamic(now, from, bytes),
             Input::RadiusPorts(ports) => self.radius_sockets.on_open(ports, &mut self.journal),
+            Input::Leave => self.announce_end(now),
             Input::Durable(batch) => self.on_durable(now, batch),
             Input::Kept(number) => self.outbox.on_kept(number),
             Input::PasswordVerified { ticket, is_right } => self.aaa.verified(ticket, is_right),

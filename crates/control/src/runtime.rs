@@ -1,6 +1,7 @@
 //! I/O of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
 mod dynamic;
+mod leave;
 mod passwords;
 mod past;
 
@@ -325,6 +326,7 @@ impl Edge {
                 _ = interrupt.recv() => break,
             }
         }
+        self.leave().await?;
         self.note(
             Kind::Stopped,
             "sessions stay on the user planes and in the store",

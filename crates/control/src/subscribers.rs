@@ -64,8 +64,22 @@ impl Identity {
 pub(crate) struct Subscriber {
     /// What it is known by.
     pub identity: Arc<Identity>,
+    /// The session with which it began. Its id stands for the subscriber in accounting records (Acct-Multi-Session-Id, RFC 2866 §5.11):
+    /// it is unique across restarts, other than the handle.
+    pub first: Seid,
     /// Its sessions in the order in which they joined, including those that are ending.
     pub sessions: Vec<Seid>,
+}
+
+/// Subscriber of a stored session.
+#[derive(Debug)]
+pub(crate) struct StoredMember {
+    pub identity: Arc<Identity>,
+    /// Handle that the session's user plane knows.
+    pub id: SubscriberId,
+    /// [`Subscriber::first`].
+    pub first: Seid,
+    pub session: Seid,
 }
 
 /// All subscribers.
@@ -79,21 +93,28 @@ impl Subscribers {
     /// Subscribers of stored sessions, with the handles that their user planes know. A handle that another identity has is replaced;
     /// the second result has the handle of each session.
     pub fn resume(
-        members: impl IntoIterator<Item = (Arc<Identity>, SubscriberId, Seid)>,
+        members: impl IntoIterator<Item = StoredMember>,
     ) -> (Self, HashMap<Seid, SubscriberId>) {
         let mut found: BTreeMap<u32, Subscriber> = BTreeMap::new();
         let mut by_identity: HashMap<Arc<Identity>, SubscriberId> = HashMap::new();
         let (mut handles, mut others) = (HashMap::new(), Vec::new());
-        for (identity, stored, session) in members {
+        for member in members {
+            let StoredMember {
+                identity,
+                id: stored,
+                first,
+                session,
+            } = member;
             let known = by_identity.get(&identity).copied();
             let id = known.unwrap_or(stored);
             if known.is_none() && found.contains_key(&id.0) {
-                others.push((identity, session));
+                others.push((identity, first, session));
                 continue;
             }
             by_identity.insert(identity.clone(), id);
             let subscriber = found.entry(id.0).or_insert(Subscriber {
                 identity,
+                first,
                 sessions: Vec::new(),
             });
             subscriber.sessions.push(session);
@@ -101,19 +122,25 @@ impl Subscribers {
         }
         let all = found.into_iter().map(|(id, s)| (id as usize, s)).collect();
         let mut subscribers = Subscribers { all, by_identity };
-        for (identity, session) in others {
-            handles.insert(session, subscribers.join(identity, session));
+        for (identity, first, session) in others {
+            handles.insert(session, subscribers.add(identity, first, session));
         }
         (subscribers, handles)
     }
 
     /// Adds a session to the subscriber of this identity.
     pub fn join(&mut self, identity: Arc<Identity>, session: Seid) -> SubscriberId {
+        self.add(identity, session, session)
+    }
+
+    /// Adds a session to the subscriber of this identity; one that is new began with `first`.
+    fn add(&mut self, identity: Arc<Identity>, first: Seid, session: Seid) -> SubscriberId {
         let id = match self.by_identity.get(&identity) {
             Some(id) => *id,
             None => {
                 let id = SubscriberId(self.all.insert(Subscriber {
                     identity: identity.clone(),
+                    first,
                     sessions: Vec::new(),
                 }) as u32);
                 self.by_identity.insert(identity, id);
@@ -197,11 +224,17 @@ mod tests {
     #[test]
     fn handles_are_those_of_before_unless_somebody_else_has_them() {
         let stored = [
-            (user("alice"), SubscriberId(7), Seid(1)),
-            (user("bob"), SubscriberId(7), Seid(2)),
-            (user("carol"), SubscriberId(3), Seid(3)),
-            (user("alice"), SubscriberId(9), Seid(4)),
+            ("alice", 7, 101, 1),
+            ("bob", 7, 2, 2),
+            ("carol", 3, 3, 3),
+            ("alice", 9, 4, 4),
         ];
+        let stored = stored.map(|(name, id, first, session)| StoredMember {
+            identity: user(name),
+            id: SubscriberId(id),
+            first: Seid(first),
+            session: Seid(session),
+        });
         let (mut subscribers, handles) = Subscribers::resume(stored);
         assert_eq!(handles[&Seid(1)], SubscriberId(7));
         assert_eq!(handles[&Seid(3)], SubscriberId(3));
@@ -209,6 +242,8 @@ mod tests {
         assert!(![3, 7].contains(&handles[&Seid(2)].0));
         assert_eq!(sessions(&subscribers, &user("alice")), [1, 4]);
         assert_eq!(sessions(&subscribers, &user("bob")), [2]);
+        let first = |name| subscribers.find(&user(name)).map(|s| s.first.0);
+        assert_eq!((first("alice"), first("bob")), (Some(101), Some(2)));
         subscribers.leave(handles[&Seid(2)], Seid(2));
         assert_eq!(subscribers.members().count(), 3);
     }

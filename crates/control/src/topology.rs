@@ -62,7 +62,7 @@ const MAX_SEGMENTS: usize = 32_768;
 
 /// Control plane's PFCP Session Endpoint Identifier of a session. In hexadecimal it is also the Acct-Session-Id and the id that operators
 /// see. It consists of a generation and the session's index, so that a late message for an earlier session of the index matches none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Seid(pub u64);
 
 impl Seid {

@@ -41,9 +41,12 @@ impl Home {
             concentrator => (concentrator, pppoe::PADR),
         };
         let mut tags = Vec::with_capacity(64);
-        Tag::ServiceName(b"").emit(&mut tags);
+        Tag::ServiceName(self.config.service.as_bytes()).emit(&mut tags);
         Tag::HostUniq(&host_uniq).emit(&mut tags);
         tags.extend_from_slice(&self.offer);
+        if !self.config.access_line.is_empty() {
+            Tag::Vendor(pppoe::VENDOR_BBF, &self.config.access_line).emit(&mut tags);
+        }
         self.send(to, eth::PPPOE_DISCOVERY, |out| {
             pppoe::Packet {
                 code,
@@ -93,13 +96,13 @@ impl Home {
     }
 
     fn offered(&mut self, now: Duration, from: MacAddr, packet: &Discovery) {
-        let wanted = |tag: &Tag| matches!(tag, Tag::ServiceName(b""));
+        let wanted = Tag::ServiceName(self.config.service.as_bytes());
         let named = packet.tags.iter().any(|tag| matches!(tag, Tag::AcName(_)));
         let first = self.concentrator == MacAddr::ZERO;
         if !first
             || !named
             || !self.is_ours(packet)
-            || !packet.tags.iter().any(wanted)
+            || !packet.tags.contains(&wanted)
             || !from.is_station()
         {
             return;
@@ -118,6 +121,7 @@ impl Home {
         if !self.is_ours(packet) || from != self.concentrator {
             return;
         }
+        let wanted = Tag::ServiceName(self.config.service.as_bytes());
         let refusal = packet.tags.iter().find_map(|tag| match tag {
             Tag::ServiceNameError(text) | Tag::AcSystemError(text) | Tag::GenericError(text) => {
                 Some(*text)
@@ -128,7 +132,7 @@ impl Home {
             (Some(text), _) => self.end(End::Refused(String::from_utf8_lossy(text).into_owned())),
             (None, 0) => self.end(End::Refused("a PADS without session".into())),
             // Exactly one Service-Name, the one that was asked for (RFC 2516 §5.4).
-            _ if !packet.tags.contains(&Tag::ServiceName(b"")) => {
+            _ if !packet.tags.contains(&wanted) => {
                 self.end(End::Refused("a PADS without the service".into()));
             }
             (None, id) => {

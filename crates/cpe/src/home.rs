@@ -18,6 +18,10 @@ pub struct HomeConfig {
     pub mac: MacAddr,
     /// The tags of its line: S-tag and C-tag for QinQ.
     pub tags: Tags,
+    /// Data of the vendor tag that the access node adds to discovery packets (TR-101); empty: it adds none.
+    pub access_line: Vec<u8>,
+    /// Service that it asks for; empty: any.
+    pub service: String,
     /// The user's name.
     pub user: String,
     /// The user's password.
@@ -48,6 +52,8 @@ impl HomeConfig {
         HomeConfig {
             mac,
             tags: Tags::qinq(s_tag, c_tag),
+            access_line: Vec::new(),
+            service: String::new(),
             user: user.into(),
             password: password.into(),
             auth: Auth::Any,

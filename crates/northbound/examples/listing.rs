@@ -103,6 +103,7 @@ fn session(number: usize) -> Session {
         subscriber: "up1/access0.100.7".into(),
         subscriber_handle: Some(number as u32),
         fallback: String::new(),
+        access_loop: Vec::new(),
         online_seconds: 125,
         traffic: Some(Traffic::default()),
     }

@@ -4,6 +4,7 @@ use crate::types::{Circuit, Discarded};
 use core::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use wire::access_loop::AccessLoop;
 use wire::pppoe::{self, Discovery as Packet, Tag};
 
 /// Largest tag that we echo, so that a PADO fits into a frame for every PADI.
@@ -55,6 +56,8 @@ pub struct Padr {
     pub circuit_id: Option<Vec<u8>>,
     /// Agent remote id (TR-101).
     pub remote_id: Option<Vec<u8>>,
+    /// Characteristics of the access loop (TR-101), if the access node adds any.
+    pub access_loop: Option<Box<AccessLoop>>,
     /// Cookie of the PADR.
     pub cookie: [u8; 16],
 }
@@ -200,6 +203,7 @@ impl Discovery {
             max_payload: self.agreed_payload(tags.max_payload),
             circuit_id: line.circuit_id.map(<[u8]>::to_vec),
             remote_id: line.remote_id.map(<[u8]>::to_vec),
+            access_loop: AccessLoop::read(line.others).map(Box::new),
             cookie,
         };
         if !self.serves(asked) {

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use wire::access_loop::LoopValue;
 use wire::eth::{MacAddr, Tag as Vlan, Tags as Vlans};
 
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -216,7 +217,7 @@ fn a_request_says_what_the_access_node_knows() {
     pppoe::AccessLine {
         circuit_id: Some(b"olt1 1/2/3"),
         remote_id: Some(b"line 9"),
-        others: vec![],
+        others: vec![(0x81, &[0, 0, 0x27, 0x10]), (0x82, &[1])],
     }
     .emit(&mut line);
     let tags = [
@@ -230,6 +231,9 @@ fn a_request_says_what_the_access_node_knows() {
     };
     assert_eq!(padr.circuit_id.as_deref(), Some(&b"olt1 1/2/3"[..]));
     assert_eq!(padr.remote_id.as_deref(), Some(&b"line 9"[..]));
+    let access_loop = padr.access_loop.as_ref().unwrap();
+    let values: Vec<_> = access_loop.values().collect();
+    assert_eq!(values, [(LoopValue::ActualRateUp, 10_000)]);
     let pads = ours.pads(&padr, 77);
     let pads = Packet::parse(&pads).unwrap();
     assert_eq!((pads.code, pads.session_id), (pppoe::PADS, 77));

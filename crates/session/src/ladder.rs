@@ -110,20 +110,18 @@ fn describe_tag(tag: &Tag<'_>) -> String {
         Tag::AcCookie(v) => format!("AC-Cookie({})", v.len()),
         Tag::RelaySessionId(v) => format!("Relay-Session-Id={}", hex(v)),
         Tag::MaxPayload(octets) => format!("PPP-Max-Payload={octets}"),
-        Tag::Vendor(pppoe::VENDOR_BBF, v) => match AccessLine::parse(v) {
-            Ok(line) => {
-                let (circuit, remote) = (
-                    line.circuit_id.unwrap_or(b""),
-                    line.remote_id.unwrap_or(b""),
-                );
-                format!(
-                    "Circuit-Id={} Remote-Id={}",
-                    quoted(circuit),
-                    quoted(remote)
-                )
-            }
-            Err(malformed) => format!("malformed access line: {malformed}"),
-        },
+        Tag::Vendor(pppoe::VENDOR_BBF, v) => {
+            let line = AccessLine::parse(v);
+            let (circuit, remote) = (
+                line.circuit_id.unwrap_or(b""),
+                line.remote_id.unwrap_or(b""),
+            );
+            format!(
+                "Circuit-Id={} Remote-Id={}",
+                quoted(circuit),
+                quoted(remote)
+            )
+        }
         Tag::Vendor(vendor, v) => format!("Vendor({vendor})={}", hex(v)),
         Tag::ServiceNameError(v) => format!("Service-Name-Error={}", quoted(v)),
         Tag::AcSystemError(v) => format!("AC-System-Error={}", quoted(v)),

@@ -26,6 +26,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod access_loop;
 pub mod arp;
 pub mod chap;
 pub mod checksum;

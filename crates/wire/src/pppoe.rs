@@ -190,10 +190,10 @@ impl<'a> Discovery<'a> {
         .emit(out);
     }
 
-    /// The line's identity that an access node has put in (TR-101).
+    /// What an access node has put in about the line (TR-101).
     pub fn access_line(&self) -> Option<AccessLine<'a>> {
         self.tags.iter().find_map(|tag| match tag {
-            Tag::Vendor(VENDOR_BBF, data) => AccessLine::parse(data).ok(),
+            Tag::Vendor(VENDOR_BBF, data) => Some(AccessLine::parse(data)),
             _ => None,
         })
     }
@@ -226,21 +226,17 @@ pub struct AccessLine<'a> {
     pub circuit_id: Option<&'a [u8]>,
     /// Agent remote id: which line, as the operator names it.
     pub remote_id: Option<&'a [u8]>,
-    /// All others, such as 0x81 and up: the line's rates in kbit/s.
+    /// All others, which [`AccessLoop::read`](crate::access_loop::AccessLoop::read) reads.
     pub others: Vec<(u8, &'a [u8])>,
 }
 
 impl<'a> AccessLine<'a> {
-    /// Reads the data behind the vendor id.
-    pub fn parse(mut data: &'a [u8]) -> Result<Self> {
+    /// Reads the data behind the vendor id. An option that goes beyond the data ends it: what comes before counts.
+    pub fn parse(mut data: &'a [u8]) -> Self {
         let mut line = AccessLine::default();
-        while !data.is_empty() {
-            let (&[kind, length], rest) = data
-                .split_first_chunk()
-                .ok_or(Malformed("access line option cut off"))?;
-            let (value, rest) = rest
-                .split_at_checked(length.into())
-                .ok_or(Malformed("access line option beyond its tag"))?;
+        while let Some((&[kind, length], rest)) = data.split_first_chunk()
+            && let Some((value, rest)) = rest.split_at_checked(length.into())
+        {
             match kind {
                 1 if line.circuit_id.is_none() => line.circuit_id = Some(value),
                 2 if line.remote_id.is_none() => line.remote_id = Some(value),
@@ -248,7 +244,7 @@ impl<'a> AccessLine<'a> {
             }
             data = rest;
         }
-        Ok(line)
+        line
     }
 
     /// Appends the data to `out`. No value may be longer than 255 octets.

@@ -38,7 +38,7 @@ proptest! {
         };
         let mut bytes = Vec::new();
         line.emit(&mut bytes);
-        prop_assert_eq!(AccessLine::parse(&bytes), Ok(line));
+        prop_assert_eq!(AccessLine::parse(&bytes), line);
     }
 
     #[test]
@@ -63,6 +63,16 @@ fn a_length_beyond_the_frame_is_refused() {
     assert!(Packet::parse(&[0x11, 0, 0, 1, 0xff, 0xff, 0xc0, 0x21]).is_err());
     assert!(Packet::parse(&[0x11, 0, 0, 1, 0, 2, 0xc0, 0x21]).is_ok());
     assert!(Packet::parse(&[0x21, 0, 0, 1, 0, 0]).is_err());
+}
+
+#[test]
+fn an_access_line_is_read_up_to_an_option_that_is_cut_off() {
+    for rest in [&[2u8, 9, b'x'][..], &[0x81], &[0x81, 4, 0, 0, 1]] {
+        let data = [&[1, 3, b'o', b'l', b't'][..], rest].concat();
+        let line = AccessLine::parse(&data);
+        assert_eq!(line.circuit_id, Some(&b"olt"[..]));
+        assert_eq!((line.remote_id, line.others), (None, vec![]));
+    }
 }
 
 #[test]

@@ -47,6 +47,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let bob = dial(2, "bob@business.example.net", "builder")?;
     let carol = dial(3, "carol@example.net", "singer")?;
     let dave = dial(4, "dave@example.net", "sleeper")?;
+    let erin = dial(5, "erin@example.net", "painter")?;
 
     let session = session(&sluice, "alice@example.net")?;
     ensure!(session.ipv4.as_deref() == Some("198.18.7.1"), "{session:?}");
@@ -85,7 +86,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     dave.hang_up(PATIENCE)?;
     let dave = dial(4, "dave@example.net", "sleeper")?;
     pool(&sluice, "dave@example.net", "100.64.")?;
-    for newcomer in [alice, bob, carol, dave] {
+    for newcomer in [alice, bob, carol, dave, erin] {
         newcomer.hang_up(PATIENCE)?;
     }
     scenario.close()

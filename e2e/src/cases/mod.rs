@@ -1,5 +1,6 @@
 //! The cases, each in a file of its own, in the order in which they run.
 
+mod accounting_on;
 mod bad_config;
 mod clear_session;
 mod coa;
@@ -319,6 +320,11 @@ pub const CASES: &[Case] = &[
         "how-to-radius",
         "every recipe for FreeRADIUS works as its page says",
         how_to_radius::run,
+    ),
+    case(
+        "accounting-on",
+        "FreeRADIUS hears of a start and a planned end only while no session lives on, and the rates of access lines",
+        accounting_on::run,
     ),
     case(
         "coa",

@@ -169,10 +169,11 @@ fn session_page(s: &Session) -> Vec<String> {
         ("online", duration(s.online_seconds)),
         ("up", traffic(t.up_packets, t.up_octets)),
         ("down", traffic(t.down_packets, t.down_octets)),
+        ("access loop", s.access_loop.join(", ")),
         ("fallback", s.fallback.clone()),
     ]
     .into_iter()
-    .filter(|(name, value)| *name != "fallback" || !value.is_empty())
+    .filter(|(name, value)| !["access loop", "fallback"].contains(name) || !value.is_empty())
     .map(|(name, value)| format!("{name:<18}{value}").trim_end().to_owned())
     .collect()
 }
@@ -236,6 +237,7 @@ mod tests {
             subscriber: "up1/access0.100.7".into(),
             subscriber_handle: Some(7),
             fallback: String::new(),
+            access_loop: Vec::new(),
             online_seconds: 125,
             traffic: Some(Traffic {
                 up_packets: 1000,
@@ -307,5 +309,12 @@ mod tests {
         };
         let page = session_page(&by_fallback).join("\n");
         assert!(page.contains("fallback          last-policy"), "{page}");
+        let with_rates = Session {
+            access_loop: vec!["line rate up 10000 kbit/s".into(), "PPP over ATM".into()],
+            ..example()
+        };
+        let page = session_page(&with_rates).join("\n");
+        let rates = "access loop       line rate up 10000 kbit/s, PPP over ATM";
+        assert!(page.contains(rates), "{page}");
     }
 }

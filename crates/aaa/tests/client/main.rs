@@ -61,6 +61,7 @@ fn nas_port() -> NasPort {
 fn access(username: &str) -> AccessRequest {
     AccessRequest {
         username: username.into(),
+        sent_name: None,
         credentials: Credentials::Pap {
             password: Secret::new("wonderland"),
         },
@@ -75,6 +76,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         kind,
         username: b"alice".to_vec(),
         acct_session_id: "bng1-0001".into(),
+        multi_session_id: None,
         nas_port: nas_port(),
         class: vec![b"gold".to_vec(), b"second".to_vec()],
         framed_ip: Some([100, 64, 0, 7].into()),

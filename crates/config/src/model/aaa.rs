@@ -1,7 +1,7 @@
 //! Authentication and accounting: RADIUS servers, server groups, local users.
 
 use super::{Mapping, NotEnforced};
-use crate::Secret;
+use crate::{Secret, Template};
 use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -150,13 +150,49 @@ pub struct ServerGroup {
     #[serde(default = "interim_interval")]
     #[schemars(extend("x-unit" = "seconds"))]
     pub interim_interval: u32,
+    /// Maximum variation of the time between two interim records of a session, so that the records of many sessions are spread: 10 with an
+    /// interval of 300 seconds is 270 to 330 seconds. On the average, the interval is kept. 0: none.
+    #[serde(default = "interim_jitter")]
+    #[schemars(range(max = 50), extend("x-unit" = "percent"))]
+    pub interim_jitter: u8,
+    /// Whether the servers get Accounting-On when the control plane starts, or the group is configured, while the gateway has no session
+    /// with accounting; and Accounting-Off when the control plane is stopped then (RFC 2866 §5.1). Records of new sessions wait until a
+    /// server has acknowledged Accounting-On: set it to `false` for servers that do not answer it.
+    #[serde(default = "yes")]
+    pub accounting_on: bool,
     /// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect here.
     #[serde(default)]
     pub not_enforced: NotEnforced,
+    /// How names of subscribers and lines are written in requests to this group's servers.
+    #[serde(default)]
+    pub templates: Templates,
+}
+
+/// Templates of names in requests to RADIUS servers: texts with variables in braces (docs/reference/radius.md lists them). An attribute
+/// whose text comes out empty is left out. A change applies to new sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Templates {
+    /// User-Name (RFC 2865 §5.1). Default, and if the text is empty: the name as the subscriber sent it. Local users are always found by
+    /// that name.
+    #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{user}@isp.example"))]
+    pub user_name: Option<Template>,
+    /// NAS-Port-Id (RFC 2869 §5.17). Default: user plane, port and VLAN ids, such as `up1/access0.100.7`.
+    #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{node} {port}:{svlan}.{cvlan}"))]
+    pub nas_port_id: Option<Template>,
+    /// Calling-Station-Id (RFC 2865 §5.31). Default: the MAC address, such as `02:00:00:00:00:07`.
+    #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{mac:AA-BB-CC-DD-EE-FF}"))]
+    pub calling_station_id: Option<Template>,
+    /// Called-Station-Id (RFC 2865 §5.30). Default: none.
+    #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{service}"))]
+    pub called_station_id: Option<Template>,
 }
 
 fn interim_interval() -> u32 {
     300
+}
+fn interim_jitter() -> u8 {
+    10
 }
 
 /// Local user. Its settings take precedence over those of its subscriber profile, and a change of them reaches its online sessions.

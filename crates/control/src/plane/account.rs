@@ -5,6 +5,7 @@ use super::{ControlPlane, Now, Output};
 use crate::accounting::RecordKind;
 use crate::counters::Counter;
 use crate::entry::{Entry, Owed, Stage, Started};
+use crate::jitter::Jitter;
 use crate::topology::Seid;
 use crate::user_planes::UsageFor;
 use aaa::{AccountingKind, AccountingRecord, TerminateCause, Traffic};
@@ -32,6 +33,7 @@ fn terminate_cause(cause: Cause) -> TerminateCause {
 impl ControlPlane {
     /// AAA follows the configuration.
     pub(super) fn update_aaa(&mut self, now: Now, owed: &[(Seid, RecordKind, Owed)]) {
+        self.forget_groups();
         let used: HashSet<&str> = self
             .sessions
             .iter()
@@ -56,12 +58,27 @@ impl ControlPlane {
 
     /// The session's times are counted from its start.
     pub(super) fn arm_times(&mut self, now: Now, index: u32) {
+        self.arm_interim(now, index);
         let entry = self.entry(index);
         if entry.account.started.is_some() && !entry.is_closing() {
-            let control = &entry.policy.control;
-            let (interval, granted) = (control.interim_interval, control.session_timeout);
-            entry.account.arm_interim(now.at, interval);
+            let granted = entry.policy.control.session_timeout;
             entry.account.arm_timeout(now.at, granted);
+        }
+    }
+
+    /// Sets the time of the session's next interim record.
+    pub(super) fn arm_interim(&mut self, now: Now, index: u32) {
+        let entry = &self.sessions[index];
+        let groups = &self.configuration.aaa.server_groups;
+        let group = entry.servers.as_deref().and_then(|name| groups.get(name));
+        let jitter = Jitter {
+            seid: entry.seid,
+            percent: group.map_or(0, |group| group.interim_jitter),
+        };
+        let entry = self.entry(index);
+        if entry.account.started.is_some() && !entry.is_closing() {
+            let interval = entry.policy.control.interim_interval;
+            entry.account.arm_interim(now.at, interval, jitter);
         }
     }
 
@@ -130,8 +147,9 @@ impl ControlPlane {
             AccountingKind::Stop(_) => RecordKind::Stop,
         };
         let seid = self.entry(index).seid;
+        let interim = RecordKind::Interim;
         self.accounting
-            .withdraw_interim(seid, &mut self.aaa, &mut self.journal);
+            .withdraw(seid, interim, &mut self.aaa, &mut self.journal);
         let record = self.accounting_record(now, index, kind);
         let entry = self.entry(index);
         entry.recorded = entry.bindings_to_record();
@@ -193,8 +211,9 @@ impl ControlPlane {
         };
         AccountingRecord {
             kind,
-            username: entry.who.username.to_vec(),
+            username: entry.sent_name().to_vec(),
             acct_session_id: entry.seid.to_string(),
+            multi_session_id: self.first_session(entry).map(|first| first.to_string()),
             nas_port: self.nas_port(index),
             class: entry.who.class.to_vec(),
             framed_ip: entry.ipv4(),

@@ -99,6 +99,8 @@ impl ControlPlane {
         self.sessions.insert(Entry {
             gateway_mac: self.topology.group(group).virtual_mac,
             line,
+            access_loop: padr.access_loop.clone(),
+            service: padr.service_name.clone().into_boxed_slice(),
             subscriber: identity.map(|identity| self.subscribers.join(identity.into(), seid)),
             stage: Stage::Admitted(Box::new(padr.clone())),
             noted: Noted {

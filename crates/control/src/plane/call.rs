@@ -11,6 +11,7 @@ use northbound::{
 };
 use policy::Access;
 use session::Cause;
+use wire::access_loop::AccessLoop;
 
 /// Seconds between 1900 (PFCP) and 1970.
 pub(super) const NTP_OFFSET: u64 = 2_208_988_800;
@@ -276,6 +277,7 @@ impl ControlPlane {
                 .unwrap_or_default(),
             subscriber_handle: entry.subscriber.map(|id| id.0),
             fallback: entry.accepted_by.fallback().unwrap_or_default().into(),
+            access_loop: entry.access_loop.as_deref().map_or(Vec::new(), described),
             online_seconds: match entry.stage {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),
@@ -288,4 +290,19 @@ impl ControlPlane {
             }),
         }
     }
+}
+
+/// Characteristics of an access loop for operators.
+fn described(access_loop: &AccessLoop) -> Vec<String> {
+    let values = access_loop.values().map(|(value, number)| {
+        let unit = if value.is_rate() { "kbit/s" } else { "ms" };
+        format!("{} {number} {unit}", value.label())
+    });
+    let encapsulation = access_loop.encapsulation.iter();
+    let encapsulation = encapsulation
+        .map(|[link, first, second]| format!("encapsulation {link:02x}{first:02x}{second:02x}"));
+    let interworked = access_loop
+        .is_interworked
+        .then(|| "PPP over ATM".to_owned());
+    values.chain(encapsulation).chain(interworked).collect()
 }

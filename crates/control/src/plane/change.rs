@@ -111,6 +111,7 @@ impl ControlPlane {
             }
         }
         self.update_aaa(now, &[]);
+        self.announce_groups(now);
         self.end_deleted_users(now);
         self.change_affected(now, change.affected);
         self.end_displaced(now);

@@ -185,13 +185,13 @@ impl ControlPlane {
             let wanted = wanted.as_ref();
             wanted.is_none_or(|wanted| own().eq_ignore_ascii_case(wanted))
         };
-        is_same(&ids.username, Some(&entry.who.username))
+        is_same(&ids.username, Some(entry.sent_name()))
             && ids.framed_ip.is_none_or(|ip| entry.ipv4() == Some(ip))
             && (ids.framed_ipv6_prefix).is_none_or(|net| entry.ipv6() == Some(net))
             && is_same(&ids.circuit_id, entry.line.circuit_id.as_deref())
             && is_same(&ids.remote_id, entry.line.remote_id.as_deref())
-            && is_text(&ids.calling_station, &|| entry.circuit.mac.to_string())
-            && is_text(&ids.port_id, &|| self.access_line(entry).nas_port_id())
+            && is_text(&ids.calling_station, &|| entry.calling_station())
+            && is_text(&ids.port_id, &|| self.nas_port_id(entry))
     }
 
     /// Checks the values of a change, of which every one must be usable.

@@ -6,7 +6,7 @@ use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
 use crate::topology::{InstanceId, Seid};
-use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, PortType, Secret};
+use aaa::{AccessAccept, AccessRequest, Credentials, Outcome, Secret};
 use core::net::Ipv4Addr;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Command, Family, Grant, Ipv4Grant, Ipv6Grant,
@@ -82,7 +82,6 @@ impl ControlPlane {
     }
 
     fn authenticate(&mut self, now: Now, index: u32, request: AuthRequest) {
-        let nas_port = self.nas_port(index);
         let entry = self.entry(index);
         if entry.account.started.is_some() && *entry.who.username != *request.username {
             // somebody else on a link that is open: a session of its own, with its own record
@@ -106,23 +105,40 @@ impl ControlPlane {
                 response,
             },
         };
-        let request = AccessRequest {
-            username: request.username,
-            credentials,
-            acct_session_id: seid.to_string(),
-            nas_port,
-            state: self.state_to_repeat(index),
-        };
         let segment = self.sessions[index].segment;
         let profile = self.view().access_profile(segment);
         let (servers, fallback) = (profile.server_group.clone(), profile.fallback);
-        let entry = self.entry(index);
-        if entry.account.started.is_none() {
+        if self.sessions[index].account.started.is_none() {
+            let names = self.written_names(index, servers.as_deref());
+            let entry = self.entry(index);
             entry.servers = servers.clone().map(Into::into);
+            entry.names = names;
         }
+        let state = self.state_to_repeat(index);
+        let request = self.access_request(index, credentials, state);
         let pending = PendingAuth::Session { seid, attempt };
         let route = (servers.as_deref(), fallback);
         self.aaa.authenticate(now.at, route, pending, request);
+    }
+
+    /// Request about a session's subscriber.
+    pub(super) fn access_request(
+        &self,
+        index: u32,
+        credentials: Credentials,
+        state: Vec<u8>,
+    ) -> AccessRequest {
+        let entry = &self.sessions[index];
+        let names = entry.names.as_ref();
+        let sent_name = names.and_then(|names| names.user_name.as_deref());
+        AccessRequest {
+            username: entry.who.username.to_vec(),
+            sent_name: sent_name.map(<[u8]>::to_vec),
+            credentials,
+            acct_session_id: entry.seid.to_string(),
+            nas_port: self.nas_port(index),
+            state,
+        }
     }
 
     /// Handles AAA's answer to the authentication of a session.
@@ -347,25 +363,5 @@ impl ControlPlane {
         let (mac, ipv4) = (entry.circuit.mac, entry.ipv4().map(|a| a.to_string()));
         let ipv6 = entry.ipv6().map(|a| a.to_string());
         tracing::info!(session = %entry.seid, user, %mac, ipv4, ipv6, "subscriber is online");
-    }
-
-    /// NAS port of the subscriber in AAA requests.
-    pub(super) fn nas_port(&self, index: u32) -> NasPort {
-        let entry = &self.sessions[index];
-        let line = self.access_line(entry);
-        let octets = |o: &Option<Box<[u8]>>| o.as_deref().map(<[u8]>::to_vec);
-        NasPort {
-            port_type: match line.vids {
-                (None, _) => PortType::PppoeOverEthernet,
-                (Some(_), None) => PortType::PppoeOverVlan,
-                (Some(_), Some(_)) => PortType::PppoeOverQinq,
-            },
-            port: None,
-            port_id: Some(line.nas_port_id()),
-            calling_station: Some(line.mac.to_string()),
-            called_station: None,
-            circuit_id: octets(&entry.line.circuit_id),
-            remote_id: octets(&entry.line.remote_id),
-        }
     }
 }

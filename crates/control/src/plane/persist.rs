@@ -2,7 +2,7 @@
 
 use super::{ControlPlane, Now};
 use crate::entry::{
-    Ending, Fifth, Fourth, Record, Second, Sequence, Seventh, Sixth, Third, to_bytes,
+    Eighth, Ending, Fifth, Fourth, Record, Second, Sequence, Seventh, Sixth, Third, to_bytes,
     usage_to_array,
 };
 use crate::store::Record as StoreRecord;
@@ -135,6 +135,12 @@ impl ControlPlane {
             }),
             seventh: Some(Seventh {
                 accepted_by: entry.accepted_by,
+            }),
+            eighth: Some(Eighth {
+                service: entry.service.clone(),
+                names: entry.names.clone(),
+                first: self.first_session(entry),
+                access_loop: entry.access_loop.clone(),
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());

@@ -12,7 +12,7 @@ use crate::entry::{Authorization, ChangeKey, PendingRequest, Wanted};
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
 use crate::topology::Seid;
-use aaa::{AccessAccept, AccessRequest, Credentials, Outcome};
+use aaa::{AccessAccept, Credentials, Outcome};
 use config::model::Fallback;
 use core::net::IpAddr;
 use ipnet::IpNet;
@@ -81,17 +81,10 @@ impl ControlPlane {
 
     /// Asks the servers of a session for its settings.
     pub(super) fn ask_authorization(&mut self, now: Now, index: u32, state: Vec<u8>) {
-        let nas_port = self.nas_port(index);
+        let request = self.access_request(index, Credentials::AuthorizeOnly, state);
         let entry = self.entry(index);
         entry.authorization = entry.authorization.wrapping_add(1);
         let (seid, number) = (entry.seid, entry.authorization);
-        let request = AccessRequest {
-            username: entry.who.username.to_vec(),
-            credentials: Credentials::AuthorizeOnly,
-            acct_session_id: seid.to_string(),
-            nas_port,
-            state,
-        };
         let servers = entry.servers.clone();
         let route = (servers.as_deref(), Fallback::Reject);
         let pending = PendingAuth::Authorization { seid, number };

@@ -261,6 +261,7 @@ impl ControlPlane {
         let mut members = Vec::new();
         for (seid, record) in restored.sessions {
             let sixth = record.sixth;
+            let first = record.eighth.as_ref().and_then(|eighth| eighth.first);
             let started = restore_start(now, &record, restored.boot);
             let ending = restored.endings.get(&seid).copied();
             let mut entry = self.resume_one(now, seid, record, started, ending);
@@ -269,12 +270,12 @@ impl ControlPlane {
             {
                 without_address.push((seid, why));
             }
-            let member = self.stored_subscriber(&entry, sixth);
+            let member = self.stored_subscriber(&entry, sixth, first);
             entry.rules.last_sent = Told {
-                subscriber: member.as_ref().map(|(_, id)| id.0),
+                subscriber: member.as_ref().map(|member| member.id.0),
                 forwarding: entry.forwarding(&entry.policy),
             };
-            members.extend(member.map(|(identity, id)| (identity, id, seid)));
+            members.extend(member);
             let Access::Pppoe(id) = entry.access;
             ids.entry(entry.segment).or_default().push(id);
             entries.push(entry);
@@ -290,6 +291,7 @@ impl ControlPlane {
         self.resume_subscribers(members);
         self.update_aaa(now, &restored.owed);
         self.resume_records(now, restored.owed);
+        self.announce_groups(now);
         for index in indexes {
             if self.entry(index).has_policy() {
                 self.renew_policy(now, index);
@@ -388,6 +390,7 @@ impl ControlPlane {
             None if accepted_by.is_user() => AaaAnswer::default(),
             _ => answer,
         };
+        let eighth = record.eighth.unwrap_or_default();
         let account = Account {
             started,
             usage: usage_from_array(record.usage),
@@ -397,6 +400,8 @@ impl ControlPlane {
         let mut entry = Entry {
             gateway_mac: third.gateway_mac,
             line: record.line,
+            access_loop: eighth.access_loop,
+            service: eighth.service,
             stage: match ending {
                 Some(ending) => Stage::Closing(ending),
                 None if started.is_some() || record.families != [false; 2] => Stage::Online,
@@ -415,6 +420,7 @@ impl ControlPlane {
                 class: record.class.into_boxed_slice(),
                 attempt: 0,
             },
+            names: eighth.names,
             servers: third.servers.map(Into::into),
             accepted_by,
             answer,

@@ -169,9 +169,7 @@ impl ControlPlane {
 
     /// Reads the counters for an interim record, and sets the time of the next one.
     pub(super) fn ask_interim(&mut self, now: Now, index: u32) {
-        let entry = self.entry(index);
-        let interval = entry.policy.control.interim_interval;
-        entry.account.arm_interim(now.at, interval);
+        self.arm_interim(now, index);
         if !self.ask_usage(now, index, UsageFor::Interim) {
             self.record_interim(now, index); // with what was known
         }

@@ -3,12 +3,11 @@
 use super::ControlPlane;
 use crate::entry::{Entry, LineIds, Sixth};
 use crate::lanes::Load;
-use crate::subscribers::{Identity, Subscriber, Subscribers};
+use crate::subscribers::{Identity, StoredMember, Subscriber, Subscribers};
 use crate::topology::{SegmentId, Seid, SubscriberId, UserPlaneId};
 use aaa::AccessAccept;
 use config::model::SubscriberIdentity;
 use session::Circuit;
-use std::sync::Arc;
 
 impl ControlPlane {
     /// Identity of the subscriber on an access line; `None` if the line's access profile takes the user name instead.
@@ -115,13 +114,21 @@ impl ControlPlane {
         Some((id, subscriber.identity.is_user()))
     }
 
+    /// Session with which a session's subscriber began.
+    pub(super) fn first_session(&self, entry: &Entry) -> Option<Seid> {
+        let subscriber = self.subscribers.get(entry.subscriber?)?;
+        Some(subscriber.first)
+    }
+
     /// Subscriber of a stored session, with the handle that its user plane knows. In records of earlier versions each session is its own
-    /// subscriber, with its index as handle; what the subscriber is known by follows from the configuration.
+    /// subscriber, with its index as handle; what the subscriber is known by follows from the configuration. Before version 8, it began
+    /// with the first of its sessions that is stored.
     pub(super) fn stored_subscriber(
         &self,
         entry: &Entry,
         sixth: Option<Sixth>,
-    ) -> Option<(Arc<Identity>, SubscriberId)> {
+        first: Option<Seid>,
+    ) -> Option<StoredMember> {
         let port = self.topology.segment(entry.segment).port;
         let of_line = || Identity::of_line(port, &entry.circuit, &entry.line);
         let of_user = || Identity::User(entry.who.username.clone());
@@ -138,11 +145,16 @@ impl ControlPlane {
                 )
             }
         };
-        Some((identity.into(), id))
+        Some(StoredMember {
+            identity: identity.into(),
+            id,
+            first: first.unwrap_or(entry.seid),
+            session: entry.seid,
+        })
     }
 
     /// Restores the subscribers of the stored sessions.
-    pub(super) fn resume_subscribers(&mut self, members: Vec<(Arc<Identity>, SubscriberId, Seid)>) {
+    pub(super) fn resume_subscribers(&mut self, members: Vec<StoredMember>) {
         let (subscribers, handles) = Subscribers::resume(members);
         self.subscribers = subscribers;
         for (seid, id) in handles {

@@ -4,7 +4,9 @@ use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::evaluate::{self, AaaAnswer, PolicyInputs};
 use crate::fallback::AcceptedBy;
+use crate::names::WrittenNames;
 use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, Secret};
+use config::TemplateValues;
 use config::model::{AccessProfile, Authentication, Fallback};
 use core::time::Duration;
 use northbound::{AaaResult, Password, Refusal, Response, TestAaaResponse};
@@ -39,14 +41,13 @@ impl ControlPlane {
                 password: Secret::new(password),
             },
         };
+        let (sent_name, nas_port) = self.tested_names(servers.as_deref(), user.as_bytes());
         let request = AccessRequest {
             username: user.into_bytes(),
+            sent_name,
             credentials,
             acct_session_id: format!("test-{ticket}"),
-            nas_port: NasPort {
-                port_id: Some("test".into()),
-                ..NasPort::default()
-            },
+            nas_port,
             state: Vec::new(),
         };
         let pending = PendingAuth::Call {
@@ -57,6 +58,28 @@ impl ControlPlane {
         let route = (servers.as_deref(), Fallback::Reject);
         self.aaa.authenticate(now.at, route, pending, request);
         Ok(())
+    }
+
+    /// User-Name and port of the test, by the templates of the server group as far as the test has values for them.
+    fn tested_names(&self, servers: Option<&str>, user_name: &[u8]) -> (Option<Vec<u8>>, NasPort) {
+        let mut port = NasPort {
+            port_id: Some("test".into()),
+            ..NasPort::default()
+        };
+        let groups = &self.configuration.aaa.server_groups;
+        let group = servers.and_then(|name| groups.get(name));
+        let values = TemplateValues {
+            user_name,
+            node: &self.start.node_id,
+            port: "test",
+            ..TemplateValues::default()
+        };
+        let names = group.and_then(|group| WrittenNames::of(&group.templates, &values));
+        let Some(names) = names else {
+            return (None, port);
+        };
+        names.apply(&mut port);
+        (names.user_name.map(Vec::from), port)
     }
 
     fn tested_profile(&self, name: &str) -> Result<(&str, &AccessProfile), Refusal> {

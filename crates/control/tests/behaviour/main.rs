@@ -1,6 +1,8 @@
 //! The control plane from outside: homes, RADIUS and user planes talk to it in a world of one thread, with a clock of its own.
 
 mod aaa_answer;
+mod access_loop;
+mod announcements;
 mod backlog;
 mod bindings;
 mod change;
@@ -13,6 +15,7 @@ mod lanes;
 mod last_counters;
 mod leaves;
 mod liar;
+mod names;
 mod plane;
 mod radius_records;
 mod reauthorize;

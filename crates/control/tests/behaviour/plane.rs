@@ -665,8 +665,9 @@ fn an_operator_sees_the_radius_servers() {
         .iter()
         .map(|row| (row.role(), row.requests))
         .collect();
-    let roles = [AaaRole::Authentication, AaaRole::Accounting];
-    assert_eq!(rows, roles.map(|role| (role, 1)), "{servers:?}");
+    // Accounting-On and a Start
+    let expected = [(AaaRole::Authentication, 1), (AaaRole::Accounting, 2)];
+    assert_eq!(rows, expected, "{servers:?}");
 }
 
 #[test]

@@ -8,12 +8,13 @@ use northbound::{Request, Response, Session};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wire::pppoe::AccessLine;
 use wire::radius::Kind;
 
 /// The folder of what this release writes.
-const PRESENT: &str = "store-2-7";
+const PRESENT: &str = "store-2-8";
 /// The folders of releases whose records have the subscribers' handles.
-const WITH_HANDLES: [&str; 2] = ["store-2-6", PRESENT];
+const WITH_HANDLES: [&str; 3] = ["store-2-6", "store-2-7", PRESENT];
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -164,6 +165,18 @@ fn line(s: &Session) -> String {
     )
 }
 
+/// The second home is on a line of which its access node says a rate.
+fn describe_line(world: &mut World) {
+    let mut config = world.homes[1].config().clone();
+    let line = AccessLine {
+        circuit_id: Some(b"olt1 1/2/3"),
+        remote_id: None,
+        others: vec![(0x81, &[0, 0, 0x27, 0x10])],
+    };
+    line.emit(&mut config.access_line);
+    world.homes[1] = cpe::Home::new(config, 1);
+}
+
 /// Writes the files of this release, unless they are there.
 fn write(folder: &Path) {
     if folder.exists() {
@@ -171,6 +184,9 @@ fn write(folder: &Path) {
     }
     let mut world = World::new(4, Choice::radius());
     world.radius.accept = vec![(Kind::ACCT_INTERIM_INTERVAL, 60.into())];
+    let template = "set aaa server-groups radius templates calling-station-id {circuit-id}";
+    world.configure(&[template]).unwrap();
+    describe_line(&mut world);
     (0..3).for_each(|n| world.dial(n));
     world.run(Duration::from_secs(70));
     // One more comes and one leaves while no server takes a record, and one cannot be taken off its user plane.

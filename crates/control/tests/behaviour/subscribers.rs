@@ -7,7 +7,7 @@ use cpe::{Home, HomeConfig, State};
 use northbound::{FindSubscriberResponse, Request, Response};
 use std::collections::BTreeSet;
 use wire::eth::Tags;
-use wire::radius::Kind;
+use wire::radius::{Kind, Value};
 
 const WHILE: Duration = Duration::from_secs(30);
 const BY_NAME: &str = "set access-profiles pppoe subscriber-identity user-name";
@@ -212,4 +212,47 @@ fn a_user_has_as_many_sessions_as_it_may() {
     w.run(WHILE);
     assert!(online(&w).contains(&2), "there is room again");
     assert_balanced(&w);
+}
+
+/// Acct-Multi-Session-Id of the records so far.
+fn multi_session_ids(w: &World) -> Vec<String> {
+    let records = w.radius.records.iter();
+    let ids = records.map(|record| match record.get(Kind::ACCT_MULTI_SESSION_ID) {
+        Some(Value::Text(id)) => id.clone(),
+        other => panic!("{other:?}"),
+    });
+    ids.collect()
+}
+
+#[test]
+fn sessions_of_a_subscriber_that_overlap_have_one_multi_session_id() {
+    for identity in ["line", "user-name"] {
+        let mut w = World::new(3, Choice::radius());
+        let line = format!("set access-profiles pppoe subscriber-identity {identity}");
+        w.configure(&[&line]).unwrap();
+        move_home(&mut w, 1, 1, 0);
+        w.dial_all();
+        let ids = multi_session_ids(&w);
+        assert_eq!(ids.len(), 3);
+        assert!(ids[0] == ids[1] && ids[0] != ids[2], "{ids:?}");
+
+        // the first session ends, and another begins after a restart: the id stays as long as the subscriber has a session
+        w.hang_up(0);
+        w.run(WHILE);
+        w.restart_control_plane();
+        w.run(WHILE);
+        w.dial(0);
+        w.run(WHILE);
+        w.hang_up(0);
+        w.hang_up(1);
+        w.run(WHILE);
+        let later = multi_session_ids(&w).split_off(3);
+        assert_eq!(later, [&*ids[0]; 4], "Stop, Start, Stop, Stop");
+
+        // without a session, the subscriber is another one
+        w.dial(0);
+        w.run(WHILE);
+        let last = multi_session_ids(&w).pop().unwrap();
+        assert!(!ids.contains(&last), "{last} {ids:?}");
+    }
 }

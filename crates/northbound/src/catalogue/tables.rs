@@ -74,6 +74,7 @@ pub const SESSIONS: Table = Table {
         Column::new("subscriber", Text, "What its subscriber is known by: the access line, or the user name"),
         Column::new("subscriber_handle", Number(Id), "Handle of its subscriber; also its QER Correlation ID"),
         Column::new("fallback", Text, "Fallback by which it came in while no RADIUS server answered; empty: none"),
+        Column::new("access_loop", Texts, "Rates, delays and encapsulation of its access loop, as the access node says them"),
     ],
 };
 

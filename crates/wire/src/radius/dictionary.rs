@@ -17,6 +17,14 @@ impl Kind {
         Self { vendor: 0, number }
     }
 
+    /// An attribute of the ADSL Forum (RFC 4679 §3).
+    pub const fn adsl_forum(number: u8) -> Self {
+        Self {
+            vendor: Kind::ADSL_FORUM_AGENT_CIRCUIT_ID.vendor,
+            number,
+        }
+    }
+
     /// The name in the dictionary; `None` if it is not there.
     pub fn name(self) -> Option<&'static str> {
         Some(self.definition()?.name)

@@ -111,8 +111,8 @@ impl ControlPlane {
         }
         for (_, seid) in found.missing {
             let index = seid.index();
-            let known_by = self.stored_subscriber(&self.sessions[index], None);
-            let joined = known_by.map(|(identity, _)| self.subscribers.join(identity, seid));
+            let known_by = self.stored_subscriber(&self.sessions[index], None, None);
+            let joined = known_by.map(|known| self.subscribers.join(known.identity, seid));
             self.entry(index).subscriber = joined;
             self.adjust(now, index);
         }

@@ -478,12 +478,69 @@ pub(super) fn cases() -> Vec<Case> {
             ),
         ),
         beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa server-groups radius interim-interval 60",
+            ],
+            case(
+                "aaa server-groups radius interim-jitter",
+                ["0", "50"],
+                ["regular", "irregular by more than a tenth"],
+                interim_times,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius accounting-on",
+                ["false", "true"],
+                ["not announced", "Accounting-On"],
+                announced,
+            ),
+        ),
+        beside(
             RADIUS,
             case(
                 "aaa server-groups radius not-enforced",
                 ["reject", "accept"],
                 ["up=None", "up=Some(Rate(20000))"],
                 mapped,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius templates user-name",
+                ["{user}@one.example", "{user}@{service}two"],
+                ["@one.example", "@two"],
+                names,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius templates nas-port-id",
+                ["{port}:{svlan}.{cvlan}", "{node}/{user-plane}"],
+                ["access0:100.", "cp1/up1"],
+                names,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius templates calling-station-id",
+                ["{mac:aabb.ccdd.eeff}", "{mac:AA-BB-CC-DD-EE-FF}"],
+                ["0200.0000.", "02-00-00-00-00-"],
+                names,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius templates called-station-id",
+                ["{realm}here", "{port}"],
+                [" here", " access0"],
+                names,
             ),
         ),
         beside(

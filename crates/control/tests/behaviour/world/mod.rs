@@ -139,7 +139,7 @@ impl Choice {
             true => "    server-group: radius
 aaa:
   servers: {one: {address: 192.0.2.9, secret-key: testing123}}
-  server-groups: {radius: {servers: [one], interim-interval: 0}}
+  server-groups: {radius: {servers: [one], interim-interval: 0, interim-jitter: 0}}
 "
             .into(),
             false => {

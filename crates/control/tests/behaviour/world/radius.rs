@@ -12,7 +12,10 @@ pub struct Radius {
     pub accept: Vec<(Kind, Value)>,
     /// Access-Requests that it answered.
     pub requests: Vec<Packet>,
+    /// Accounting records of sessions.
     pub records: Vec<Packet>,
+    /// Accounting-On and Accounting-Off.
+    pub announcements: Vec<Packet>,
     /// Accounting requests with the number of the socket that they came from.
     pub datagrams: Vec<(u16, Vec<u8>)>,
     /// Does not answer.
@@ -63,8 +66,11 @@ impl Radius {
             Code::ACCOUNTING_REQUEST => {
                 let datagram = (socket, bytes.to_vec());
                 if !self.datagrams.contains(&datagram) {
-                    self.records
-                        .push(verify_accounting_request(bytes, secret).unwrap());
+                    let record = verify_accounting_request(bytes, secret).unwrap();
+                    match number(&record, Kind::ACCT_STATUS_TYPE) {
+                        7 | 8 => self.announcements.push(record),
+                        _ => self.records.push(record),
+                    }
                 }
                 self.datagrams.push(datagram);
                 if self.unheard {

@@ -227,9 +227,43 @@ pub fn probed(w: &mut World) -> String {
     format!("{count} Status-Server")
 }
 
+/// Whether the servers of the first group hear that the control plane starts without a session.
+pub fn announced(w: &mut World) -> String {
+    quiet(w);
+    w.run(30 * SECOND);
+    w.asked.clear();
+    w.restart_control_plane();
+    w.run(SECOND);
+    let is_first =
+        |(_, to, _): &&(Duration, std::net::SocketAddr, u8)| to.ip().to_string() == "192.0.2.9";
+    match w.asked.iter().find(is_first) {
+        Some(_) => "Accounting-On",
+        None => "not announced",
+    }
+    .into()
+}
+
 pub fn identifier(w: &mut World) -> String {
     dial(w);
     format!("{:?}", w.radius.records[0].get(Kind::NAS_IDENTIFIER))
+}
+
+/// Names in the Access-Request of the first home.
+pub fn names(w: &mut World) -> String {
+    dial(w);
+    let request = w.radius.requests.last().unwrap();
+    let kinds = [
+        Kind::USER_NAME,
+        Kind::NAS_PORT_ID,
+        Kind::CALLING_STATION_ID,
+        Kind::CALLED_STATION_ID,
+    ];
+    let names = kinds.map(|kind| match request.get(kind) {
+        Some(Value::Text(text)) => text.clone(),
+        Some(Value::Octets(octets)) => octets.escape_ascii().to_string(),
+        other => format!("{other:?}"),
+    });
+    names.join(" ")
 }
 
 pub fn interims(w: &mut World) -> String {
@@ -241,6 +275,26 @@ pub fn interims(w: &mut World) -> String {
         .filter(|kind| **kind == 3)
         .count()
         .to_string()
+}
+
+/// How regular the interim records of the first home are, of which one is due each minute.
+pub fn interim_times(w: &mut World) -> String {
+    dial(w);
+    w.asked.clear();
+    w.run(40 * 60 * SECOND);
+    let is_record = |(_, _, code): &&(Duration, _, u8)| *code == 4;
+    let times: Vec<f64> = (w.asked.iter().filter(is_record))
+        .map(|(at, ..)| at.as_secs_f64())
+        .collect();
+    let gaps = times
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0] - 60.0).abs());
+    match gaps.fold(0.0, f64::max) {
+        0.0..0.1 => "regular",
+        0.1..=6.0 => "irregular by at most a tenth",
+        _ => "irregular by more than a tenth",
+    }
+    .into()
 }
 
 /// How often interim records come of a user that the local users let in because no server answered.
