@@ -8,6 +8,7 @@ use crate::sessions::{LineKey, line_key};
 use crate::topology::{
     GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId, UserPlaneId,
 };
+use crate::without_effect::WithoutEffect;
 use aaa::{AccessAccept, RequestKey};
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
@@ -59,6 +60,8 @@ pub(crate) struct Entry {
     pub answer: AaaAnswer,
     /// State of the last Access-Accept, for the re-authentication that it asks for. Empty: none.
     pub state: Box<[u8]>,
+    /// Attributes of AAA's answer that have no effect.
+    pub without_effect: Option<Box<WithoutEffect>>,
     /// Number of the last request for an answer without a proof (Authorize-Only). It identifies late answers.
     pub authorization: u8,
     /// Access-Accept that waits for an address which another session still has.
@@ -403,6 +406,7 @@ impl Entry {
             accepted_by: AcceptedBy::default(),
             answer: AaaAnswer::default(),
             state: Box::default(),
+            without_effect: None,
             authorization: 0,
             waiting: None,
             heirs: Vec::new(),
@@ -691,6 +695,10 @@ pub(crate) struct Eighth {
     pub first: Option<Seid>,
     /// [`Entry::access_loop`].
     pub access_loop: Option<Box<AccessLoop>>,
+    /// [`Entry::state`].
+    pub state: Box<[u8]>,
+    /// [`Entry::without_effect`].
+    pub without_effect: Option<Box<WithoutEffect>>,
 }
 
 /// Stored accounting record that no server has acknowledged yet.

@@ -51,6 +51,7 @@ mod trace;
 mod user_planes;
 mod users;
 pub mod wheel;
+mod without_effect;
 // `tests/behaviour` uses more of it
 #[cfg(test)]
 #[allow(dead_code)]

@@ -104,6 +104,7 @@ fn session(number: usize) -> Session {
         subscriber_handle: Some(number as u32),
         fallback: String::new(),
         access_loop: Vec::new(),
+        without_effect: Vec::new(),
         online_seconds: 125,
         traffic: Some(Traffic::default()),
     }

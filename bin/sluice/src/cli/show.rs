@@ -136,6 +136,9 @@ pub fn clear_session(sockets: &Sockets, id: &str) -> Result<Answer, Failure> {
     Ok(Answer::of(vec![format!("session {id} is being ended")]))
 }
 
+/// Lines that only a session has that they concern.
+const ONLY_IF_THERE: [&str; 3] = ["access loop", "fallback", "without effect"];
+
 fn session_page(s: &Session) -> Vec<String> {
     let none = || "none".to_owned();
     let t = s.traffic.unwrap_or_default();
@@ -171,9 +174,10 @@ fn session_page(s: &Session) -> Vec<String> {
         ("down", traffic(t.down_packets, t.down_octets)),
         ("access loop", s.access_loop.join(", ")),
         ("fallback", s.fallback.clone()),
+        ("without effect", s.without_effect.join(", ")),
     ]
     .into_iter()
-    .filter(|(name, value)| !["access loop", "fallback"].contains(name) || !value.is_empty())
+    .filter(|(name, value)| !ONLY_IF_THERE.contains(name) || !value.is_empty())
     .map(|(name, value)| format!("{name:<18}{value}").trim_end().to_owned())
     .collect()
 }
@@ -238,6 +242,7 @@ mod tests {
             subscriber_handle: Some(7),
             fallback: String::new(),
             access_loop: Vec::new(),
+            without_effect: Vec::new(),
             online_seconds: 125,
             traffic: Some(Traffic {
                 up_packets: 1000,
@@ -314,6 +319,7 @@ mod tests {
             ..example()
         };
         let page = session_page(&with_rates).join("\n");
+        assert!(!page.contains("without effect"), "{page}");
         let rates = "access loop       line rate up 10000 kbit/s, PPP over ATM";
         assert!(page.contains(rates), "{page}");
     }

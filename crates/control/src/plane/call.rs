@@ -278,6 +278,10 @@ impl ControlPlane {
             subscriber_handle: entry.subscriber.map(|id| id.0),
             fallback: entry.accepted_by.fallback().unwrap_or_default().into(),
             access_loop: entry.access_loop.as_deref().map_or(Vec::new(), described),
+            without_effect: entry
+                .without_effect
+                .as_ref()
+                .map_or(Vec::new(), |w| w.texts()),
             online_seconds: match entry.stage {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),

@@ -6,6 +6,7 @@ use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
 use crate::topology::{InstanceId, Seid};
+use crate::without_effect::WithoutEffect;
 use aaa::{AccessAccept, AccessRequest, Credentials, Outcome, Secret};
 use core::net::Ipv4Addr;
 use session::{
@@ -271,7 +272,8 @@ impl ControlPlane {
         for (names, counter) in kinds {
             names.iter().for_each(|_| self.counters.count(counter));
         }
-        let entry = &self.sessions[index];
+        let entry = self.entry(index);
+        entry.without_effect = WithoutEffect::of(accept);
         let (seid, user) = (entry.seid, entry.who.username.escape_ascii().to_string());
         if !accept.ignored.is_empty() {
             let ignored = accept.ignored.join(", ");

@@ -141,6 +141,8 @@ impl ControlPlane {
                 names: entry.names.clone(),
                 first: self.first_session(entry),
                 access_loop: entry.access_loop.clone(),
+                state: entry.state.clone(),
+                without_effect: entry.without_effect.clone(),
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());

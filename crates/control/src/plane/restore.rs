@@ -421,6 +421,8 @@ impl ControlPlane {
                 attempt: 0,
             },
             names: eighth.names,
+            state: eighth.state,
+            without_effect: eighth.without_effect,
             servers: third.servers.map(Into::into),
             accepted_by,
             answer,

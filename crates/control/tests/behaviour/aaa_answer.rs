@@ -280,3 +280,31 @@ fn a_test_shows_what_each_attribute_comes_to_and_leaves_nothing_behind() {
     assert!(w.sessions().is_empty() && w.radius.records.is_empty());
     assert!(w.plane.ledger().is_balanced());
 }
+
+#[test]
+fn a_session_shows_what_of_its_answer_has_no_effect() {
+    let mut w = world();
+    w.radius.accept = vec![
+        (
+            Kind::DELEGATED_IPV6_PREFIX,
+            Value::Ipv6Prefix("2001:db8:7700::/56".parse().unwrap()),
+        ),
+        (Kind::FRAMED_ROUTING, 1.into()),
+        (Kind::IDLE_TIMEOUT, Value::Invalid(vec![1])),
+    ];
+    w.dial(0);
+    w.run(10 * SECOND);
+    let expected = [
+        "Idle-Timeout (ignored)",
+        "Delegated-IPv6-Prefix (not enforced)",
+        "Framed-Routing (not enforced)",
+    ];
+    assert_eq!(w.sessions().remove(0).without_effect, expected);
+    w.restart_control_plane();
+    w.run(10 * SECOND);
+    assert_eq!(w.sessions().remove(0).without_effect, expected);
+    w.radius.accept.clear();
+    w.begin_ppp_anew(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.sessions().remove(0).without_effect, [""; 0]);
+}

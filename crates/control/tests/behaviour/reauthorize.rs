@@ -94,6 +94,8 @@ fn at_its_timeout_a_session_goes_on_with_a_new_answer() {
     assert_eq!(w.radius.requests.len(), 2);
     w.run(60 * SECOND);
     assert_eq!(w.radius.requests.len(), 3);
+    let repeated = w.radius.requests[2].get(Kind::STATE);
+    assert_eq!(repeated, Some(&state(8).1), "the store has it");
     assert_eq!(w.online(), 1);
     w.run(60 * SECOND);
     assert_eq!(w.online(), 0, "the session time-out ends it");
