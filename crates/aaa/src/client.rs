@@ -15,7 +15,7 @@ use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavail
 use crate::random::Random;
 use crate::requests::access_request;
 use crate::server::{Server, ServerStatus, Slot, Slots};
-use crate::{ClientConfig, Nas, NotEnforced, ServerConfig};
+use crate::{ClientConfig, Nas, NotEnforced, Selection, ServerConfig};
 
 /// MRT of RFC 5080 §2.2.1: maximum time between retransmissions.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
@@ -127,6 +127,11 @@ impl Peer {
             waiting: VecDeque::new(),
         }
     }
+
+    /// Number of open requests.
+    fn load(&self) -> usize {
+        self.slots.in_use() + self.waiting.len()
+    }
 }
 
 /// RADIUS client for authentication and accounting: a state machine without sockets, clock or random numbers of its own.
@@ -134,6 +139,9 @@ pub struct Client {
     pub(crate) nas: Nas,
     pub(crate) mappings: Arc<Mappings>,
     pub(crate) not_enforced: NotEnforced,
+    pub(crate) selection: Selection,
+    /// Number of selections so far.
+    pub(crate) turns: u64,
     pub(crate) peers: Vec<Peer>,
     pub(crate) max_sockets: u16,
     max_requests: usize,
@@ -155,6 +163,8 @@ impl Client {
             nas: config.nas,
             mappings: config.mappings,
             not_enforced: config.not_enforced,
+            selection: config.selection,
+            turns: 0,
             peers: config.authentication.into_iter().map(peer).collect(),
             max_sockets: sockets,
             max_requests: config.max_requests,
@@ -306,13 +316,15 @@ impl Client {
         self.ask_next(now, key);
     }
 
-    /// First server in order that is alive and was not tried. Without one, the server that has been dead for longest is tried: it may
-    /// answer again.
+    /// Next server that is alive and was not tried. Without one, the server that has been dead for longest is tried: it may answer
+    /// again.
     fn next_server(&self, now: Duration, open: &Open) -> Option<usize> {
-        let left = (0..self.peers.len()).filter(|server| !open.asked.contains(server));
-        let server = |index: &usize| &self.peers[*index].server;
-        let alive = left.clone().find(|index| server(index).is_alive(now));
-        alive.or_else(|| left.min_by_key(|index| server(index).dead_until()))
+        let peers = self.peers.iter().enumerate();
+        let left = peers.filter(|(index, _)| !open.asked.contains(index));
+        let candidates = left.clone().map(|(i, peer)| (i, &peer.server, peer.load()));
+        let alive = self.selection.select(now, candidates);
+        let dead = || left.min_by_key(|(_, peer)| peer.server.dead_until());
+        alive.or_else(|| dead().map(|(index, _)| index))
     }
 
     fn present_server(&self, key: usize) -> usize {
@@ -331,6 +343,8 @@ impl Client {
         let Some(slot) = self.peers[index].slots.take() else {
             return self.peers[index].waiting.push_back(key);
         };
+        self.turns += 1;
+        self.peers[index].server.last_turn = self.turns;
         let jitter = self.random.jitter();
         let open = &mut self.requests[key];
         open.asked.push(index);

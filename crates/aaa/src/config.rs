@@ -12,10 +12,12 @@ use crate::mapping::Mappings;
 pub struct ClientConfig {
     /// Identity of the gateway.
     pub nas: Nas,
-    /// Authentication servers, the preferred one first.
+    /// Authentication servers. With [`Selection::Ordered`] the preferred one comes first.
     pub authentication: Vec<ServerConfig>,
-    /// Accounting servers, the preferred one first.
+    /// Accounting servers. With [`Selection::Ordered`] the preferred one comes first.
     pub accounting: Vec<ServerConfig>,
+    /// How a server is selected for a request.
+    pub selection: Selection,
     /// Meaning of vendors' attributes in answers.
     pub mappings: Arc<Mappings>,
     /// What an answer with an attribute is that a dictionary knows and that has no effect.
@@ -33,12 +35,23 @@ impl ClientConfig {
             nas,
             authentication: Vec::new(),
             accounting: Vec::new(),
+            selection: Selection::Ordered,
             mappings: Mappings::shipped(),
             not_enforced: NotEnforced::Accept,
             max_requests: 65_536,
             max_sockets: 16,
         }
     }
+}
+
+/// How a server is selected for a request, among those that are considered alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Selection {
+    /// The first one in the order of the configuration.
+    #[default]
+    Ordered,
+    /// The one with the fewest open requests. Of several with equally many, the one that was selected least recently.
+    Balanced,
 }
 
 /// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect.

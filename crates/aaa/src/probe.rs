@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use wire::radius::{Code, Missing, verify_response};
 
+use crate::accounting::AccountingServer;
 use crate::random::Random;
 use crate::requests::status_server;
 use crate::server::{Server, Slot, Slots};
@@ -162,7 +163,8 @@ impl Client {
             settle(now, &mut peer.server, &mut peer.slots, &mut self.random);
         }
         let accounting = &mut self.accounting;
-        for server in &mut accounting.servers {
+        let servers = &mut accounting.servers;
+        for AccountingServer { server, .. } in servers {
             settle(now, server, &mut accounting.slots, &mut self.random);
         }
     }
@@ -181,7 +183,7 @@ impl Client {
             }
         }
         let accounting = &mut self.accounting;
-        for server in &mut accounting.servers {
+        for AccountingServer { server, .. } in &mut accounting.servers {
             if server.probe.is_due(now) {
                 pass(send(now, nas, server, &mut accounting.slots, random));
             }
@@ -201,7 +203,7 @@ impl Client {
         let mut known = None;
         let authentication = self.peers.iter_mut().map(|peer| &mut peer.server);
         let authentication = authentication.map(|server| (server, Code::ACCESS_ACCEPT));
-        let accounting = self.accounting.servers.iter_mut();
+        let accounting = self.accounting.servers.iter_mut().map(|of| &mut of.server);
         let accounting = accounting.map(|server| (server, Code::ACCOUNTING_RESPONSE));
         for (server, code) in authentication.chain(accounting) {
             match answers(server, slot, from, bytes, code) {

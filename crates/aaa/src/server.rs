@@ -101,6 +101,11 @@ impl<T: Copy> Slots<T> {
         self.free.push_back(slot);
     }
 
+    /// Number of allocated slots.
+    pub(crate) fn in_use(&self) -> usize {
+        self.owners.len() - self.free.len()
+    }
+
     pub(crate) fn owner(&self, slot: Slot) -> Option<T> {
         *self.owners.get(slot.0 as usize)?
     }
@@ -136,6 +141,8 @@ pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     last_heard: Option<Duration>,
     dead_until: Option<Duration>,
+    /// Number of the client's last selection that selected it.
+    pub(crate) last_turn: u64,
     pub(crate) probe: Probe,
     out_since: Option<Duration>,
     requests: u64,
@@ -151,6 +158,7 @@ impl Server {
             config,
             last_heard: None,
             dead_until: None,
+            last_turn: 0,
             probe: Probe::default(),
             out_since: None,
             requests: 0,

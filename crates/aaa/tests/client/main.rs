@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aaa::{
     AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Credentials,
-    Delivery, Nas, NasPort, Outcome, Output, RejectReason, Secret, ServerConfig, Slot,
+    Delivery, Nas, NasPort, Outcome, Output, RejectReason, Secret, Selection, ServerConfig, Slot,
     TerminateCause, Traffic, Unavailable,
 };
 use wire::radius::{
@@ -19,6 +19,7 @@ mod mapping;
 mod messages;
 mod probe;
 mod reconfigure;
+mod selection;
 mod transport;
 
 const SECRET: &[u8] = b"testing123";
