@@ -103,6 +103,16 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         ),
         (
             "servers: [first, second]",
+            "servers: [first, second], source-ipv4: 224.0.0.1",
+            "source-ipv4: `224.0.0.1` is not a unicast address",
+        ),
+        (
+            "servers: [first, second]",
+            "servers: [first, second], vrf: a-name-too-long-",
+            "is no name of a network device",
+        ),
+        (
+            "servers: [first, second]",
             "servers: [first, first]",
             "`first` is listed twice",
         ),

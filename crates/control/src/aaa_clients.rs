@@ -4,6 +4,7 @@ mod verifications;
 
 use crate::alarms::{Condition, Fault};
 use crate::fallback::{self, AcceptedBy};
+use crate::radius_sockets::RadiusBinding;
 use crate::topology::{Numbers, Seid};
 use aaa::dictionary::Dictionary;
 use aaa::mapping::Mappings;
@@ -11,9 +12,9 @@ use aaa::{
     AccessRequest, AccountingRecord, Client, ClientConfig, Nas, Outcome, Output, Secret,
     ServerConfig, Unavailable, Users, Verdict,
 };
-use config::model::{Fallback, NotEnforced, Server, ServerGroup};
+use config::model::{Fallback, NotEnforced, Selection, Server, ServerGroup};
 use config::{Configuration, start};
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use northbound::DropCounter;
 use rand::rngs::StdRng;
@@ -89,6 +90,36 @@ struct Group {
     client: Client,
     /// Address families that the group has used; `true` is IPv6.
     families: BTreeSet<bool>,
+    source: Source,
+}
+
+/// Where requests of a server group come from.
+#[derive(Default)]
+struct Source {
+    ipv4: Option<Ipv4Addr>,
+    ipv6: Option<Ipv6Addr>,
+    vrf: Option<String>,
+}
+
+impl Source {
+    fn of(group: &ServerGroup) -> Self {
+        Source {
+            ipv4: group.source_ipv4,
+            ipv6: group.source_ipv6,
+            vrf: group.vrf.clone(),
+        }
+    }
+
+    fn binding(&self, group: &str, ipv6: bool) -> RadiusBinding {
+        RadiusBinding {
+            group: group.to_owned(),
+            source: match ipv6 {
+                true => self.ipv6.map(IpAddr::from),
+                false => self.ipv4.map(IpAddr::from),
+            },
+            vrf: self.vrf.clone(),
+        }
+    }
 }
 
 /// Maximum number of mappings. Each answer is read with them.
@@ -178,6 +209,10 @@ impl AaaClients {
             group
                 .families
                 .extend(all.map(|server| server.address.is_ipv6()));
+            // a group that the configuration no longer contains has no servers
+            if let Some(configured) = configured.get(&name) {
+                group.source = Source::of(configured);
+            }
             group.client.reconfigure(now, client);
         }
     }
@@ -204,19 +239,31 @@ impl AaaClients {
             number,
             client: Client::new(self.client_config(None, &BTreeMap::new()), seed),
             families: BTreeSet::new(),
+            source: Source::default(),
         }
     }
+
+    /// Identity of the gateway towards the servers of a group; `None`: the control plane's own.
+    pub fn nas(&self, group: Option<&ServerGroup>) -> Nas {
+        let identifier = group.and_then(|group| group.nas_identifier.clone());
+        let source = group.map(Source::of).unwrap_or_default();
+        Nas {
+            identifier: identifier.unwrap_or_else(|| self.node_id.clone()),
+            ipv4: source.ipv4.or(self.addresses.ipv4),
+            ipv6: source.ipv6.or(self.addresses.ipv6),
+        }
+    }
+
     fn client_config(
         &self,
         group: Option<&ServerGroup>,
         servers: &BTreeMap<String, Server>,
     ) -> ClientConfig {
-        let identifier = group.and_then(|group| group.nas_identifier.clone());
-        let mut client = ClientConfig::new(Nas {
-            identifier: identifier.unwrap_or_else(|| self.node_id.clone()),
-            ipv4: self.addresses.ipv4,
-            ipv6: self.addresses.ipv6,
-        });
+        let mut client = ClientConfig::new(self.nas(group));
+        client.selection = match group.map(|group| group.selection) {
+            Some(Selection::Balanced) => aaa::Selection::Balanced,
+            Some(Selection::Ordered) | None => aaa::Selection::Ordered,
+        };
         client.max_sockets = RADIUS_SOCKETS;
         client.mappings = self.mappings.clone();
         client.not_enforced = match group.map(|group| group.not_enforced) {
@@ -252,15 +299,19 @@ impl AaaClients {
     }
 
     /// Sockets in use, by address family (`true` is IPv6) and number.
-    pub fn sockets(&self) -> BTreeSet<(bool, u16)> {
-        let groups = self.groups.values();
-        let families = groups.flat_map(|group| group.families.iter().map(|f| (*f, group.number)));
-        families
-            .flat_map(|(ipv6, number)| {
-                let first = number * RADIUS_SOCKETS;
-                (first..first + RADIUS_SOCKETS).map(move |socket| (ipv6, socket))
-            })
-            .collect()
+    pub fn sockets(&self) -> BTreeMap<(bool, u16), RadiusBinding> {
+        let mut sockets = BTreeMap::new();
+        for (name, group) in &self.groups {
+            for &ipv6 in &group.families {
+                let (first, binding) = (
+                    group.number * RADIUS_SOCKETS,
+                    group.source.binding(name, ipv6),
+                );
+                let numbers = first..first + RADIUS_SOCKETS;
+                sockets.extend(numbers.map(|number| ((ipv6, number), binding.clone())));
+            }
+        }
+        sockets
     }
 
     /// Authenticates with a server group, or with the configured users if `servers` is `None`. With `Fallback::LocalUsers`, the

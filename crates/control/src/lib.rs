@@ -58,7 +58,7 @@ mod world;
 pub use aaa::dictionary::Dictionary;
 pub use configuration::SetLevel;
 pub use mappings::read_dictionaries;
-pub use plane::{ControlPlane, Input, Now, Output, Restored};
+pub use plane::{ControlPlane, Input, Now, Output, RadiusBinding, RadiusSocket, Restored};
 use std::sync::Arc;
 
 /// Finds what cannot be served of a configuration beyond what [`config::check`] finds: pools that cannot be cut, more than

@@ -66,7 +66,7 @@ use wire::pfcp::Cause as PfcpCause;
 
 pub use crate::aaa_clients::MOST_VERIFICATIONS;
 pub use crate::journal::MOST_BATCHES;
-pub use crate::radius_sockets::RadiusPorts;
+pub use crate::radius_sockets::{RadiusBinding, RadiusPorts, RadiusSocket};
 pub(crate) use alarm::severity;
 pub use holdings::{Held, HeldStage, StoredSession};
 pub use northbound::Effect;
@@ -161,8 +161,8 @@ pub enum Output {
         bytes: Vec<u8>,
     },
     /// Open exactly these RADIUS sockets, by address family (`true` is IPv6) and number, each at its previous port if it had one. Then
-    /// report their ports with [`Input::RadiusPorts`].
-    RadiusSockets(BTreeMap<(bool, u16), Option<u16>>),
+    /// report their ports with [`Input::RadiusPorts`], and again when a socket that could not be opened is open.
+    RadiusSockets(BTreeMap<(bool, u16), RadiusSocket>),
     /// Send a RADIUS datagram from the socket of this number: see [`Output::RadiusSockets`].
     Radius {
         /// The socket's number.

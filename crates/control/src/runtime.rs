@@ -3,13 +3,14 @@
 mod dynamic;
 mod passwords;
 mod past;
+mod radius;
 
 use crate::alarms::Condition;
 use crate::configuration::{Keeper, SetLevel, ToPlane};
 use crate::history::{HistoryQueries, HistoryThread, Kind};
 use crate::live::Live;
 use crate::management::Management;
-use crate::plane::{ControlPlane, Input, MOST_BATCHES, Now, Output, RadiusPorts, Restored};
+use crate::plane::{ControlPlane, Input, MOST_BATCHES, Now, Output, Restored};
 use crate::relay::Relay;
 use crate::store::{Acknowledgement, Store, StoreThread};
 use crate::trace::{Datagram, Traces, Way};
@@ -23,10 +24,11 @@ use dynamic::Dynamic;
 use northbound::Request;
 use passwords::{Job, PasswordThreads};
 use past::open_history;
+use radius::Radius;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -41,7 +43,7 @@ use wire::gtpu;
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// Datagrams taken from one socket before the others get their turn; it may be a few more.
 const PORTION: usize = 64;
-/// Maximum number of RADIUS replies that wait for the loop.
+/// Maximum number of RADIUS packets that wait for the loop.
 const RADIUS_QUEUE: usize = 1024;
 /// Interval of the check for faults.
 const LOOK: Duration = Duration::from_secs(1);
@@ -459,7 +461,7 @@ impl Edge {
                     self.gtpu.send(to, &bytes).await;
                 }
                 Output::RadiusSockets(wanted) => {
-                    let ports = self.radius.follow(&wanted);
+                    let ports = self.radius.follow(wanted);
                     self.plane
                         .handle(self.clock.now(), Input::RadiusPorts(ports));
                 }
@@ -590,119 +592,6 @@ async fn readable(socket: Option<&UdpSocket>) -> io::Result<()> {
     }
 }
 
-/// Sockets of the RADIUS clients, by address family (is it IPv6?) and number. They keep their ports, so that servers recognize
-/// repeated requests and their answers reach us.
-struct Radius {
-    sockets: BTreeMap<(bool, u16), Open>,
-    sender: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
-    replies: mpsc::Receiver<(u16, SocketAddr, Vec<u8>)>,
-}
-
-struct Open {
-    socket: Arc<UdpSocket>,
-    port: u16,
-    hearing: tokio::task::AbortHandle,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.hearing.abort();
-    }
-}
-
-impl Radius {
-    fn new() -> Self {
-        let (sender, replies) = mpsc::channel(RADIUS_QUEUE);
-        Radius {
-            sockets: BTreeMap::new(),
-            sender,
-            replies,
-        }
-    }
-
-    /// Opens the wanted sockets and closes the others. Returns their ports.
-    fn follow(&mut self, wanted: &BTreeMap<(bool, u16), Option<u16>>) -> RadiusPorts {
-        self.sockets.retain(|key, _| wanted.contains_key(key));
-        for (&(ipv6, number), kept) in wanted {
-            if self.sockets.contains_key(&(ipv6, number)) {
-                continue;
-            }
-            match self.open(ipv6, number, kept.as_ref()) {
-                Ok(open) => drop(self.sockets.insert((ipv6, number), open)),
-                Err(error) => {
-                    tracing::error!(%error, "a RADIUS socket is missing: datagrams through it are lost")
-                }
-            }
-        }
-        self.sockets
-            .iter()
-            .map(|(key, open)| (*key, open.port))
-            .collect()
-    }
-
-    fn open(&self, ipv6: bool, number: u16, kept: Option<&u16>) -> Result<Open, String> {
-        let socket = Arc::new(bind_again(ipv6, kept)?);
-        let port = socket
-            .local_addr()
-            .map_err(|error| error.to_string())?
-            .port();
-        let task = tokio::spawn(hear(socket.clone(), number, self.sender.clone()));
-        Ok(Open {
-            socket,
-            port,
-            hearing: task.abort_handle(),
-        })
-    }
-
-    /// Our end towards a server; the kernel chooses its address.
-    fn own(&self, number: u16, server: SocketAddr) -> SocketAddr {
-        let open = self.sockets.get(&(server.is_ipv6(), number));
-        unknown(server, open.map_or(0, |open| open.port))
-    }
-
-    async fn send(&self, number: u16, to: SocketAddr, bytes: &[u8]) {
-        if let Some(open) = self.sockets.get(&(to.is_ipv6(), number)) {
-            send(&open.socket, to, bytes).await;
-        }
-    }
-}
-
-/// Binds a socket's previous port, or another one if there is none or it is taken.
-fn bind_again(ipv6: bool, kept: Option<&u16>) -> Result<UdpSocket, String> {
-    let any: IpAddr = match ipv6 {
-        true => core::net::Ipv6Addr::UNSPECIFIED.into(),
-        false => core::net::Ipv4Addr::UNSPECIFIED.into(),
-    };
-    match kept.map(|port| bind(any, *port)) {
-        Some(Ok(socket)) => return Ok(socket),
-        Some(Err(error)) => {
-            tracing::warn!(%error, "a RADIUS socket gets another port: servers may store accounting records in flight from \
-                the old port twice");
-        }
-        None => {}
-    }
-    bind(any, 0)
-}
-
-/// Passes replies to the loop. When the loop is behind, they wait in the socket.
-async fn hear(
-    socket: Arc<UdpSocket>,
-    number: u16,
-    replies: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
-) {
-    let mut buffer = [0; 4096]; // the largest RADIUS packet (RFC 2865 §3)
-    loop {
-        if let Ok((length, from)) = socket.recv_from(&mut buffer).await
-            && replies
-                .send((number, from, buffer[..length].to_vec()))
-                .await
-                .is_err()
-        {
-            return;
-        }
-    }
-}
-
 async fn send(socket: &UdpSocket, to: SocketAddr, bytes: &[u8]) {
     if let Err(error) = socket.send_to(bytes, to).await {
         tracing::debug!(%to, %error, "datagram was not sent; its protocol repeats it");
@@ -718,19 +607,24 @@ async fn sleep_until(at: Option<Instant>) {
 
 fn bind(address: IpAddr, port: u16) -> Result<UdpSocket, String> {
     let to = SocketAddr::new(address, port);
-    let open = || -> io::Result<UdpSocket> {
-        let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_nonblocking(true)?;
-        if to.is_ipv6() {
-            socket.set_only_v6(true)?; // `::` leaves IPv4 to its own socket
-        }
-        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-        socket.bind(&to.into())?;
-        UdpSocket::from_std(socket.into())
-    };
-    open().map_err(|error| {
+    bind_in(to, None).map_err(|error| {
         format!("cannot bind UDP {to}: {error}. Is the address this machine's, and free?")
     })
+}
+
+/// Binds a UDP socket in the routing table of a VRF device, or in the main one.
+fn bind_in(to: SocketAddr, vrf: Option<&str>) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    if to.is_ipv6() {
+        socket.set_only_v6(true)?; // `::` leaves IPv4 to its own socket
+    }
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    if let Some(device) = vrf {
+        socket.bind_device(Some(device.as_bytes()))?;
+    }
+    socket.bind(&to.into())?;
+    UdpSocket::from_std(socket.into())
 }
 
 fn open_store(

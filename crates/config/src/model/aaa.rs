@@ -6,7 +6,7 @@ use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// RADIUS servers and server groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -143,6 +143,24 @@ pub struct ServerGroup {
     #[serde(default)]
     #[schemars(extend("x-reference" = "/aaa/servers"))]
     pub servers: Vec<String>,
+    /// How a server is selected for a request, among those that answer.
+    #[serde(default)]
+    pub selection: Selection,
+    /// IPv4 address of the control plane's machine from which requests to IPv4 servers come. It is also NAS-IP-Address then.
+    /// Default: the address that the routing table selects; NAS-IP-Address is the control plane's address.
+    #[serde(default)]
+    #[schemars(extend("x-example" = "192.0.2.1"))]
+    pub source_ipv4: Option<Ipv4Addr>,
+    /// IPv6 address of the control plane's machine from which requests to IPv6 servers come. It is also NAS-IPv6-Address then.
+    /// Default: the address that the routing table selects; NAS-IPv6-Address is the control plane's address.
+    #[serde(default)]
+    #[schemars(extend("x-example" = "2001:db8::1"))]
+    pub source_ipv6: Option<Ipv6Addr>,
+    /// Linux VRF device of the control plane's machine, in whose routing table the servers are. It is not one of
+    /// `network-instances`: those are on the user planes. Default: the main routing table.
+    #[serde(default)]
+    #[schemars(extend("x-example" = "mgmt"))]
+    pub vrf: Option<String>,
     /// NAS-Identifier of the gateway (RFC 2865 §5.32). Default: the control plane's node id.
     #[serde(default)]
     pub nas_identifier: Option<String>,
@@ -157,6 +175,17 @@ pub struct ServerGroup {
 
 fn interim_interval() -> u32 {
     300
+}
+
+/// How a server is selected for a request, among those that answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    /// The first one in the order of `servers`.
+    #[default]
+    Ordered,
+    /// The one with the fewest open requests. Of several with equally many, the one that was selected least recently.
+    Balanced,
 }
 
 /// Local user. Its settings take precedence over those of its subscriber profile, and a change of them reaches its online sessions.

@@ -460,6 +460,51 @@ pub(super) fn cases() -> Vec<Case> {
             ),
         ),
         beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa server-groups radius servers two",
+            ],
+            case(
+                "aaa server-groups radius selection",
+                ["balanced", "ordered"],
+                ["192.0.2.10", "{\"192.0.2.9\"}"],
+                all_that_answer,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius source-ipv4",
+                ["192.0.2.77", "192.0.2.78"],
+                [
+                    "from Some(192.0.2.77), NAS 192.0.2.77",
+                    "from Some(192.0.2.78), NAS 192.0.2.78",
+                ],
+                comes_from,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa servers one address 2001:db8::9",
+            ],
+            case(
+                "aaa server-groups radius source-ipv6",
+                ["2001:db8::77", "2001:db8::78"],
+                ["from Some(2001:db8::77)", "from Some(2001:db8::78)"],
+                comes_from,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius vrf",
+                ["mgmt", "oam"],
+                ["mgmt", "oam"],
+                comes_from,
+            ),
+        ),
+        beside(
             RADIUS,
             case(
                 "aaa server-groups radius nas-identifier",

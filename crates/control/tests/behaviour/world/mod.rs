@@ -87,6 +87,8 @@ pub struct World {
     pub obeyed: VecDeque<Vec<u8>>,
     /// UDP port on which the control plane listens for these.
     pub dynamic_port: Option<u16>,
+    /// Sockets that the RADIUS clients have.
+    pub radius_sockets: BTreeMap<(bool, u16), control::RadiusSocket>,
     /// PFCP datagrams to the other user plane.
     pub to_other: VecDeque<Vec<u8>>,
     /// Frames of homes on their way to the user plane.
@@ -219,6 +221,7 @@ impl World {
             answers: VecDeque::new(),
             obeyed: VecDeque::new(),
             dynamic_port: None,
+            radius_sockets: BTreeMap::new(),
             to_other: VecDeque::new(),
             frames: VecDeque::new(),
         };
@@ -676,6 +679,7 @@ impl World {
                 Output::Answer { answer, .. } => self.answers.push_back(answer),
                 Output::DynamicAuthorization { bytes, .. } => self.obeyed.push_back(bytes),
                 Output::DynamicPort(port) => self.dynamic_port = port,
+                Output::RadiusSockets(wanted) => self.radius_sockets = wanted,
                 _ => {}
             }
         }
