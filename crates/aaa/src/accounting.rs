@@ -5,7 +5,6 @@
 //! distinguishes a repetition from a new record, and an answer to a datagram of an earlier run counts. Records have no Acct-Delay-Time,
 //! because its change would make another datagram (RFC 2866 §5.2). Event-Timestamp has the time of the event.
 
-use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
@@ -18,6 +17,7 @@ use crate::message::AccountingRecord;
 use crate::random::Random;
 use crate::requests::{accounting_attributes, accounting_request};
 use crate::server::{Server, Slot, Slots};
+use crate::streams::{Origin, Role};
 use crate::{Client, Output, Selection, ServerConfig};
 
 /// Minimum back-off after no server answered a record. Then all servers are tried again.
@@ -231,7 +231,7 @@ impl Client {
         &mut self,
         now: Duration,
         slot: Slot,
-        from: SocketAddr,
+        origin: Origin,
         bytes: &[u8],
     ) -> Option<bool> {
         let Accounting {
@@ -243,7 +243,7 @@ impl Client {
         let key = slots.owner(slot)?;
         let mut known = None;
         for (index, AccountingServer { server, .. }) in servers.iter_mut().enumerate() {
-            if server.config.address != from {
+            if !origin.is(Role::Accounting, &server.config) {
                 continue;
             }
             let secret = &server.config.secret;
@@ -284,18 +284,51 @@ impl Client {
                 self.offer_next(now, key); // it has rested
                 continue;
             };
-            if offer.sent <= self.accounting.servers[server].server.config.retries {
+            if (self.accounting.servers[server].server).repeats(offer.sent) {
                 self.counters.retransmissions += 1;
                 let timeout = next_timeout(offer.timeout, self.random.jitter());
                 self.offer(now, key, server, timeout);
             } else {
-                let asked_at = offer.asked_at;
-                let died = self.accounting.servers[server].server.missed(now, asked_at);
-                if died {
-                    self.on_death(now);
-                }
-                self.offer_next(now, key);
+                self.miss_record(now, key, server);
             }
+        }
+    }
+
+    /// Handles that a server has not answered about a record, which goes to the next one.
+    fn miss_record(&mut self, now: Duration, key: usize, index: usize) {
+        let asked_at = self.accounting.offers[key].asked_at;
+        let server = &mut self.accounting.servers[index].server;
+        let died = server.missed(now, asked_at);
+        let mut moved = vec![key];
+        if died {
+            let closed = server.close_connections(Role::Accounting, &mut self.output);
+            for number in closed {
+                let others = self.requests_on(Role::Accounting, index, number);
+                moved.extend(others.into_iter().filter(|other| *other != key));
+            }
+            self.on_death(now);
+        }
+        for key in moved {
+            let deadline = self.accounting.offers[key].deadline;
+            self.accounting.deadlines.remove(&(deadline, key));
+            self.offer_next(now, key);
+        }
+    }
+
+    /// Handles that the connection on which a record was sent has ended.
+    pub(crate) fn on_record_lost(&mut self, now: Duration, key: usize, proven: bool) {
+        let offer = &self.accounting.offers[key];
+        let Some(index) = offer.at else { return };
+        self.accounting.deadlines.remove(&(offer.deadline, key));
+        let server = &self.accounting.servers[index].server;
+        if !proven {
+            self.miss_record(now, key, index);
+        } else if server.reconnects(offer.sent) {
+            self.counters.retransmissions += 1;
+            let timeout = first_timeout(server, self.random.jitter());
+            self.offer(now, key, index, timeout);
+        } else {
+            self.offer_next(now, key);
         }
     }
 
@@ -334,13 +367,11 @@ impl Client {
         offer.sent += 1;
         let server = &mut self.accounting.servers[server].server;
         server.asked(offer.sent);
-        let config = &server.config;
+        let (slot, secret) = (offer.slot, &server.config.secret);
+        let bytes = accounting_request(slot.identifier(), &offer.attributes, secret);
         offer.timeout = timeout;
-        self.output.push_back(Output::Transmit {
-            socket: offer.slot.socket(),
-            to: config.address,
-            bytes: accounting_request(offer.slot.identifier(), &offer.attributes, &config.secret),
-        });
+        let output = server.transmit(Role::Accounting, slot, bytes);
+        self.output.push_back(output);
         self.accounting.arm(key, now + timeout);
     }
 

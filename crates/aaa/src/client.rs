@@ -15,7 +15,8 @@ use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavail
 use crate::random::Random;
 use crate::requests::access_request;
 use crate::server::{Server, ServerStatus, Slot, Slots};
-use crate::{ClientConfig, Nas, NotEnforced, Selection, ServerConfig};
+use crate::streams::{Connection, Origin, Role, Verdict};
+use crate::{ClientConfig, Nas, NotEnforced, Selection, ServerConfig, Transport};
 
 /// MRT of RFC 5080 §2.2.1: maximum time between retransmissions.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
@@ -32,6 +33,19 @@ pub enum Output {
         to: SocketAddr,
         /// The datagram.
         bytes: Vec<u8>,
+    },
+    /// Send a packet on a connection, which is opened for it if it is not open. Packets that it receives go to [`Client::receive`]. If it
+    /// cannot be opened, or ends, [`Client::on_closed`] is told.
+    Send {
+        /// The connection.
+        connection: Connection,
+        /// The packet.
+        bytes: Vec<u8>,
+    },
+    /// Close a connection. The client is told nothing more of it.
+    Close {
+        /// The connection.
+        connection: Connection,
     },
     /// An authentication has ended.
     Done {
@@ -84,11 +98,15 @@ pub struct Counters {
     pub mismatched_replies: u64,
     /// Status-Server packets that were not sent, because every identifier was in use.
     pub probes_unsent: u64,
+    /// Connections that could not be opened, or ended before they had brought an authentic packet.
+    pub connection_failures: u64,
 }
 
 /// Authentication that is not answered yet.
 pub(crate) struct Open {
     token: u64,
+    /// Time at which it was opened.
+    since: Duration,
     request: Box<AccessRequest>,
     /// Servers that were tried. The last one is the current server.
     pub(crate) asked: Vec<usize>,
@@ -107,7 +125,7 @@ pub(crate) struct Open {
 /// Request that waits for the reply with an identifier, and the authenticator that verifies the reply.
 #[derive(Clone, Copy)]
 pub(crate) struct Owner {
-    request: usize,
+    pub(crate) request: usize,
     authenticator: [u8; 16],
 }
 
@@ -185,15 +203,27 @@ impl Client {
 
     /// Handles a datagram that a socket has received.
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
-        let slot = Slot::new(socket, bytes.get(1).copied().unwrap_or_default());
-        let probed = self.handle_probe(now, slot, from, bytes);
+        self.on_packet(now, Origin::Datagram(from), socket, bytes);
+    }
+
+    /// Handles a packet of a socket or connection with this number.
+    pub(crate) fn on_packet(
+        &mut self,
+        now: Duration,
+        origin: Origin,
+        number: u16,
+        bytes: &[u8],
+    ) -> Verdict {
+        let slot = Slot::new(number, bytes.get(1).copied().unwrap_or_default());
+        let probed = self.handle_probe(now, slot, origin, bytes);
         if probed == Some(true) {
-            return self.serve_waiting(now);
+            self.serve_waiting(now);
+            return Verdict::Authentic;
         }
         let mut unexpected = probed.is_none();
         for index in 0..self.peers.len() {
             let peer = &self.peers[index];
-            let asked = peer.server.config.address == from;
+            let asked = origin.is(Role::Authentication, &peer.server.config);
             let Some(owner) = peer.slots.owner(slot).filter(|_| asked) else {
                 continue;
             };
@@ -205,13 +235,20 @@ impl Client {
                     self.on_revival(now);
                 }
                 self.answer(owner.request, &packet);
-                return self.serve_waiting(now);
+                self.serve_waiting(now);
+                return Verdict::Authentic;
             }
         }
-        match self.handle_accounting(now, slot, from, bytes) {
-            Some(true) => {}
-            None if unexpected => self.counters.unexpected_replies += 1,
-            _ => self.counters.unauthentic_replies += 1,
+        match self.handle_accounting(now, slot, origin, bytes) {
+            Some(true) => Verdict::Authentic,
+            None if unexpected => {
+                self.counters.unexpected_replies += 1;
+                Verdict::Unexpected
+            }
+            _ => {
+                self.counters.unauthentic_replies += 1;
+                Verdict::Unauthentic
+            }
         }
     }
 
@@ -234,8 +271,12 @@ impl Client {
         {
             self.deadlines.pop_first();
             let open = &self.requests[key];
+            if open.slot.is_none() {
+                self.ask_next(now, key); // it has waited for the next attempt to connect
+                continue;
+            }
             let server = self.present_server(key);
-            if open.sent <= self.peers[server].server.config.retries {
+            if self.peers[server].server.repeats(open.sent) {
                 self.send_again(now, key);
             } else {
                 self.give_up(now, key);
@@ -304,6 +345,7 @@ impl Client {
         self.counters.requests += 1;
         let key = self.requests.insert(Open {
             token,
+            since: now,
             request: Box::new(request),
             asked: Vec::new(),
             asked_at: now,
@@ -323,6 +365,7 @@ impl Client {
         let left = peers.filter(|(index, _)| !open.asked.contains(index));
         let candidates = left.clone().map(|(i, peer)| (i, &peer.server, peer.load()));
         let alive = self.selection.select(now, candidates);
+        let left = left.filter(|(_, peer)| peer.server.connections.is_usable(now));
         let dead = || left.min_by_key(|(_, peer)| peer.server.dead_until());
         alive.or_else(|| dead().map(|(index, _)| index))
     }
@@ -337,8 +380,13 @@ impl Client {
     /// Sends the first request to the next server, or waits for a free identifier there.
     pub(crate) fn ask_next(&mut self, now: Duration, key: usize) {
         let Some(index) = self.next_server(now, &self.requests[key]) else {
-            self.counters.unanswered += 1;
-            return self.finish(key, Outcome::Unavailable(Unavailable::NoAnswer));
+            return match self.next_attempt(now, key) {
+                Some(at) => self.defer(key, at),
+                None => {
+                    self.counters.unanswered += 1;
+                    self.finish(key, Outcome::Unavailable(Unavailable::NoAnswer));
+                }
+            };
         };
         let Some(slot) = self.peers[index].slots.take() else {
             return self.peers[index].waiting.push_back(key);
@@ -352,6 +400,25 @@ impl Client {
         open.sent = 0;
         open.timeout = first_timeout(&self.peers[index].server, jitter);
         self.compose_and_send(now, key, slot);
+    }
+
+    /// Time at which a server may be connected to again, if the request may wait for it: no longer than for an answer.
+    fn next_attempt(&self, now: Duration, key: usize) -> Option<Duration> {
+        let since = self.requests[key].since;
+        let servers = self.peers.iter().map(|peer| &peer.server);
+        let attempts = servers.filter_map(|server| {
+            let at = server.connections.retry_at(now)?;
+            (at < since + first_timeout(server, 0.0)).then_some(at)
+        });
+        attempts.min()
+    }
+
+    /// Lets a request wait until it may be sent to every server again.
+    fn defer(&mut self, key: usize, at: Duration) {
+        let open = &mut self.requests[key];
+        open.asked.clear();
+        open.deadline = at;
+        self.deadlines.insert((at, key));
     }
 
     /// Retransmits the request unchanged (RFC 5080 §2.2.1).
@@ -397,21 +464,18 @@ impl Client {
     fn send(&mut self, now: Duration, key: usize) {
         let index = self.present_server(key);
         let server = &mut self.peers[index].server;
-        let to = server.config.address;
         let open = &mut self.requests[key];
         open.sent += 1;
         server.asked(open.sent);
         open.deadline = now + open.timeout;
         self.deadlines.insert((open.deadline, key));
-        self.output.push_back(Output::Transmit {
-            socket: open.slot.map_or(0, Slot::socket),
-            to,
-            bytes: open.bytes.clone(),
-        });
+        let slot = open.slot.expect("a request that is sent has an identifier");
+        let output = server.transmit(Role::Authentication, slot, open.bytes.clone());
+        self.output.push_back(output);
     }
 
     /// Assigns free identifiers to waiting requests.
-    fn serve_waiting(&mut self, now: Duration) {
+    pub(crate) fn serve_waiting(&mut self, now: Duration) {
         while let Some(peer) = self
             .peers
             .iter_mut()
@@ -427,18 +491,57 @@ impl Client {
         let index = self.present_server(key);
         let asked_at = self.requests[key].asked_at;
         let died = self.peers[index].server.missed(now, asked_at);
-        self.free_slot(key);
-        let stranded = if died {
+        let mut moved = vec![key];
+        if died {
+            moved.extend(self.strand(index).into_iter().filter(|other| *other != key));
             self.on_death(now);
-            core::mem::take(&mut self.peers[index].waiting)
-        } else {
-            VecDeque::new()
-        };
-        let asked = self.requests[key].asked.len();
-        self.counters.failovers += u64::from(asked < self.peers.len());
+        }
+        for key in moved {
+            self.move_on(now, key);
+        }
+    }
+
+    /// Closes the connections to a server that is considered dead. Returns the requests that were sent on them, or wait for it.
+    fn strand(&mut self, index: usize) -> Vec<usize> {
+        let peer = &mut self.peers[index];
+        let role = Role::Authentication;
+        let closed = peer.server.close_connections(role, &mut self.output);
+        let waiting = core::mem::take(&mut peer.waiting);
+        let sent = closed.into_iter();
+        let sent = sent.flat_map(|number| self.requests_on(role, index, number));
+        sent.chain(waiting).collect()
+    }
+
+    /// Sends a request to the next server.
+    fn move_on(&mut self, now: Duration, key: usize) {
+        let open = &self.requests[key];
+        self.deadlines.remove(&(open.deadline, key));
+        // one that waited for an identifier was not sent to the last server that it tried
+        let was_sent = open.slot.is_some();
+        self.counters.failovers += u64::from(was_sent && open.asked.len() < self.peers.len());
+        self.free_slot(key);
         self.ask_next(now, key);
-        for waiting in stranded {
-            self.ask_next(now, waiting);
+    }
+
+    /// Handles that the connection on which a request was sent has ended.
+    pub(crate) fn on_request_lost(&mut self, now: Duration, key: usize, proven: bool) {
+        let open = &self.requests[key];
+        self.deadlines.remove(&(open.deadline, key));
+        let index = self.present_server(key);
+        if !proven {
+            return self.give_up(now, key);
+        }
+        let again = self.peers[index].server.reconnects(open.sent);
+        self.free_slot(key);
+        match again.then(|| self.peers[index].slots.take()).flatten() {
+            Some(slot) => {
+                self.counters.retransmissions += 1;
+                let jitter = self.random.jitter();
+                let timeout = first_timeout(&self.peers[index].server, jitter);
+                self.requests[key].timeout = timeout;
+                self.compose_and_send(now, key, slot);
+            }
+            None => self.ask_next(now, key),
         }
     }
 
@@ -503,9 +606,17 @@ impl Client {
     }
 }
 
-/// IRT of RFC 5080 §2.2.1; `jitter` is its RAND.
+/// IRT of RFC 5080 §2.2.1; `jitter` is its RAND. On a stream it is the time that all transmissions of a datagram would have.
 pub(crate) fn first_timeout(server: &Server, jitter: f64) -> Duration {
-    server.config.timeout.mul_f64(1.0 + jitter)
+    let config = &server.config;
+    let transmissions = match config.transport {
+        Transport::Datagram => 1,
+        Transport::Stream { .. } => config.retries + 1,
+    };
+    let longer = |last: &Duration| Some((*last * 2).min(LONGEST_TIMEOUT));
+    let timeouts = core::iter::successors(Some(config.timeout), longer);
+    let total: Duration = timeouts.take(transmissions as usize).sum();
+    total.mul_f64(1.0 + jitter)
 }
 
 /// RT of RFC 5080 §2.2.1 after the last one.

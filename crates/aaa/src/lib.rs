@@ -52,11 +52,12 @@ mod requests;
 mod secret;
 mod selection;
 mod server;
+mod streams;
 mod users;
 
 pub use accounting::Delivery;
 pub use client::{Client, Counters, Output};
-pub use config::{ClientConfig, Nas, NotEnforced, Selection, ServerConfig};
+pub use config::{ClientConfig, Nas, NotEnforced, Selection, ServerConfig, Transport};
 pub use dynamic::{
     DynamicAuthorization, DynamicClient, DynamicConfig, DynamicCounters, DynamicOutcome,
     DynamicRequest, ErrorCause, Received, RequestKey, Requested, SessionIds,
@@ -68,4 +69,5 @@ pub use message::{
 pub use probe::ProbeStatus;
 pub use secret::Secret;
 pub use server::{ServerStatus, Slot};
+pub use streams::{Connection, Role};
 pub use users::{Password, User, Users, Verdict};

@@ -4,11 +4,13 @@ use core::time::Duration;
 
 use crate::accounting::AccountingServer;
 use crate::client::Peer;
+use crate::streams::Role;
 use crate::{Client, ClientConfig, ServerConfig};
 
 /// Whether both are the same server with the same secret. Only then can it answer an earlier request.
 fn is_same(one: &ServerConfig, other: &ServerConfig) -> bool {
-    one.address == other.address && one.secret.matches(other.secret.expose())
+    let is_same = one.address == other.address && one.transport == other.transport;
+    is_same && one.secret.matches(other.secret.expose())
 }
 
 /// Position of each old server among the new ones.
@@ -53,8 +55,12 @@ impl Client {
                 None => Peer::new(config, sockets),
             })
             .collect();
-        let gone = old.into_iter().flatten();
-        let mut again: Vec<usize> = gone.flat_map(|peer| peer.waiting).collect();
+        let mut again = Vec::new();
+        for mut gone in old.into_iter().flatten() {
+            let role = Role::Authentication;
+            gone.server.close_connections(role, &mut self.output);
+            again.extend(gone.waiting);
+        }
         for (key, open) in &mut self.requests {
             if let Some(present) = open.slot.and(open.asked.last())
                 && places[*present].is_none()
@@ -90,9 +96,12 @@ impl Client {
                 None => AccountingServer::new(config),
             })
             .collect();
-        let gone = old.into_iter().flatten();
-        for slot in gone.filter_map(|mut gone| gone.server.probe.end()) {
-            accounting.slots.free(slot);
+        for mut gone in old.into_iter().flatten() {
+            let role = Role::Accounting;
+            gone.server.close_connections(role, &mut self.output);
+            if let Some(slot) = gone.server.probe.end() {
+                accounting.slots.free(slot);
+            }
         }
         let mut again = Vec::new();
         for (key, offer) in &mut accounting.offers {

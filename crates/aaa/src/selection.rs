@@ -13,7 +13,8 @@ impl Selection {
         now: Duration,
         candidates: impl Iterator<Item = (usize, &'a Server, usize)>,
     ) -> Option<usize> {
-        let mut alive = candidates.filter(|(_, server, _)| server.is_alive(now));
+        let mut alive = candidates
+            .filter(|(_, server, _)| server.is_alive(now) && server.connections.is_usable(now));
         let selected = match self {
             Selection::Ordered => alive.next(),
             Selection::Balanced => alive.min_by_key(|(_, server, load)| (*load, server.last_turn)),

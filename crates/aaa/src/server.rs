@@ -3,9 +3,11 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use crate::ServerConfig;
 use crate::probe::{Probe, ProbeStatus};
+use crate::streams::Connections;
+use crate::{ServerConfig, Transport};
 
 /// Identifier on a socket. Servers recognize a repeated request by it, together with the request's content (RFC 2866 §3, RFC 5080
 /// §2.2.2).
@@ -112,9 +114,9 @@ impl<T: Copy> Slots<T> {
 }
 
 /// Status of a server with its counters since it was configured (in the terms of RFC 4668 and RFC 4670).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// Address and UDP port.
+    /// Address, and UDP or TCP port.
     pub address: SocketAddr,
     /// Whether requests go to it. Otherwise it is skipped as long as another server can be tried.
     pub alive: bool,
@@ -134,6 +136,8 @@ pub struct ServerStatus {
     pub last_answer: Option<Duration>,
     /// Status-Server packets.
     pub probes: ProbeStatus,
+    /// Why it could not be connected to, if it has not answered since. Only of a server with connections.
+    pub trouble: Option<Arc<str>>,
 }
 
 /// Server, and whether it counts as alive.
@@ -144,6 +148,7 @@ pub(crate) struct Server {
     /// Number of the client's last selection that selected it.
     pub(crate) last_turn: u64,
     pub(crate) probe: Probe,
+    pub(crate) connections: Connections,
     out_since: Option<Duration>,
     requests: u64,
     retransmissions: u64,
@@ -160,6 +165,7 @@ impl Server {
             dead_until: None,
             last_turn: 0,
             probe: Probe::default(),
+            connections: Connections::default(),
             out_since: None,
             requests: 0,
             retransmissions: 0,
@@ -208,6 +214,7 @@ impl Server {
             round_trip: self.round_trip,
             last_answer: self.last_heard,
             probes: self.probe.status(self.is_silent()),
+            trouble: self.connections.trouble(),
         }
     }
 
@@ -227,6 +234,16 @@ impl Server {
     pub(crate) fn is_alive(&self, now: Duration) -> bool {
         let is_tried = |until| until <= now && !self.probe.is_conclusive();
         self.dead_until.is_none_or(is_tried)
+    }
+
+    /// Whether a request that was sent this often may be retransmitted.
+    pub(crate) fn repeats(&self, sent: u32) -> bool {
+        self.config.transport == Transport::Datagram && sent <= self.config.retries
+    }
+
+    /// Whether a request whose connection ended is sent again on another one, after this many transmissions.
+    pub(crate) fn reconnects(&self, sent: u32) -> bool {
+        sent <= self.config.retries
     }
 
     /// Whether it was declared dead and has not answered since.
