@@ -326,14 +326,6 @@ impl Client {
         servers.map(move |server| server.status(now))
     }
 
-    /// Servers for authentication and accounting, and whether each has not answered since its last request.
-    pub fn outages(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
-        let authentication = self.peers.iter().map(|peer| &peer.server);
-        authentication
-            .chain(self.accounting.servers())
-            .map(|server| (server.config.address, server.is_silent()))
-    }
-
     fn open(&mut self, now: Duration, token: u64, request: AccessRequest) {
         if self.peers.is_empty() {
             return self.done(token, Outcome::Unavailable(Unavailable::NoServer));

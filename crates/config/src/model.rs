@@ -9,7 +9,9 @@ mod mapping;
 mod subscriber;
 mod user_plane;
 
-pub use aaa::{Aaa, DynamicAuthorization, DynamicClient, Selection, Server, ServerGroup, User};
+pub use aaa::{
+    Aaa, DynamicAuthorization, DynamicClient, Selection, Server, ServerGroup, Tls, Transport, User,
+};
 pub use access::{AccessProfile, Authentication, Fallback, SubscriberIdentity};
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};

@@ -2,6 +2,7 @@
 //! port after a restart.
 
 use crate::journal::Journal;
+use crate::radius_streams::RadiusServers;
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 pub type RadiusPorts = BTreeMap<(bool, u16), u16>;
 
 /// Where the sockets of a server group are bound.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RadiusBinding {
     /// Server group.
     pub group: String,
@@ -37,6 +38,8 @@ pub(crate) const RADIUS_PORT_PREFIX: &[u8] = b"radius-port/";
 pub(crate) struct RadiusSockets {
     ports: RadiusPorts,
     requested: BTreeMap<(bool, u16), RadiusBinding>,
+    /// Servers over TCP and TLS that were told last.
+    servers: RadiusServers,
 }
 
 impl RadiusSockets {
@@ -45,6 +48,7 @@ impl RadiusSockets {
         RadiusSockets {
             ports,
             requested: BTreeMap::new(),
+            servers: RadiusServers::new(),
         }
     }
 
@@ -62,6 +66,15 @@ impl RadiusSockets {
             (*socket, RadiusSocket { port, binding })
         };
         Some(self.requested.iter().map(socket).collect())
+    }
+
+    /// Servers over TCP and TLS; nothing if they are the same as before.
+    pub fn update_servers(&mut self, servers: RadiusServers) -> Option<RadiusServers> {
+        if servers == self.servers {
+            return None;
+        }
+        self.servers = servers;
+        Some(self.servers.clone())
     }
 
     /// Stores the ports of the sockets that were opened.

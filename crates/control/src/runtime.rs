@@ -4,17 +4,20 @@ mod dynamic;
 mod passwords;
 mod past;
 mod radius;
+mod streams;
+mod tls;
 
 use crate::alarms::Condition;
 use crate::configuration::{Keeper, SetLevel, ToPlane};
 use crate::history::{HistoryQueries, HistoryThread, Kind};
 use crate::live::Live;
 use crate::management::Management;
-use crate::plane::{ControlPlane, Input, MOST_BATCHES, Now, Output, Restored};
+use crate::plane::{ControlPlane, Input, MOST_BATCHES, Now, Output, RadiusConnection, Restored};
 use crate::relay::Relay;
 use crate::store::{Acknowledgement, Store, StoreThread};
 use crate::trace::{Datagram, Traces, Way};
 use crate::user_planes::PFCP_PORT;
+use aaa::Role;
 use aaa::dictionary::Dictionary;
 use config::history::History;
 use config::transactions::{Author, Transactions};
@@ -32,6 +35,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use streams::{StreamEvent, Streams};
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -170,6 +174,7 @@ struct Edge {
     pfcp: Sockets,
     gtpu: Sockets,
     radius: Radius,
+    streams: Streams,
     dynamic: Dynamic,
     store: StoreThread,
     durable: watch::Receiver<Durable>,
@@ -258,6 +263,7 @@ impl Edge {
             pfcp,
             gtpu,
             radius: Radius::new(),
+            streams: Streams::new(),
             dynamic: Dynamic::new(start.address),
             store: store.map_err(|error| format!("cannot start the store's thread: {error}"))?,
             durable,
@@ -309,6 +315,7 @@ impl Edge {
                     let input = Input::Radius { socket, from, bytes: &bytes };
                     self.plane.handle(self.clock.now(), input);
                 }
+                Some((connection, event)) = self.streams.next() => self.on_stream(connection, event),
                 Some((from, bytes)) = self.dynamic.requests.recv() => {
                     let input = Input::DynamicAuthorization { from, bytes: &bytes };
                     self.plane.handle(self.clock.now(), input);
@@ -372,6 +379,26 @@ impl Edge {
                     self.plane.handle(now, input);
                     taken += 1;
                 }
+            }
+        }
+    }
+
+    fn on_stream(&mut self, connection: RadiusConnection, event: StreamEvent) {
+        let now = self.clock.now();
+        match event {
+            StreamEvent::Packet(bytes) => {
+                if !self.traces.is_empty() {
+                    let datagram = stream_datagram(Way::In, connection, &bytes);
+                    (self.traces).radius(&self.plane, trace_number(connection), datagram);
+                }
+                let bytes = &bytes;
+                self.plane
+                    .handle(now, Input::RadiusPacket { connection, bytes });
+            }
+            StreamEvent::Closed(reason) => {
+                let reason = &reason;
+                self.plane
+                    .handle(now, Input::RadiusClosed { connection, reason });
             }
         }
     }
@@ -441,6 +468,10 @@ impl Edge {
                 let datagram = out(self.radius.own(*socket, *to), to, bytes);
                 self.traces.radius(&self.plane, *socket, datagram);
             }
+            Output::RadiusSend { connection, bytes } => {
+                let datagram = stream_datagram(Way::Out, *connection, bytes);
+                (self.traces).radius(&self.plane, trace_number(*connection), datagram);
+            }
             _ => {}
         }
     }
@@ -466,6 +497,13 @@ impl Edge {
                         .handle(self.clock.now(), Input::RadiusPorts(ports));
                 }
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
+                Output::RadiusServers(servers) => self.streams.follow(servers),
+                Output::RadiusSend { connection, bytes } => {
+                    if let Some(reason) = self.streams.send(connection, bytes) {
+                        self.on_stream(connection, StreamEvent::Closed(reason));
+                    }
+                }
+                Output::RadiusClose(connection) => self.streams.close(connection),
                 Output::DynamicPort(port) => self.dynamic.listen(port),
                 Output::DynamicAuthorization { to, bytes } => self.dynamic.send(to, &bytes).await,
                 Output::Store(records) => {
@@ -498,6 +536,24 @@ impl Edge {
         self.gtpu.flush().await;
         Ok(())
     }
+}
+
+/// Packet on a RADIUS connection, for traces. Our end of the connection is not known before it is open.
+fn stream_datagram(way: Way, on: RadiusConnection, bytes: &[u8]) -> Datagram<'_> {
+    let peer = on.connection.server;
+    let own = unknown(peer, 0);
+    Datagram {
+        way,
+        own,
+        peer,
+        bytes,
+    }
+}
+
+/// Number by which traces know a RADIUS connection. UDP sockets have lower ones.
+fn trace_number(RadiusConnection { connection, .. }: RadiusConnection) -> u16 {
+    let role = u16::from(connection.role == Role::Accounting) << 14;
+    1 << 15 | role | connection.number
 }
 
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
-use crate::model::{Configuration, Port, PortRole, ServerGroup, User, UserPlaneDocument};
+use crate::model::{Configuration, Port, PortRole, User, UserPlaneDocument};
 use crate::{Fault, Path, password};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -31,10 +31,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     for (name, user) in &configuration.users {
         found.user(&["users", name].into_iter().collect(), user);
     }
-    for (name, group) in &configuration.aaa.server_groups {
-        let here: Path = ["aaa", "server-groups", name].into_iter().collect();
-        found.server_group(&here, group);
-    }
+    found.radius(&configuration.aaa);
     found.dynamic_clients(configuration);
     found.0
 }
@@ -80,10 +77,10 @@ fn interfaces<'a>(
     )
 }
 
-struct Found(Vec<Fault>);
+pub(super) struct Found(Vec<Fault>);
 
 impl Found {
-    fn at(&mut self, place: &Path, part: &str, message: String) {
+    pub(super) fn at(&mut self, place: &Path, part: &str, message: String) {
         let path = match part {
             "" => place.clone(),
             part => place.join(part),
@@ -158,30 +155,6 @@ impl Found {
         if routes > MOST_ROUTES {
             let why = format!("{routes} routes: expected at most {MOST_ROUTES}");
             self.at(here, "routes", why);
-        }
-    }
-
-    fn server_group(&mut self, here: &Path, group: &ServerGroup) {
-        if group.servers.is_empty() {
-            let why = "the group has no server: expected at least one";
-            self.at(here, "servers", why.into());
-        }
-        let sources = [
-            ("source-ipv4", group.source_ipv4.map(IpAddr::from)),
-            ("source-ipv6", group.source_ipv6.map(IpAddr::from)),
-        ];
-        for (part, source) in sources {
-            if let Some(source) = source.filter(|ip| ip.is_unspecified() || ip.is_multicast()) {
-                self.at(here, part, format!("`{source}` is not a unicast address"));
-            }
-        }
-        let is_device = |name: &String| {
-            (1..=15).contains(&name.len())
-                && !name.contains(|c: char| c == '/' || c.is_whitespace())
-        };
-        if let Some(name) = group.vrf.as_ref().filter(|name| !is_device(name)) {
-            let why = format!("`{name}` is no name of a network device: expected 1 to 15 octets");
-            self.at(here, "vrf", why);
         }
     }
 

@@ -47,6 +47,14 @@ const TIMED: &[&str] = &[
     "set aaa mappings rate attribute Huawei-Input-Peak-Rate",
     "set aaa mappings rate setting idle-timeout",
 ];
+const TLS: &[&str] = &[
+    "set access-profiles pppoe server-group radius",
+    "set aaa servers one transport tls",
+    "set aaa servers one tls authority /ca.pem",
+    "set aaa servers one tls certificate /own.pem",
+    "set aaa servers one tls key /own.key",
+    "set aaa servers one tls server-name radius.example",
+];
 const EAST: &[&str] = &["set user-planes up1 ports access0 subscriber-group east"];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -370,6 +378,51 @@ pub(super) fn cases() -> Vec<Case> {
                 ["first", "second"],
                 ["first", "second"],
                 secret,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one transport",
+                ["tcp", "udp"],
+                ["1 over tcp, Some(None)", "1 over udp, None"],
+                connects,
+            ),
+        ),
+        beside(
+            TLS,
+            case(
+                "aaa servers one tls authority",
+                ["/a.pem", "/b.pem"],
+                ["/a.pem", "/b.pem"],
+                connects,
+            ),
+        ),
+        beside(
+            TLS,
+            case(
+                "aaa servers one tls certificate",
+                ["/c.pem", "/d.pem"],
+                ["/c.pem", "/d.pem"],
+                connects,
+            ),
+        ),
+        beside(
+            TLS,
+            case(
+                "aaa servers one tls key",
+                ["/e.pem", "/f.pem"],
+                ["/e.pem", "/f.pem"],
+                connects,
+            ),
+        ),
+        beside(
+            TLS,
+            case(
+                "aaa servers one tls server-name",
+                ["one.example", "two.example"],
+                ["one.example", "two.example"],
+                connects,
             ),
         ),
         beside(

@@ -44,6 +44,14 @@ pub fn comes_from(w: &mut World) -> String {
     format!("from {:?}, NAS {nas}, in {:?}", binding.source, binding.vrf)
 }
 
+/// How a server over TCP or TLS is connected to, and how many homes come in by it.
+pub fn connects(w: &mut World) -> String {
+    let came = comes_in(w);
+    let transport = w.aaa_servers().remove(0).transport;
+    let tls = w.radius_servers.values().next().map(|server| &server.tls);
+    format!("{came} over {transport}, {tls:?}")
+}
+
 /// The same, when none answers.
 pub fn all_asked(w: &mut World) -> String {
     w.radius.dead = true;
