@@ -12,11 +12,10 @@ use slab::Slab;
 use wire::Result;
 use wire::radius::{Code, HEADER_LEN, Missing, verify_response};
 
-use crate::client::{first_timeout, next_timeout};
 use crate::message::AccountingRecord;
 use crate::random::Random;
 use crate::requests::{accounting_attributes, accounting_request};
-use crate::server::{Server, Slot, Slots};
+use crate::server::{Server, Slot, Slots, first_timeout, next_timeout};
 use crate::streams::{Origin, Role};
 use crate::{Client, Output, Selection, ServerConfig};
 

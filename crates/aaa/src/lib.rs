@@ -39,6 +39,7 @@
 
 mod accounting;
 mod attributes;
+mod authentication;
 mod client;
 mod config;
 pub mod dictionary;

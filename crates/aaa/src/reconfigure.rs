@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::accounting::AccountingServer;
-use crate::client::Peer;
+use crate::authentication::Peer;
 use crate::streams::Role;
 use crate::{Client, ClientConfig, ServerConfig};
 

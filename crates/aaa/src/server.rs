@@ -9,6 +9,9 @@ use crate::probe::{Probe, ProbeStatus};
 use crate::streams::Connections;
 use crate::{ServerConfig, Transport};
 
+/// MRT of RFC 5080 §2.2.1: maximum time between retransmissions.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
+
 /// Identifier on a socket. Servers recognize a repeated request by it, together with the request's content (RFC 2866 §3, RFC 5080
 /// §2.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,5 +257,26 @@ impl Server {
     /// Time until which it is skipped.
     pub(crate) fn dead_until(&self) -> Duration {
         self.dead_until.unwrap_or_default()
+    }
+}
+
+/// IRT of RFC 5080 §2.2.1; `jitter` is its RAND. On a stream it is the time that all transmissions of a datagram would have.
+pub(crate) fn first_timeout(server: &Server, jitter: f64) -> Duration {
+    let config = &server.config;
+    let transmissions = match config.transport {
+        Transport::Datagram => 1,
+        Transport::Stream { .. } => config.retries + 1,
+    };
+    let longer = |last: &Duration| Some((*last * 2).min(LONGEST_TIMEOUT));
+    let timeouts = core::iter::successors(Some(config.timeout), longer);
+    let total: Duration = timeouts.take(transmissions as usize).sum();
+    total.mul_f64(1.0 + jitter)
+}
+
+/// RT of RFC 5080 §2.2.1 after the last one.
+pub(crate) fn next_timeout(last: Duration, jitter: f64) -> Duration {
+    match last.mul_f64(2.0 + jitter) {
+        next if next > LONGEST_TIMEOUT => LONGEST_TIMEOUT.mul_f64(1.0 + jitter),
+        next => next,
     }
 }
