@@ -229,6 +229,9 @@ impl World {
                     self.open.remove(&token),
                     "an answer to nothing, or a second one"
                 ),
+                Output::Send { .. } | Output::Close { .. } => {
+                    panic!("its servers have no connections")
+                }
             }
         }
     }
