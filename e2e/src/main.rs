@@ -11,6 +11,7 @@ mod backbone;
 mod background_lab;
 mod carried;
 mod cases;
+mod certificates;
 mod command;
 mod cut;
 mod disk;

@@ -133,6 +133,17 @@ fn is_announcement(entry: &Entry) -> bool {
     is(entry, "Accounting-On") || is(entry, "Accounting-Off")
 }
 
+/// How requests get to a server.
+#[derive(Clone, Copy, Debug)]
+pub enum Over<'a> {
+    /// UDP.
+    Udp,
+    /// TCP.
+    Tcp,
+    /// TLS, with the certificates in a folder: `ca.pem`, `server.pem` and `server.key`.
+    Tls(&'a Path),
+}
+
 /// FreeRADIUS with the configuration in `raddb`.
 pub struct FreeRadius(Process);
 
@@ -152,6 +163,25 @@ impl FreeRadius {
 
     /// The same with another file of users.
     pub fn start_with(lab: &Lab, server: &Server, secret: &str, users: &Path) -> Result<Self> {
+        FreeRadius::run(lab, server, (secret, users), Over::Udp)
+    }
+
+    /// The same over another transport.
+    pub fn start_over(lab: &Lab, server: &Server, secret: &str, over: Over<'_>) -> Result<Self> {
+        FreeRadius::run(lab, server, (secret, &FreeRadius::users()), over)
+    }
+
+    fn run(
+        lab: &Lab,
+        server: &Server,
+        (secret, users): (&str, &Path),
+        over: Over<'_>,
+    ) -> Result<Self> {
+        let (name, certificates) = match over {
+            Over::Udp => ("radiusd", Path::new("")),
+            Over::Tcp => ("tcp", Path::new("")),
+            Over::Tls(folder) => ("tls", folder),
+        };
         let raddb = Path::new(env!("CARGO_MANIFEST_DIR")).join("raddb");
         let mut command = lab
             .netns(Place::ControlPlane)
@@ -159,7 +189,9 @@ impl FreeRadius {
         command
             .args(["-f", "-l", "stdout", "-d"])
             .arg(raddb)
+            .args(["-n", name])
             .env("SLUICE_E2E_RUN", lab.dir())
+            .env("SLUICE_E2E_TLS", certificates)
             .env("SLUICE_E2E_DETAIL", server.detail(lab))
             .env("SLUICE_E2E_USERS", users)
             .env("SLUICE_E2E_SECRET", secret)

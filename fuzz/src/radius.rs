@@ -1,8 +1,9 @@
 //! [`wire::radius`] and [`aaa::Client`]: any packets, and any replies that are signed as they should be.
 use crate::{Step, script, steps};
 use aaa::{
-    AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Credentials,
-    Delivery, Nas, NasPort, Output, Secret, ServerConfig, TerminateCause, Traffic,
+    AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Connection,
+    Credentials, Delivery, Nas, NasPort, Output, Secret, ServerConfig, TerminateCause, Traffic,
+    Transport,
 };
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -30,12 +31,21 @@ mod op {
     pub const TIMERS: u8 = 5;
     /// Attributes alone, read and written again.
     pub const ATTRIBUTES: u8 = 6;
+    /// The connection of the last request ends.
+    pub const CLOSE: u8 = 7;
+}
+
+/// How a request went out, and its answer comes back.
+#[derive(Clone, Copy)]
+enum Way {
+    Datagram(u16, SocketAddr),
+    Stream(Connection),
 }
 
 struct World {
     client: Client,
     now: Duration,
-    last: Option<(u16, SocketAddr, Vec<u8>)>,
+    last: Option<(Way, Vec<u8>)>,
     open: BTreeSet<u64>,
     next: u64,
 }
@@ -51,8 +61,12 @@ fn config() -> ClientConfig {
         identifier: "bng1".into(),
         ..Nas::default()
     });
-    config.authentication = vec![server(1), server(2)];
-    config.accounting = vec![server(3), server(4)];
+    let on_streams = |last| ServerConfig {
+        transport: Transport::Stream { settings: 1 },
+        ..server(last)
+    };
+    config.authentication = vec![server(1), on_streams(2)];
+    config.accounting = vec![server(3), on_streams(4)];
     let probed = config
         .authentication
         .iter_mut()
@@ -89,12 +103,9 @@ impl World {
         match step.op & 7 {
             op::RAW => {
                 read(step.data);
-                let (socket, from) = self
-                    .last
-                    .as_ref()
-                    .map_or((0, config().authentication[0].address), |l| (l.0, l.1));
-                self.client.handle(self.now, socket, from, step.data);
-                self.drain();
+                let first = Way::Datagram(0, config().authentication[0].address);
+                let way = self.last.as_ref().map_or(first, |last| last.0);
+                self.hear(way, step.data);
             }
             op::REPLY => self.reply(step),
             op::PAP => {
@@ -111,12 +122,26 @@ impl World {
             }
             op::ACCOUNT => self.account(step),
             op::TIMERS => (0..step.octet(0) % 32).for_each(|_| self.expire()),
+            op::CLOSE => {
+                if let Some((Way::Stream(connection), _)) = self.last {
+                    self.client.on_closed(self.now, connection, "it ended");
+                    self.drain();
+                }
+            }
             _ => read(&packet(2, 1, &[9; 16], step.data)),
         }
     }
 
+    fn hear(&mut self, way: Way, bytes: &[u8]) {
+        match way {
+            Way::Datagram(socket, from) => self.client.handle(self.now, socket, from, bytes),
+            Way::Stream(connection) => self.client.receive(self.now, connection, bytes),
+        }
+        self.drain();
+    }
+
     fn reply(&mut self, step: Step<'_>) {
-        let Some((socket, from, request)) = self.last.clone() else {
+        let Some((way, request)) = self.last.clone() else {
             return;
         };
         let Some((&code, attributes)) = step.data.split_first() else {
@@ -132,8 +157,7 @@ impl World {
         };
         verify_response(&reply, &authenticator, SECRET, if_missing(code))
             .expect("a reply that we signed");
-        self.client.handle(self.now, socket, from, &reply);
-        self.drain();
+        self.hear(way, &reply);
     }
 
     fn dial_in(&mut self, step: Step<'_>, credentials: Credentials) {
@@ -216,18 +240,24 @@ impl World {
         self.drain();
     }
 
+    fn keep(&mut self, way: Way, bytes: Vec<u8>) {
+        match Code(bytes[0]) {
+            Code::ACCESS_REQUEST => verify_access_request(&bytes, SECRET),
+            Code::STATUS_SERVER => verify_status_server(&bytes, SECRET),
+            _ => verify_accounting_request(&bytes, SECRET),
+        }
+        .expect("a request of our own");
+        self.last = Some((way, bytes));
+    }
+
     fn drain(&mut self) {
         while let Some(output) = self.client.poll_output() {
             match output {
                 Output::Transmit { socket, to, bytes } => {
-                    match Code(bytes[0]) {
-                        Code::ACCESS_REQUEST => verify_access_request(&bytes, SECRET),
-                        Code::STATUS_SERVER => verify_status_server(&bytes, SECRET),
-                        _ => verify_accounting_request(&bytes, SECRET),
-                    }
-                    .expect("a request of our own");
-                    self.last = Some((socket, to, bytes));
+                    self.keep(Way::Datagram(socket, to), bytes)
                 }
+                Output::Send { connection, bytes } => self.keep(Way::Stream(connection), bytes),
+                Output::Close { .. } => {}
                 Output::Done { token, .. } | Output::Accounted { token, .. } => assert!(
                     self.open.remove(&token),
                     "an answer to nothing, or a second one"

@@ -5,7 +5,6 @@
 //! distinguishes a repetition from a new record, and an answer to a datagram of an earlier run counts. Records have no Acct-Delay-Time,
 //! because its change would make another datagram (RFC 2866 §5.2). Event-Timestamp has the time of the event.
 
-use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
@@ -13,12 +12,12 @@ use slab::Slab;
 use wire::Result;
 use wire::radius::{Code, HEADER_LEN, Missing, verify_response};
 
-use crate::client::{first_timeout, next_timeout};
 use crate::message::{AccountingRecord, Announcement};
 use crate::random::Random;
 use crate::requests::{accounting_attributes, accounting_request, announcement_attributes};
-use crate::server::{Server, Slot, Slots};
-use crate::{Client, Output, ServerConfig};
+use crate::server::{Server, Slot, Slots, first_timeout, next_timeout};
+use crate::streams::{Origin, Role};
+use crate::{Client, Output, Selection, ServerConfig};
 
 /// Minimum back-off after no server answered a record. Then all servers are tried again.
 const REST: Duration = Duration::from_secs(30);
@@ -40,8 +39,10 @@ pub(crate) struct Offer {
     slot: Slot,
     attributes: Box<[u8]>,
     insists: bool,
-    /// Servers tried in this round. The last one is the current server. Empty during the back-off.
+    /// Servers tried in this round. Empty during the back-off.
     pub(crate) asked: Vec<usize>,
+    /// Current server. `None` during the back-off.
+    pub(crate) at: Option<usize>,
     /// Time of the first request to the current server.
     asked_at: Duration,
     /// Number of requests to it.
@@ -50,9 +51,25 @@ pub(crate) struct Offer {
     pub(crate) deadline: Duration,
 }
 
+/// Accounting server.
+pub(crate) struct AccountingServer {
+    pub(crate) server: Server,
+    /// Number of records whose current server it is.
+    load: usize,
+}
+
+impl AccountingServer {
+    pub(crate) fn new(config: ServerConfig) -> Self {
+        Self {
+            server: Server::new(config),
+            load: 0,
+        }
+    }
+}
+
 /// Records that no server has acknowledged yet, and the servers.
 pub(crate) struct Accounting {
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Vec<AccountingServer>,
     /// Slots. A slot is valid for all servers.
     pub(crate) slots: Slots<usize>,
     pub(crate) offers: Slab<Offer>,
@@ -62,7 +79,7 @@ pub(crate) struct Accounting {
 impl Accounting {
     pub(crate) fn new(servers: Vec<ServerConfig>, max_sockets: u16, begin: u32) -> Self {
         Self {
-            servers: servers.into_iter().map(Server::new).collect(),
+            servers: servers.into_iter().map(AccountingServer::new).collect(),
             slots: Slots::all(max_sockets, begin),
             offers: Slab::new(),
             deadlines: BTreeSet::new(),
@@ -78,18 +95,34 @@ impl Accounting {
     }
 
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
-        self.servers.iter()
+        self.servers.iter().map(|of| &of.server)
     }
 
-    /// First server in order that is alive and was not tried in this round.
-    fn next_server(&self, now: Duration, offer: &Offer) -> Option<usize> {
-        let mut left = (0..self.servers.len()).filter(|server| !offer.asked.contains(server));
-        left.find(|server| self.servers[*server].is_alive(now))
+    /// Next server that is alive and was not tried in this round.
+    fn next_server(&self, now: Duration, selection: Selection, offer: &Offer) -> Option<usize> {
+        let servers = self.servers.iter().enumerate();
+        let left = servers.filter(|(index, _)| !offer.asked.contains(index));
+        selection.select(now, left.map(|(index, of)| (index, &of.server, of.load)))
+    }
+
+    /// Makes a server the current one of a record, or none.
+    fn place(&mut self, key: usize, server: Option<usize>) {
+        let offer = &mut self.offers[key];
+        if let Some(left) = core::mem::replace(&mut offer.at, server) {
+            self.servers[left].load -= 1;
+        }
+        match server {
+            Some(server) => {
+                offer.asked.push(server);
+                self.servers[server].load += 1;
+            }
+            None => offer.asked.clear(),
+        }
     }
 
     /// Time at which a server counts as alive again; now if one is alive.
     fn next_life(&self) -> Duration {
-        let until = self.servers.iter().map(Server::dead_until);
+        let until = self.servers().map(Server::dead_until);
         until.min().unwrap_or_default()
     }
 
@@ -112,6 +145,7 @@ impl Accounting {
     }
 
     fn remove(&mut self, key: usize) -> u64 {
+        self.place(key, None);
         let offer = self.offers.remove(key);
         self.deadlines.remove(&(offer.deadline, key));
         self.slots.free(offer.slot);
@@ -151,7 +185,7 @@ impl Client {
         self.accounting.slots.claim(slot)
     }
 
-    /// Delivers an accounting record to the first server in order that answers. `token` identifies it in [`Output::Accounted`], which
+    /// Delivers an accounting record to a server, and to the next one if that does not answer. `token` identifies it in [`Output::Accounted`], which
     /// frees the slot.
     pub fn account(
         &mut self,
@@ -169,6 +203,7 @@ impl Client {
             attributes,
             insists: delivery != Delivery::Once,
             asked: Vec::new(),
+            at: None,
             asked_at: now,
             sent: 0,
             timeout: Duration::ZERO,
@@ -176,7 +211,7 @@ impl Client {
         });
         accounting.slots.occupy(slot, key);
         if delivery == Delivery::Resumed {
-            let timeouts = accounting.servers.iter().map(|s| s.config.timeout);
+            let timeouts = accounting.servers().map(|s| s.config.timeout);
             let span = timeouts.max().unwrap_or_default();
             let at = now + span.mul_f64(self.random.share());
             return self.accounting.arm(key, at);
@@ -203,18 +238,23 @@ impl Client {
         &mut self,
         now: Duration,
         slot: Slot,
-        from: SocketAddr,
+        origin: Origin,
         bytes: &[u8],
     ) -> Option<bool> {
-        let accounting = &mut self.accounting;
-        let key = accounting.slots.owner(slot)?;
+        let Accounting {
+            servers,
+            slots,
+            offers,
+            ..
+        } = &mut self.accounting;
+        let key = slots.owner(slot)?;
         let mut known = None;
-        for (index, server) in accounting.servers.iter_mut().enumerate() {
-            if server.config.address != from {
+        for (index, AccountingServer { server, .. }) in servers.iter_mut().enumerate() {
+            if !origin.is(Role::Accounting, &server.config) {
                 continue;
             }
             let secret = &server.config.secret;
-            let attributes = &accounting.offers[key].attributes;
+            let attributes = &offers[key].attributes;
             let request = accounting_request(slot.identifier(), attributes, secret);
             let authenticator = request[4..HEADER_LEN]
                 .try_into()
@@ -222,9 +262,9 @@ impl Client {
             match verify_response(bytes, &authenticator, secret.expose(), Missing::Allow) {
                 Err(_) => known = Some(false),
                 Ok(packet) => {
-                    let offer = &accounting.offers[key];
+                    let offer = &offers[key];
                     // another than the one that is asked now answers late
-                    let present = offer.asked.last() == Some(&index);
+                    let present = offer.at == Some(index);
                     let sent = if present { offer.sent } else { 0 };
                     let revived = server.heard(now, offer.asked_at, sent);
                     match packet.code {
@@ -247,34 +287,70 @@ impl Client {
         {
             self.accounting.deadlines.pop_first();
             let offer = &self.accounting.offers[key];
-            let Some(&server) = offer.asked.last() else {
+            let Some(server) = offer.at else {
                 self.offer_next(now, key); // it has rested
                 continue;
             };
-            if offer.sent <= self.accounting.servers[server].config.retries {
+            if (self.accounting.servers[server].server).repeats(offer.sent) {
                 self.counters.retransmissions += 1;
                 let timeout = next_timeout(offer.timeout, self.random.jitter());
                 self.offer(now, key, server, timeout);
             } else {
-                let asked_at = offer.asked_at;
-                let died = self.accounting.servers[server].missed(now, asked_at);
-                if died {
-                    self.on_death(now);
-                }
-                self.offer_next(now, key);
+                self.miss_record(now, key, server);
             }
+        }
+    }
+
+    /// Handles that a server has not answered about a record, which goes to the next one.
+    fn miss_record(&mut self, now: Duration, key: usize, index: usize) {
+        let asked_at = self.accounting.offers[key].asked_at;
+        let server = &mut self.accounting.servers[index].server;
+        let died = server.missed(now, asked_at);
+        let mut moved = vec![key];
+        if died {
+            let closed = server.close_connections(Role::Accounting, &mut self.output);
+            for number in closed {
+                let others = self.requests_on(Role::Accounting, index, number);
+                moved.extend(others.into_iter().filter(|other| *other != key));
+            }
+            self.on_death(now);
+        }
+        for key in moved {
+            let deadline = self.accounting.offers[key].deadline;
+            self.accounting.deadlines.remove(&(deadline, key));
+            self.offer_next(now, key);
+        }
+    }
+
+    /// Handles that the connection on which a record was sent has ended.
+    pub(crate) fn on_record_lost(&mut self, now: Duration, key: usize, proven: bool) {
+        let offer = &self.accounting.offers[key];
+        let Some(index) = offer.at else { return };
+        self.accounting.deadlines.remove(&(offer.deadline, key));
+        let server = &self.accounting.servers[index].server;
+        if !proven {
+            self.miss_record(now, key, index);
+        } else if server.reconnects(offer.sent) {
+            self.counters.retransmissions += 1;
+            let timeout = first_timeout(server, self.random.jitter());
+            self.offer(now, key, index, timeout);
+        } else {
+            self.offer_next(now, key);
         }
     }
 
     /// Tries a record at the next server. Without one, it starts the back-off or gives the record up.
     pub(crate) fn offer_next(&mut self, now: Duration, key: usize) {
         let offer = &self.accounting.offers[key];
-        match self.accounting.next_server(now, offer) {
+        match self.accounting.next_server(now, self.selection, offer) {
             Some(server) => {
                 self.counters.failovers += u64::from(!offer.asked.is_empty());
-                let timeout = first_timeout(&self.accounting.servers[server], self.random.jitter());
+                self.turns += 1;
+                self.accounting.place(key, Some(server));
+                let at = &mut self.accounting.servers[server].server;
+                at.last_turn = self.turns;
+                let timeout = first_timeout(at, self.random.jitter());
                 let offer = &mut self.accounting.offers[key];
-                offer.asked.push(server);
                 (offer.asked_at, offer.sent) = (now, 0);
                 self.offer(now, key, server, timeout);
             }
@@ -283,7 +359,7 @@ impl Client {
                 let rest = REST.mul_f64(1.0 + self.random.jitter());
                 let jitter = REST.mul_f64(0.1 + self.random.jitter());
                 let at = (now + rest).max(self.accounting.next_life() + jitter);
-                self.accounting.offers[key].asked.clear();
+                self.accounting.place(key, None);
                 self.accounting.arm(key, at);
             }
             None => {
@@ -296,14 +372,13 @@ impl Client {
     fn offer(&mut self, now: Duration, key: usize, server: usize, timeout: Duration) {
         let offer = &mut self.accounting.offers[key];
         offer.sent += 1;
-        self.accounting.servers[server].asked(offer.sent);
-        let config = &self.accounting.servers[server].config;
+        let server = &mut self.accounting.servers[server].server;
+        server.asked(offer.sent);
+        let (slot, secret) = (offer.slot, &server.config.secret);
+        let bytes = accounting_request(slot.identifier(), &offer.attributes, secret);
         offer.timeout = timeout;
-        self.output.push_back(Output::Transmit {
-            socket: offer.slot.socket(),
-            to: config.address,
-            bytes: accounting_request(offer.slot.identifier(), &offer.attributes, &config.secret),
-        });
+        let output = server.transmit(Role::Accounting, slot, bytes);
+        self.output.push_back(output);
         self.accounting.arm(key, now + timeout);
     }
 

@@ -6,19 +6,15 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use slab::Slab;
-use wire::radius::{Code, Missing, Packet, verify_response};
 
 use crate::accounting::Accounting;
-use crate::attributes::{access_accept, reply_message};
+use crate::authentication::{Open, Peer};
 use crate::mapping::Mappings;
-use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
+use crate::message::{AccessRequest, Outcome};
 use crate::random::Random;
-use crate::requests::access_request;
-use crate::server::{Server, ServerStatus, Slot, Slots};
-use crate::{ClientConfig, Nas, NotEnforced, ServerConfig};
-
-/// MRT of RFC 5080 §2.2.1: maximum time between retransmissions.
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
+use crate::server::{ServerStatus, Slot};
+use crate::streams::{Connection, Origin, Verdict};
+use crate::{ClientConfig, Nas, NotEnforced, Selection};
 
 /// Output of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +28,19 @@ pub enum Output {
         to: SocketAddr,
         /// The datagram.
         bytes: Vec<u8>,
+    },
+    /// Send a packet on a connection, which is opened for it if it is not open. Packets that it receives go to [`Client::receive`]. If it
+    /// cannot be opened, or ends, [`Client::on_closed`] is told.
+    Send {
+        /// The connection.
+        connection: Connection,
+        /// The packet.
+        bytes: Vec<u8>,
+    },
+    /// Close a connection. The client is told nothing more of it.
+    Close {
+        /// The connection.
+        connection: Connection,
     },
     /// An authentication has ended.
     Done {
@@ -84,49 +93,8 @@ pub struct Counters {
     pub mismatched_replies: u64,
     /// Status-Server packets that were not sent, because every identifier was in use.
     pub probes_unsent: u64,
-}
-
-/// Authentication that is not answered yet.
-pub(crate) struct Open {
-    token: u64,
-    request: Box<AccessRequest>,
-    /// Servers that were tried. The last one is the current server.
-    pub(crate) asked: Vec<usize>,
-    /// Time of the first request to the current server.
-    asked_at: Duration,
-    /// Number of requests to it.
-    sent: u32,
-    timeout: Duration,
-    pub(crate) deadline: Duration,
-    /// Identifier of the request to the current server.
-    pub(crate) slot: Option<Slot>,
-    /// Sent packet.
-    bytes: Vec<u8>,
-}
-
-/// Request that waits for the reply with an identifier, and the authenticator that verifies the reply.
-#[derive(Clone, Copy)]
-pub(crate) struct Owner {
-    request: usize,
-    authenticator: [u8; 16],
-}
-
-/// Authentication server.
-pub(crate) struct Peer {
-    pub(crate) server: Server,
-    pub(crate) slots: Slots<Owner>,
-    /// Requests that wait for a free identifier, in order.
-    pub(crate) waiting: VecDeque<usize>,
-}
-
-impl Peer {
-    pub(crate) fn new(config: ServerConfig, sockets: u16) -> Self {
-        Peer {
-            server: Server::new(config),
-            slots: Slots::new(sockets),
-            waiting: VecDeque::new(),
-        }
-    }
+    /// Connections that could not be opened, or ended before they had brought an authentic packet.
+    pub connection_failures: u64,
 }
 
 /// RADIUS client for authentication and accounting: a state machine without sockets, clock or random numbers of its own.
@@ -134,9 +102,12 @@ pub struct Client {
     pub(crate) nas: Nas,
     pub(crate) mappings: Arc<Mappings>,
     pub(crate) not_enforced: NotEnforced,
+    pub(crate) selection: Selection,
+    /// Number of selections so far.
+    pub(crate) turns: u64,
     pub(crate) peers: Vec<Peer>,
     pub(crate) max_sockets: u16,
-    max_requests: usize,
+    pub(crate) max_requests: usize,
     pub(crate) requests: Slab<Open>,
     pub(crate) deadlines: BTreeSet<(Duration, usize)>,
     pub(crate) accounting: Accounting,
@@ -155,6 +126,8 @@ impl Client {
             nas: config.nas,
             mappings: config.mappings,
             not_enforced: config.not_enforced,
+            selection: config.selection,
+            turns: 0,
             peers: config.authentication.into_iter().map(peer).collect(),
             max_sockets: sockets,
             max_requests: config.max_requests,
@@ -169,40 +142,46 @@ impl Client {
 
     /// Starts an authentication. `token` identifies it in [`Output::Done`].
     pub fn authenticate(&mut self, now: Duration, token: u64, request: AccessRequest) {
-        self.open(now, token, request);
+        self.begin(now, token, request);
         self.serve_waiting(now);
     }
 
     /// Handles a datagram that a socket has received.
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
-        let slot = Slot::new(socket, bytes.get(1).copied().unwrap_or_default());
-        let probed = self.handle_probe(now, slot, from, bytes);
-        if probed == Some(true) {
-            return self.serve_waiting(now);
-        }
-        let mut unexpected = probed.is_none();
-        for index in 0..self.peers.len() {
-            let peer = &self.peers[index];
-            let asked = peer.server.config.address == from;
-            let Some(owner) = peer.slots.owner(slot).filter(|_| asked) else {
-                continue;
-            };
-            unexpected = false;
-            if let Some(packet) = self.verify(index, owner, bytes) {
-                let open = &self.requests[owner.request];
-                let (asked_at, sent) = (open.asked_at, open.sent);
-                if self.peers[index].server.heard(now, asked_at, sent) {
-                    self.on_revival(now);
+        self.on_packet(now, Origin::Datagram(from), socket, bytes);
+    }
+
+    /// Handles a packet of a socket or connection with this number.
+    pub(crate) fn on_packet(
+        &mut self,
+        now: Duration,
+        origin: Origin,
+        number: u16,
+        bytes: &[u8],
+    ) -> Verdict {
+        let slot = Slot::new(number, bytes.get(1).copied().unwrap_or_default());
+        // servers at one address may have the same identifier in use
+        let mut is_known = false;
+        for handle in [
+            Self::handle_probe,
+            Self::handle_authentication,
+            Self::handle_accounting,
+        ] {
+            match handle(self, now, slot, origin, bytes) {
+                Some(true) => {
+                    self.serve_waiting(now);
+                    return Verdict::Authentic;
                 }
-                self.answer(owner.request, &packet);
-                return self.serve_waiting(now);
+                Some(false) => is_known = true,
+                None => {}
             }
         }
-        match self.handle_accounting(now, slot, from, bytes) {
-            Some(true) => {}
-            None if unexpected => self.counters.unexpected_replies += 1,
-            _ => self.counters.unauthentic_replies += 1,
+        if is_known {
+            self.counters.unauthentic_replies += 1;
+            return Verdict::Unauthentic;
         }
+        self.counters.unexpected_replies += 1;
+        Verdict::Unexpected
     }
 
     /// Next output.
@@ -219,18 +198,7 @@ impl Client {
 
     /// Handles time-outs: retransmits, fails over to the next server, gives up, or asks a dead server for its status.
     pub fn on_timeout(&mut self, now: Duration) {
-        while let Some(&(at, key)) = self.deadlines.first()
-            && at <= now
-        {
-            self.deadlines.pop_first();
-            let open = &self.requests[key];
-            let server = self.present_server(key);
-            if open.sent <= self.peers[server].server.config.retries {
-                self.send_again(now, key);
-            } else {
-                self.give_up(now, key);
-            }
-        }
+        self.on_authentication_timeout(now);
         self.serve_waiting(now);
         self.on_accounting_timeout(now);
         self.on_probe_timeout(now);
@@ -252,7 +220,7 @@ impl Client {
             Output::Done { token, .. } => Some(*token),
             _ => None,
         });
-        self.requests.iter().map(|(_, open)| open.token).chain(done)
+        self.authentication_tokens().chain(done)
     }
 
     /// Servers, and whether each is considered alive; authentication servers first.
@@ -273,231 +241,5 @@ impl Client {
     pub fn accounting_servers(&self, now: Duration) -> impl Iterator<Item = ServerStatus> {
         let servers = self.accounting.servers();
         servers.map(move |server| server.status(now))
-    }
-
-    /// Servers for authentication and accounting, and whether each has not answered since its last request.
-    pub fn outages(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
-        let authentication = self.peers.iter().map(|peer| &peer.server);
-        authentication
-            .chain(self.accounting.servers())
-            .map(|server| (server.config.address, server.is_silent()))
-    }
-
-    fn open(&mut self, now: Duration, token: u64, request: AccessRequest) {
-        if self.peers.is_empty() {
-            return self.done(token, Outcome::Unavailable(Unavailable::NoServer));
-        }
-        if self.requests.len() >= self.max_requests {
-            self.counters.queue_full += 1;
-            return self.done(token, Outcome::Unavailable(Unavailable::QueueFull));
-        }
-        self.counters.requests += 1;
-        let key = self.requests.insert(Open {
-            token,
-            request: Box::new(request),
-            asked: Vec::new(),
-            asked_at: now,
-            sent: 0,
-            timeout: Duration::ZERO,
-            deadline: Duration::ZERO,
-            slot: None,
-            bytes: Vec::new(),
-        });
-        self.ask_next(now, key);
-    }
-
-    /// First server in order that is alive and was not tried. Without one, the server that has been dead for longest is tried: it may
-    /// answer again.
-    fn next_server(&self, now: Duration, open: &Open) -> Option<usize> {
-        let left = (0..self.peers.len()).filter(|server| !open.asked.contains(server));
-        let server = |index: &usize| &self.peers[*index].server;
-        let alive = left.clone().find(|index| server(index).is_alive(now));
-        alive.or_else(|| left.min_by_key(|index| server(index).dead_until()))
-    }
-
-    fn present_server(&self, key: usize) -> usize {
-        *self.requests[key]
-            .asked
-            .last()
-            .expect("a request with a deadline was sent to a server")
-    }
-
-    /// Sends the first request to the next server, or waits for a free identifier there.
-    pub(crate) fn ask_next(&mut self, now: Duration, key: usize) {
-        let Some(index) = self.next_server(now, &self.requests[key]) else {
-            self.counters.unanswered += 1;
-            return self.finish(key, Outcome::Unavailable(Unavailable::NoAnswer));
-        };
-        let Some(slot) = self.peers[index].slots.take() else {
-            return self.peers[index].waiting.push_back(key);
-        };
-        let jitter = self.random.jitter();
-        let open = &mut self.requests[key];
-        open.asked.push(index);
-        open.asked_at = now;
-        open.sent = 0;
-        open.timeout = first_timeout(&self.peers[index].server, jitter);
-        self.compose_and_send(now, key, slot);
-    }
-
-    /// Retransmits the request unchanged (RFC 5080 §2.2.1).
-    fn send_again(&mut self, now: Duration, key: usize) {
-        self.counters.retransmissions += 1;
-        let jitter = self.random.jitter();
-        let open = &mut self.requests[key];
-        open.timeout = next_timeout(open.timeout, jitter);
-        self.send(now, key);
-    }
-
-    fn compose_and_send(&mut self, now: Duration, key: usize, slot: Slot) {
-        let index = self.present_server(key);
-        let peer = &mut self.peers[index];
-        let open = &mut self.requests[key];
-        open.slot = Some(slot);
-        let authenticator = self.random.authenticator();
-        let (identifier, secret) = (slot.identifier(), &peer.server.config.secret);
-        let composed = access_request(&self.nas, &open.request, identifier, authenticator, secret);
-        match composed {
-            Ok(bytes) => {
-                let request = key;
-                peer.slots.occupy(
-                    slot,
-                    Owner {
-                        request,
-                        authenticator,
-                    },
-                );
-                open.bytes = bytes;
-                self.send(now, key);
-            }
-            Err(malformed) => {
-                self.counters.unsendable += 1;
-                self.finish(
-                    key,
-                    Outcome::Unavailable(Unavailable::Unsendable(malformed)),
-                );
-            }
-        }
-    }
-
-    fn send(&mut self, now: Duration, key: usize) {
-        let index = self.present_server(key);
-        let server = &mut self.peers[index].server;
-        let to = server.config.address;
-        let open = &mut self.requests[key];
-        open.sent += 1;
-        server.asked(open.sent);
-        open.deadline = now + open.timeout;
-        self.deadlines.insert((open.deadline, key));
-        self.output.push_back(Output::Transmit {
-            socket: open.slot.map_or(0, Slot::socket),
-            to,
-            bytes: open.bytes.clone(),
-        });
-    }
-
-    /// Assigns free identifiers to waiting requests.
-    fn serve_waiting(&mut self, now: Duration) {
-        while let Some(peer) = self
-            .peers
-            .iter_mut()
-            .find(|peer| peer.slots.has_free() && !peer.waiting.is_empty())
-            && let Some(key) = peer.waiting.pop_front()
-        {
-            self.ask_next(now, key);
-        }
-    }
-
-    /// Fails over to the next server after a time-out.
-    fn give_up(&mut self, now: Duration, key: usize) {
-        let index = self.present_server(key);
-        let asked_at = self.requests[key].asked_at;
-        let died = self.peers[index].server.missed(now, asked_at);
-        self.free_slot(key);
-        let stranded = if died {
-            self.on_death(now);
-            core::mem::take(&mut self.peers[index].waiting)
-        } else {
-            VecDeque::new()
-        };
-        let asked = self.requests[key].asked.len();
-        self.counters.failovers += u64::from(asked < self.peers.len());
-        self.ask_next(now, key);
-        for waiting in stranded {
-            self.ask_next(now, waiting);
-        }
-    }
-
-    /// Handles that a server is considered dead.
-    pub(crate) fn on_death(&mut self, now: Duration) {
-        self.counters.deaths += 1;
-        self.settle_probes(now);
-    }
-
-    fn free_slot(&mut self, key: usize) {
-        let open = &mut self.requests[key];
-        if let (Some(slot), Some(&server)) = (open.slot.take(), open.asked.last()) {
-            self.peers[server].slots.free(slot);
-        }
-    }
-
-    fn verify(&self, server: usize, owner: Owner, bytes: &[u8]) -> Option<Packet> {
-        let config = &self.peers[server].server.config;
-        let missing = match config.require_message_authenticator {
-            true => Missing::Refuse,
-            false => Missing::Allow,
-        };
-        verify_response(bytes, &owner.authenticator, config.secret.expose(), missing).ok()
-    }
-
-    fn answer(&mut self, key: usize, packet: &Packet) {
-        let refused = |reason| {
-            Outcome::Reject(AccessReject {
-                reply_message: reply_message(packet),
-                reason,
-            })
-        };
-        let outcome = match packet.code {
-            Code::ACCESS_ACCEPT => match access_accept(packet, &self.mappings, self.not_enforced) {
-                Ok(accept) => Outcome::Accept(Box::new(accept)),
-                Err(reason) => {
-                    self.counters.unusable_accepts += 1;
-                    refused(reason)
-                }
-            },
-            Code::ACCESS_REJECT => refused(RejectReason::Refused),
-            Code::ACCESS_CHALLENGE => refused(RejectReason::Challenged),
-            _ => return self.counters.mismatched_replies += 1,
-        };
-        match outcome {
-            Outcome::Accept(_) => self.counters.accepts += 1,
-            Outcome::Reject(_) => self.counters.rejects += 1,
-            Outcome::Unavailable(_) => {}
-        }
-        self.finish(key, outcome);
-    }
-
-    fn finish(&mut self, key: usize, outcome: Outcome) {
-        self.deadlines.remove(&(self.requests[key].deadline, key));
-        self.free_slot(key);
-        let open = self.requests.remove(key);
-        self.done(open.token, outcome);
-    }
-
-    fn done(&mut self, token: u64, outcome: Outcome) {
-        self.output.push_back(Output::Done { token, outcome });
-    }
-}
-
-/// IRT of RFC 5080 §2.2.1; `jitter` is its RAND.
-pub(crate) fn first_timeout(server: &Server, jitter: f64) -> Duration {
-    server.config.timeout.mul_f64(1.0 + jitter)
-}
-
-/// RT of RFC 5080 §2.2.1 after the last one.
-pub(crate) fn next_timeout(last: Duration, jitter: f64) -> Duration {
-    match last.mul_f64(2.0 + jitter) {
-        next if next > LONGEST_TIMEOUT => LONGEST_TIMEOUT.mul_f64(1.0 + jitter),
-        next => next,
     }
 }

@@ -12,10 +12,12 @@ use crate::mapping::Mappings;
 pub struct ClientConfig {
     /// Identity of the gateway.
     pub nas: Nas,
-    /// Authentication servers, the preferred one first.
+    /// Authentication servers. With [`Selection::Ordered`] the preferred one comes first.
     pub authentication: Vec<ServerConfig>,
-    /// Accounting servers, the preferred one first.
+    /// Accounting servers. With [`Selection::Ordered`] the preferred one comes first.
     pub accounting: Vec<ServerConfig>,
+    /// How a server is selected for a request.
+    pub selection: Selection,
     /// Meaning of vendors' attributes in answers.
     pub mappings: Arc<Mappings>,
     /// What an answer with an attribute is that a dictionary knows and that has no effect.
@@ -33,12 +35,23 @@ impl ClientConfig {
             nas,
             authentication: Vec::new(),
             accounting: Vec::new(),
+            selection: Selection::Ordered,
             mappings: Mappings::shipped(),
             not_enforced: NotEnforced::Accept,
             max_requests: 65_536,
             max_sockets: 16,
         }
     }
+}
+
+/// How a server is selected for a request, among those that are considered alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Selection {
+    /// The first one in the order of the configuration.
+    #[default]
+    Ordered,
+    /// The one with the fewest open requests. Of several with equally many, the one that was selected least recently.
+    Balanced,
 }
 
 /// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect.
@@ -62,16 +75,32 @@ pub struct Nas {
     pub ipv6: Option<Ipv6Addr>,
 }
 
+/// How packets get to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// In datagrams (UDP, RFC 2865).
+    #[default]
+    Datagram,
+    /// On connections (TCP, RFC 6613, or TLS, RFC 6614).
+    Stream {
+        /// Stands for the settings of the connections. A server with another value is another server: its connections are closed.
+        settings: u64,
+    },
+}
+
 /// RADIUS server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Address and UDP port.
+    /// Address, and UDP or TCP port.
     pub address: SocketAddr,
+    /// How packets get to it.
+    pub transport: Transport,
     /// The shared secret.
     pub secret: Secret,
     /// Time to the first retransmission (IRT of RFC 5080 §2.2.1); later ones double it.
     pub timeout: Duration,
-    /// Number of retransmissions before the next server is tried.
+    /// Number of retransmissions before the next server is tried. On a stream nothing is retransmitted (RFC 6613 §2.6.1): the server has
+    /// the same time in total, and a request is sent again as often if its connection ends.
     pub retries: u32,
     /// Time for which a server that did not answer is skipped.
     pub dead_time: Duration,
@@ -88,6 +117,7 @@ impl ServerConfig {
     pub fn new(address: SocketAddr, secret: Secret) -> Self {
         Self {
             address,
+            transport: Transport::Datagram,
             secret,
             timeout: Duration::from_secs(2),
             retries: 2,

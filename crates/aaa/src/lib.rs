@@ -1,8 +1,8 @@
 //! Authentication, authorization and accounting: a RADIUS client and dynamic authorization server, and local users.
 //!
 //! The [`Client`] is sans-IO. The control plane passes it requests, received datagrams and the time, and carries out the outputs
-//! of [`Client::poll_output`]. The client has ordered servers for authentication and for accounting. It retransmits (RFC 5080
-//! §2.2.1), skips servers that do not answer, and delivers accounting records until a server has acknowledged them. It limits the
+//! of [`Client::poll_output`]. The client has ordered or balanced servers for authentication and for accounting. It retransmits
+//! (RFC 5080 §2.2.1), skips servers that do not answer, and delivers accounting records until a server has acknowledged them. It limits the
 //! number of open requests, and ignores replies that do not prove their origin. [`Users`] answers the same [`AccessRequest`] with
 //! the same [`Outcome`] from a file; it leaves the comparison of a password with a hash to its caller. [`dictionary`] knows vendors'
 //! attributes, and [`mapping`] says what they mean. [`DynamicAuthorization`] takes the requests of servers that change or end a
@@ -40,6 +40,7 @@
 
 mod accounting;
 mod attributes;
+mod authentication;
 mod client;
 mod config;
 pub mod dictionary;
@@ -51,12 +52,14 @@ mod random;
 mod reconfigure;
 mod requests;
 mod secret;
+mod selection;
 mod server;
+mod streams;
 mod users;
 
 pub use accounting::Delivery;
 pub use client::{Client, Counters, Output};
-pub use config::{ClientConfig, Nas, NotEnforced, ServerConfig};
+pub use config::{ClientConfig, Nas, NotEnforced, Selection, ServerConfig, Transport};
 pub use dynamic::{
     DynamicAuthorization, DynamicClient, DynamicConfig, DynamicCounters, DynamicOutcome,
     DynamicRequest, ErrorCause, Received, RequestKey, Requested, SessionIds,
@@ -69,4 +72,5 @@ pub use message::{
 pub use probe::ProbeStatus;
 pub use secret::Secret;
 pub use server::{ServerStatus, Slot};
+pub use streams::{Connection, Role};
 pub use users::{Password, User, Users, Verdict};

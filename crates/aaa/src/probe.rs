@@ -4,14 +4,15 @@
 //! once. Many servers drop Status-Server silently. So the dead time of a server that has never answered one ends as if it got none: a
 //! subscriber's request tries it. A server that has answered one before stays dead until it answers the next.
 
-use core::net::SocketAddr;
 use core::time::Duration;
 
 use wire::radius::{Code, Missing, verify_response};
 
+use crate::accounting::AccountingServer;
 use crate::random::Random;
 use crate::requests::status_server;
 use crate::server::{Server, Slot, Slots};
+use crate::streams::{Origin, Role};
 use crate::{Client, Nas, Output};
 
 /// Status-Server packets to a server.
@@ -62,6 +63,12 @@ impl Probe {
         self.next.is_some_and(|next| next <= now)
     }
 
+    /// Forgets the packet that was sent on a connection that has ended. Returns its identifier.
+    pub(crate) fn lose(&mut self, connection: u16) -> Option<Slot> {
+        let lost = self.sent.take_if(|(slot, _)| slot.socket() == connection);
+        lost.map(|(slot, _)| slot)
+    }
+
     /// Ends the packets and returns the identifier.
     pub(crate) fn end(&mut self) -> Option<Slot> {
         self.next = None;
@@ -92,7 +99,7 @@ fn settle<T: Copy>(now: Duration, server: &mut Server, slots: &mut Slots<T>, ran
 /// Sends a Status-Server. The previous one is considered lost.
 fn send<T: Copy>(
     now: Duration,
-    nas: &Nas,
+    (nas, role): (&Nas, Role),
     server: &mut Server,
     slots: &mut Slots<T>,
     random: &mut Random,
@@ -111,23 +118,19 @@ fn send<T: Copy>(
     let secret = &server.config.secret;
     let bytes = status_server(nas, slot.identifier(), authenticator, secret).ok()?;
     probe.sent_count += 1;
-    Some(Output::Transmit {
-        socket: slot.socket(),
-        to: server.config.address,
-        bytes,
-    })
+    Some(server.transmit(role, slot, bytes))
 }
 
 /// Whether a datagram is the answer with this code to a server's Status-Server; `None` if the server was not asked with this identifier.
 fn answers(
-    server: &Server,
+    (server, role): (&Server, Role),
     slot: Slot,
-    from: SocketAddr,
+    origin: Origin,
     bytes: &[u8],
     code: Code,
 ) -> Option<Result<(), NoAnswer>> {
     let (asked, authenticator) = server.probe.sent?;
-    if asked != slot || server.config.address != from {
+    if asked != slot || !origin.is(role, &server.config) {
         return None;
     }
     let secret = server.config.secret.expose();
@@ -162,7 +165,8 @@ impl Client {
             settle(now, &mut peer.server, &mut peer.slots, &mut self.random);
         }
         let accounting = &mut self.accounting;
-        for server in &mut accounting.servers {
+        let servers = &mut accounting.servers;
+        for AccountingServer { server, .. } in servers {
             settle(now, server, &mut accounting.slots, &mut self.random);
         }
     }
@@ -177,12 +181,14 @@ impl Client {
         };
         for peer in &mut self.peers {
             if peer.server.probe.is_due(now) {
+                let nas = (nas, Role::Authentication);
                 pass(send(now, nas, &mut peer.server, &mut peer.slots, random));
             }
         }
         let accounting = &mut self.accounting;
-        for server in &mut accounting.servers {
+        for AccountingServer { server, .. } in &mut accounting.servers {
             if server.probe.is_due(now) {
+                let nas = (nas, Role::Accounting);
                 pass(send(now, nas, server, &mut accounting.slots, random));
             }
         }
@@ -195,16 +201,18 @@ impl Client {
         &mut self,
         now: Duration,
         slot: Slot,
-        from: SocketAddr,
+        origin: Origin,
         bytes: &[u8],
     ) -> Option<bool> {
         let mut known = None;
         let authentication = self.peers.iter_mut().map(|peer| &mut peer.server);
-        let authentication = authentication.map(|server| (server, Code::ACCESS_ACCEPT));
-        let accounting = self.accounting.servers.iter_mut();
-        let accounting = accounting.map(|server| (server, Code::ACCOUNTING_RESPONSE));
-        for (server, code) in authentication.chain(accounting) {
-            match answers(server, slot, from, bytes, code) {
+        let authentication =
+            authentication.map(|server| (server, Role::Authentication, Code::ACCESS_ACCEPT));
+        let accounting = self.accounting.servers.iter_mut().map(|of| &mut of.server);
+        let accounting =
+            accounting.map(|server| (server, Role::Accounting, Code::ACCOUNTING_RESPONSE));
+        for (server, role, code) in authentication.chain(accounting) {
+            match answers((server, role), slot, origin, bytes, code) {
                 Some(Ok(())) => {
                     server.probe.answered += 1;
                     server.probe.unproven = true;

@@ -2,13 +2,15 @@
 
 use core::time::Duration;
 
-use crate::client::Peer;
-use crate::server::Server;
+use crate::accounting::AccountingServer;
+use crate::authentication::Peer;
+use crate::streams::Role;
 use crate::{Client, ClientConfig, ServerConfig};
 
 /// Whether both are the same server with the same secret. Only then can it answer an earlier request.
 fn is_same(one: &ServerConfig, other: &ServerConfig) -> bool {
-    one.address == other.address && one.secret.matches(other.secret.expose())
+    let is_same = one.address == other.address && one.transport == other.transport;
+    is_same && one.secret.matches(other.secret.expose())
 }
 
 /// Position of each old server among the new ones.
@@ -28,6 +30,7 @@ impl Client {
         self.nas = config.nas;
         self.mappings = config.mappings;
         self.not_enforced = config.not_enforced;
+        self.selection = config.selection;
         self.change_authentication(now, config.authentication);
         self.change_accounting(now, config.accounting);
         self.settle_probes(now);
@@ -52,8 +55,12 @@ impl Client {
                 None => Peer::new(config, sockets),
             })
             .collect();
-        let gone = old.into_iter().flatten();
-        let mut again: Vec<usize> = gone.flat_map(|peer| peer.waiting).collect();
+        let mut again = Vec::new();
+        for mut gone in old.into_iter().flatten() {
+            let role = Role::Authentication;
+            gone.server.close_connections(role, &mut self.output);
+            again.extend(gone.waiting);
+        }
         for (key, open) in &mut self.requests {
             if let Some(present) = open.slot.and(open.asked.last())
                 && places[*present].is_none()
@@ -71,9 +78,10 @@ impl Client {
 
     fn change_accounting(&mut self, now: Duration, servers: Vec<ServerConfig>) {
         let accounting = &mut self.accounting;
-        let old: Vec<&ServerConfig> = accounting.servers.iter().map(|s| &s.config).collect();
+        let old: Vec<&ServerConfig> = accounting.servers().map(|s| &s.config).collect();
         let places = places(&old, &servers);
-        let mut old: Vec<Option<Server>> = accounting.servers.drain(..).map(Some).collect();
+        let mut old: Vec<Option<AccountingServer>> =
+            accounting.servers.drain(..).map(Some).collect();
         let mut kept = |new: usize| {
             let place = places.iter().position(|place| *place == Some(new))?;
             old[place].take()
@@ -81,25 +89,29 @@ impl Client {
         let servers = servers.into_iter().enumerate();
         accounting.servers = servers
             .map(|(place, config)| match kept(place) {
-                Some(mut server) => {
-                    server.config = config;
-                    server
+                Some(mut kept) => {
+                    kept.server.config = config;
+                    kept
                 }
-                None => Server::new(config),
+                None => AccountingServer::new(config),
             })
             .collect();
-        let gone = old.into_iter().flatten();
-        for slot in gone.filter_map(|mut server| server.probe.end()) {
-            accounting.slots.free(slot);
+        for mut gone in old.into_iter().flatten() {
+            let role = Role::Accounting;
+            gone.server.close_connections(role, &mut self.output);
+            if let Some(slot) = gone.server.probe.end() {
+                accounting.slots.free(slot);
+            }
         }
         let mut again = Vec::new();
         for (key, offer) in &mut accounting.offers {
-            if let Some(present) = offer.asked.last()
-                && places[*present].is_none()
+            if let Some(present) = offer.at
+                && places[present].is_none()
             {
                 accounting.deadlines.remove(&(offer.deadline, key));
                 again.push(key);
             }
+            offer.at = offer.at.and_then(|present| places[present]);
             offer.asked = moved(&offer.asked, &places);
         }
         for key in again {

@@ -3,9 +3,14 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use crate::ServerConfig;
 use crate::probe::{Probe, ProbeStatus};
+use crate::streams::Connections;
+use crate::{ServerConfig, Transport};
+
+/// MRT of RFC 5080 §2.2.1: maximum time between retransmissions.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
 
 /// Identifier on a socket. Servers recognize a repeated request by it, together with the request's content (RFC 2866 §3, RFC 5080
 /// §2.2.2).
@@ -101,15 +106,20 @@ impl<T: Copy> Slots<T> {
         self.free.push_back(slot);
     }
 
+    /// Number of allocated slots.
+    pub(crate) fn in_use(&self) -> usize {
+        self.owners.len() - self.free.len()
+    }
+
     pub(crate) fn owner(&self, slot: Slot) -> Option<T> {
         *self.owners.get(slot.0 as usize)?
     }
 }
 
 /// Status of a server with its counters since it was configured (in the terms of RFC 4668 and RFC 4670).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// Address and UDP port.
+    /// Address, and UDP or TCP port.
     pub address: SocketAddr,
     /// Whether requests go to it. Otherwise it is skipped as long as another server can be tried.
     pub alive: bool,
@@ -129,6 +139,8 @@ pub struct ServerStatus {
     pub last_answer: Option<Duration>,
     /// Status-Server packets.
     pub probes: ProbeStatus,
+    /// Why it could not be connected to, if it has not answered since. Only of a server with connections.
+    pub trouble: Option<Arc<str>>,
 }
 
 /// Server, and whether it counts as alive.
@@ -136,7 +148,10 @@ pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     last_heard: Option<Duration>,
     dead_until: Option<Duration>,
+    /// Number of the client's last selection that selected it.
+    pub(crate) last_turn: u64,
     pub(crate) probe: Probe,
+    pub(crate) connections: Connections,
     out_since: Option<Duration>,
     requests: u64,
     retransmissions: u64,
@@ -151,7 +166,9 @@ impl Server {
             config,
             last_heard: None,
             dead_until: None,
+            last_turn: 0,
             probe: Probe::default(),
+            connections: Connections::default(),
             out_since: None,
             requests: 0,
             retransmissions: 0,
@@ -200,6 +217,7 @@ impl Server {
             round_trip: self.round_trip,
             last_answer: self.last_heard,
             probes: self.probe.status(self.is_silent()),
+            trouble: self.connections.trouble(),
         }
     }
 
@@ -221,6 +239,16 @@ impl Server {
         self.dead_until.is_none_or(is_tried)
     }
 
+    /// Whether a request that was sent this often may be retransmitted.
+    pub(crate) fn repeats(&self, sent: u32) -> bool {
+        self.config.transport == Transport::Datagram && sent <= self.config.retries
+    }
+
+    /// Whether a request whose connection ended is sent again on another one, after this many transmissions.
+    pub(crate) fn reconnects(&self, sent: u32) -> bool {
+        sent <= self.config.retries
+    }
+
     /// Whether it was declared dead and has not answered since.
     pub(crate) fn is_silent(&self) -> bool {
         self.dead_until.is_some()
@@ -229,5 +257,26 @@ impl Server {
     /// Time until which it is skipped.
     pub(crate) fn dead_until(&self) -> Duration {
         self.dead_until.unwrap_or_default()
+    }
+}
+
+/// IRT of RFC 5080 §2.2.1; `jitter` is its RAND. On a stream it is the time that all transmissions of a datagram would have.
+pub(crate) fn first_timeout(server: &Server, jitter: f64) -> Duration {
+    let config = &server.config;
+    let transmissions = match config.transport {
+        Transport::Datagram => 1,
+        Transport::Stream { .. } => config.retries + 1,
+    };
+    let longer = |last: &Duration| Some((*last * 2).min(LONGEST_TIMEOUT));
+    let timeouts = core::iter::successors(Some(config.timeout), longer);
+    let total: Duration = timeouts.take(transmissions as usize).sum();
+    total.mul_f64(1.0 + jitter)
+}
+
+/// RT of RFC 5080 §2.2.1 after the last one.
+pub(crate) fn next_timeout(last: Duration, jitter: f64) -> Duration {
+    match last.mul_f64(2.0 + jitter) {
+        next if next > LONGEST_TIMEOUT => LONGEST_TIMEOUT.mul_f64(1.0 + jitter),
+        next => next,
     }
 }

@@ -9,7 +9,10 @@ mod mapping;
 mod subscriber;
 mod user_plane;
 
-pub use aaa::{Aaa, DynamicAuthorization, DynamicClient, Server, ServerGroup, Templates, User};
+pub use aaa::{
+    Aaa, DynamicAuthorization, DynamicClient, Selection, Server, ServerGroup, Templates, Tls,
+    Transport, User,
+};
 pub use access::{AccessProfile, Authentication, Fallback, SubscriberIdentity};
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};

@@ -28,7 +28,8 @@ fn the_example_is_good_and_its_values_arrive() {
         up1.ports["access0"].subscriber_group, None,
         "only the control plane has to know"
     );
-    assert_eq!(read.aaa.servers["first"].secret_key.reveal(), "change-me");
+    let first = &read.aaa.servers["first"];
+    assert_eq!((first.secret(), first.ports()), ("change-me", [1812, 1813]));
     assert_eq!(read.limits.half_open, 8192);
     assert!(!format!("{read:?}").contains("change-me"));
 }
@@ -100,6 +101,36 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
             "servers: [first, second]",
             "servers: []",
             "the group has no server",
+        ),
+        (
+            "secret-key: change-me",
+            "auth-port: 1812",
+            "secret-key: a server without `transport: tls` needs a shared secret",
+        ),
+        (
+            "secret-key: change-me",
+            "transport: tls, tls: {authority: ca.pem}",
+            "tls authority: expected the absolute path of a PEM file",
+        ),
+        (
+            "secret-key: change-me",
+            "transport: tls, tls: {authority: /ca.pem, certificate: /own.pem}",
+            "tls key: expected the absolute path of a PEM file",
+        ),
+        (
+            "secret-key: change-me",
+            "secret-key: change-me, tls: {key: /own.key}",
+            "tls key: this is for `transport: tls` only",
+        ),
+        (
+            "servers: [first, second]",
+            "servers: [first, second], source-ipv4: 224.0.0.1",
+            "source-ipv4: `224.0.0.1` is not a unicast address",
+        ),
+        (
+            "servers: [first, second]",
+            "servers: [first, second], vrf: a-name-too-long-",
+            "expected the name of a kernel interface: 1 to 15 octets",
         ),
         (
             "servers: [first, second]",
@@ -496,4 +527,26 @@ proptest! {
     fn no_text_is_too_strange(text in "[ \\n:{}\\[\\],'\"a-c&*!|>#%@-]{0,80}") {
         let _ = check::read(&text);
     }
+}
+
+#[test]
+fn two_servers_over_tcp_or_tls_at_one_address_are_no_group() {
+    let document = |ports: &str| {
+        let tls = "transport: tls, tls: {authority: /a, certificate: /c, key: /k}";
+        format!(
+            "aaa:
+  servers:
+    one: {{address: 192.0.2.9, {tls}}}
+    two: {{address: 192.0.2.9, {tls}{ports}}}
+  server-groups: {{main: {{servers: [one, two]}}}}
+"
+        )
+    };
+    let faults = check::read(&document("")).unwrap_err();
+    let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let expected = "`one` and `two` are both at 192.0.2.9:2083: expected different servers";
+    assert!(said.len() == 1 && said[0].contains(expected), "{said:?}");
+    let good = check::read(&document(", auth-port: 2084, acct-port: 2084")).unwrap();
+    let one = &good.configuration.aaa.servers["one"];
+    assert_eq!((one.secret(), one.ports()), ("radsec", [2083, 2083]));
 }

@@ -1,23 +1,27 @@
 //! Authentication and accounting clients: one RADIUS client for each server group, and the configured users.
 
+mod outages;
+mod servers;
 mod verifications;
 
-use crate::alarms::{Condition, Fault};
 use crate::fallback::{self, AcceptedBy};
+use crate::radius_sockets::RadiusBinding;
+use crate::radius_streams::RadiusConnection;
 use crate::topology::{Numbers, Seid};
 use aaa::dictionary::Dictionary;
 use aaa::mapping::Mappings;
 use aaa::{
-    AccessRequest, AccountingRecord, Announcement, Client, ClientConfig, Nas, Outcome, Output,
-    Secret, ServerConfig, Unavailable, Users, Verdict,
+    AccessRequest, AccountingRecord, Announcement, Client, Outcome, Output, Secret, Transport,
+    Unavailable, Users, Verdict,
 };
-use config::model::{Fallback, NotEnforced, Server, ServerGroup};
+use config::model::Fallback;
 use config::{Configuration, start};
 use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::DropCounter;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
+use servers::Source;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -43,6 +47,13 @@ pub(crate) enum AaaEvent {
         to: SocketAddr,
         bytes: Vec<u8>,
     },
+    /// Send a packet on a connection.
+    Send {
+        connection: RadiusConnection,
+        bytes: Vec<u8>,
+    },
+    /// Close a connection.
+    Close(RadiusConnection),
     Answer(PendingAuth, AcceptedBy, Outcome),
     /// A server acknowledged a record, or the client gave up an interim record.
     Accounted(u64),
@@ -89,8 +100,9 @@ struct Group {
     /// Number of the group. Its socket numbers start at `number * RADIUS_SOCKETS`.
     number: u16,
     client: Client,
-    /// Address families that the group has used; `true` is IPv6.
+    /// Address families of the servers over UDP that the group has had; `true` is IPv6.
     families: BTreeSet<bool>,
+    source: Source,
 }
 
 /// Maximum number of mappings. Each answer is read with them.
@@ -170,16 +182,21 @@ impl AaaClients {
         self.groups.retain(|name, _| names.contains(name));
         for name in names {
             let servers = &configuration.aaa.servers;
-            let client = self.client_config(configured.get(&name), servers);
+            let group = configured.get(&name).map(|group| (name.as_str(), group));
+            let client = self.client_config(group, servers);
             if !self.groups.contains_key(&name) {
                 let group = self.open(&name, kept);
                 self.groups.insert(name.clone(), group);
             }
             let group = self.groups.get_mut(&name).expect("just there");
             let all = client.authentication.iter().chain(&client.accounting);
-            group
-                .families
-                .extend(all.map(|server| server.address.is_ipv6()));
+            let datagram = all.filter(|server| server.transport == Transport::Datagram);
+            let families = datagram.map(|server| server.address.is_ipv6());
+            group.families.extend(families);
+            // a group that the configuration no longer contains has no servers
+            if let Some(configured) = configured.get(&name) {
+                group.source = Source::of(configured);
+            }
             group.client.reconfigure(now, client);
         }
     }
@@ -206,43 +223,8 @@ impl AaaClients {
             number,
             client: Client::new(self.client_config(None, &BTreeMap::new()), seed),
             families: BTreeSet::new(),
+            source: Source::default(),
         }
-    }
-    fn client_config(
-        &self,
-        group: Option<&ServerGroup>,
-        servers: &BTreeMap<String, Server>,
-    ) -> ClientConfig {
-        let identifier = group.and_then(|group| group.nas_identifier.clone());
-        let mut client = ClientConfig::new(Nas {
-            identifier: identifier.unwrap_or_else(|| self.node_id.clone()),
-            ipv4: self.addresses.ipv4,
-            ipv6: self.addresses.ipv6,
-        });
-        client.max_sockets = RADIUS_SOCKETS;
-        client.mappings = self.mappings.clone();
-        client.not_enforced = match group.map(|group| group.not_enforced) {
-            Some(NotEnforced::Reject) => aaa::NotEnforced::Reject,
-            Some(NotEnforced::Accept) | None => aaa::NotEnforced::Accept,
-        };
-        let named = group.into_iter().flat_map(|group| &group.servers);
-        for server in named.filter_map(|name| servers.get(name)) {
-            let interval = Duration::from_secs(server.status_interval.into());
-            let at = |port| ServerConfig {
-                timeout: Duration::from_secs(server.timeout.into()),
-                retries: server.retransmit_attempts.into(),
-                dead_time: Duration::from_secs(server.dead_time.into()),
-                require_message_authenticator: server.require_message_authenticator,
-                status_interval: server.status_server.then_some(interval),
-                ..ServerConfig::new(
-                    SocketAddr::new(server.address, port),
-                    Secret::new(server.secret_key.reveal()),
-                )
-            };
-            client.authentication.push(at(server.auth_port));
-            client.accounting.push(at(server.acct_port));
-        }
-        client
     }
 
     /// Group numbers, for the store.
@@ -254,15 +236,19 @@ impl AaaClients {
     }
 
     /// Sockets in use, by address family (`true` is IPv6) and number.
-    pub fn sockets(&self) -> BTreeSet<(bool, u16)> {
-        let groups = self.groups.values();
-        let families = groups.flat_map(|group| group.families.iter().map(|f| (*f, group.number)));
-        families
-            .flat_map(|(ipv6, number)| {
-                let first = number * RADIUS_SOCKETS;
-                (first..first + RADIUS_SOCKETS).map(move |socket| (ipv6, socket))
-            })
-            .collect()
+    pub fn sockets(&self) -> BTreeMap<(bool, u16), RadiusBinding> {
+        let mut sockets = BTreeMap::new();
+        for (name, group) in &self.groups {
+            for &ipv6 in &group.families {
+                let (first, binding) = (
+                    group.number * RADIUS_SOCKETS,
+                    group.source.binding(name, ipv6),
+                );
+                let numbers = first..first + RADIUS_SOCKETS;
+                sockets.extend(numbers.map(|number| ((ipv6, number), binding.clone())));
+            }
+        }
+        sockets
     }
 
     /// Authenticates with a server group, or with the configured users if `servers` is `None`. With `Fallback::LocalUsers`, the
@@ -408,6 +394,26 @@ impl AaaClients {
         }
     }
 
+    /// Handles a packet that a connection has received.
+    pub fn receive(&mut self, now: Duration, from: RadiusConnection, bytes: &[u8]) {
+        if let Some(client) = self.client_of(from) {
+            client.receive(now, from.connection, bytes);
+        }
+    }
+
+    /// Handles that a connection has ended, or could not be opened.
+    pub fn on_closed(&mut self, now: Duration, closed: RadiusConnection, reason: &str) {
+        if let Some(client) = self.client_of(closed) {
+            client.on_closed(now, closed.connection, reason);
+        }
+    }
+
+    fn client_of(&mut self, connection: RadiusConnection) -> Option<&mut Client> {
+        let mut groups = self.groups.values_mut();
+        let group = groups.find(|group| group.number == connection.group);
+        group.map(|group| &mut group.client)
+    }
+
     pub fn poll(&mut self, now: Duration) -> Option<AaaEvent> {
         loop {
             if let Some(verify) = self.to_verify.pop_front() {
@@ -426,6 +432,17 @@ impl AaaClients {
                     to,
                     bytes,
                 },
+                Output::Send { connection, bytes } => AaaEvent::Send {
+                    connection: RadiusConnection {
+                        group: number,
+                        connection,
+                    },
+                    bytes,
+                },
+                Output::Close { connection } => AaaEvent::Close(RadiusConnection {
+                    group: number,
+                    connection,
+                }),
                 Output::Done { token, outcome } => {
                     self.on_servers_answer(now, token, outcome);
                     continue;
@@ -451,65 +468,10 @@ impl AaaClients {
         }
     }
 
-    /// Servers that do not answer, and groups in which no server answers.
-    pub fn outages(&self, configuration: &Configuration) -> Vec<Condition> {
-        let mut found = Vec::new();
-        for (name, group) in &self.groups {
-            let Some(configured) = configuration.aaa.server_groups.get(name) else {
-                continue;
-            };
-            let silent: BTreeSet<SocketAddr> = group
-                .client
-                .outages()
-                .filter(|(_, silent)| *silent)
-                .map(|(address, _)| address)
-                .collect();
-            let servers = configured.servers.iter();
-            let servers = servers.filter_map(|s| Some((s, configuration.aaa.servers.get(s)?)));
-            let mut asked = 0;
-            let mut without = 0;
-            for (server, at) in servers {
-                let ports = [
-                    (at.auth_port, "authentication"),
-                    (at.acct_port, "accounting"),
-                ];
-                let out = ports.map(|(port, what)| {
-                    let out = silent.contains(&SocketAddr::new(at.address, port));
-                    out.then_some(what)
-                });
-                (asked, without) = (asked + 1, without + u32::from(out[0].is_some()));
-                let out: Vec<&str> = out.into_iter().flatten().collect();
-                if !out.is_empty() {
-                    let text = format!(
-                        "RADIUS server {server} at {} does not answer about {}",
-                        at.address,
-                        out.join(" and ")
-                    );
-                    found.push(out_of_reach(Fault::ServerOut, server, text));
-                }
-            }
-            if asked > 0 && asked == without {
-                let text = format!(
-                    "no server of group {name} answers: subscribers whose access profile names it connect only by its `fallback`"
-                );
-                found.push(out_of_reach(Fault::ServerGroupOut, name, text));
-            }
-        }
-        found
-    }
-
     /// Counters of all clients for `show drops`.
     pub fn rows(&self) -> Vec<DropCounter> {
         let counters = self.groups.values().map(|group| group.client.counters());
         crate::counters::radius_rows(counters)
-    }
-}
-
-fn out_of_reach(fault: Fault, resource: &str, text: String) -> Condition {
-    Condition {
-        fault,
-        resource: resource.to_owned(),
-        text,
     }
 }
 

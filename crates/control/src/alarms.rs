@@ -51,6 +51,8 @@ pub enum Fault {
     StoreNotWritten,
     /// A user plane's machine gives it no huge pages, or no cores for its workers.
     HostLacking,
+    /// Sockets of a RADIUS server group cannot be bound.
+    ServerSocketsMissing,
 }
 
 impl Fault {
@@ -71,6 +73,7 @@ impl Fault {
             Fault::HistoryTooSmall => "history-too-small",
             Fault::HistoryDamaged => "history-damaged",
             Fault::HostLacking => "host-lacking",
+            Fault::ServerSocketsMissing => "aaa-sockets-missing",
         }
     }
 
@@ -83,6 +86,7 @@ impl Fault {
             | Fault::StoreNotWritten => Severity::Critical,
             Fault::ConfigurationNotInForce
             | Fault::PoolExhausted
+            | Fault::ServerSocketsMissing
             | Fault::StoreSlow
             | Fault::HistoryNotWritten => Severity::Major,
             Fault::ServerOut | Fault::PoolAlmostExhausted | Fault::HistoryDamaged => {
@@ -113,6 +117,7 @@ impl Fault {
             }
             Fault::ServerOut
             | Fault::ServerGroupOut
+            | Fault::ServerSocketsMissing
             | Fault::CommitUnconfirmed
             | Fault::HistoryTooSmall
             | Fault::HistoryDamaged => seconds(0, 0),
@@ -274,6 +279,7 @@ mod tests {
             (Fault::HistoryDamaged, 11),
             (Fault::StoreNotWritten, 12),
             (Fault::HostLacking, 13),
+            (Fault::ServerSocketsMissing, 14),
         ];
         for (fault, position) in positions {
             assert_eq!(postcard::to_allocvec(&fault), Ok(vec![position]));

@@ -158,6 +158,8 @@ pub(crate) fn radius_rows(clients: impl Iterator<Item = aaa::Counters>) -> Vec<D
         ("radius-postponed", sum(|c| c.postponed), "A Start or Stop was postponed: no server answered. It is retried."),
         ("radius-queue-full", sum(|c| c.queue_full), "A RADIUS request was not sent because too many were open."),
         ("radius-probe-unsent", sum(|c| c.probes_unsent), "A Status-Server was not sent because every identifier was in use."),
+        ("radius-connection-failed", sum(|c| c.connection_failures), "A connection to a RADIUS server over TCP or TLS could not be opened, \
+            or ended without an answer: `show aaa-servers` says why."),
         ("radius-unsendable", sum(|c| c.unsendable), "A RADIUS request did not fit into a packet."),
     ]
     .into_iter()

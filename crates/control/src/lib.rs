@@ -40,6 +40,7 @@ mod names;
 pub mod plane;
 pub mod pool;
 mod radius_sockets;
+mod radius_streams;
 mod relay;
 pub mod runtime;
 pub mod session_ids;
@@ -61,7 +62,10 @@ mod world;
 pub use aaa::dictionary::Dictionary;
 pub use configuration::SetLevel;
 pub use mappings::read_dictionaries;
-pub use plane::{ControlPlane, Input, Now, Output, Restored};
+pub use plane::{
+    ControlPlane, Input, Now, Output, RadiusBinding, RadiusConnection, RadiusServer, RadiusServers,
+    RadiusSocket, RadiusTls, Restored,
+};
 use std::sync::Arc;
 
 /// Finds what cannot be served of a configuration beyond what [`config::check`] finds: pools that cannot be cut, more than

@@ -128,17 +128,19 @@ mod tests {
     }
 
     #[test]
-    fn the_manuals_example_is_valid() {
+    fn the_manuals_examples_are_valid() {
         let manual = include_str!("../../../docs/reference/radius.md");
-        let block = |language: &str| {
-            let (_, rest) = manual.split_once(&format!("```{language}\n")).unwrap();
+        let block = |section: &str, language: &str| {
+            let (_, section) = manual.split_once(&format!("## {section}\n")).unwrap();
+            let (_, rest) = section.split_once(&format!("```{language}\n")).unwrap();
             rest.split("```").next().unwrap().to_owned()
         };
+        config::check::read(&block("Servers", "yaml")).unwrap();
         let servers = "  servers: {first: {address: 192.0.2.9, secret-key: abcdefgh}}\n";
-        let text = block("yaml") + servers;
+        let text = block("Mappings of your own", "yaml") + servers;
         let configuration = config::check::read(&text).unwrap().configuration;
         mappings(&Dictionary::shipped(), &configuration).unwrap();
-        let acme = |_: &Path| Ok(block("text"));
+        let acme = |_: &Path| Ok(block("Dictionaries of your own", "text"));
         let dictionary = Dictionary::shipped().load(&["acme".into()], acme).unwrap();
         assert!(dictionary.find("Acme-Down").is_some());
     }

@@ -69,7 +69,8 @@ use wire::pfcp::Cause as PfcpCause;
 
 pub use crate::aaa_clients::MOST_VERIFICATIONS;
 pub use crate::journal::MOST_BATCHES;
-pub use crate::radius_sockets::RadiusPorts;
+pub use crate::radius_sockets::{RadiusBinding, RadiusPorts, RadiusSocket};
+pub use crate::radius_streams::{RadiusConnection, RadiusServer, RadiusServers, RadiusTls};
 pub(crate) use alarm::severity;
 pub use holdings::{Held, HeldStage, StoredSession};
 pub use northbound::Effect;
@@ -120,6 +121,20 @@ pub enum Input<'a> {
         /// The datagram.
         bytes: &'a [u8],
     },
+    /// Packet that a RADIUS connection has received.
+    RadiusPacket {
+        /// The connection.
+        connection: RadiusConnection,
+        /// The packet.
+        bytes: &'a [u8],
+    },
+    /// A RADIUS connection has ended, or could not be opened.
+    RadiusClosed {
+        /// The connection.
+        connection: RadiusConnection,
+        /// Why, for the operator.
+        reason: &'a str,
+    },
     /// Ports of the sockets that [`Output::RadiusSockets`] requested.
     RadiusPorts(RadiusPorts),
     /// The control plane is about to stop: servers of groups without sessions get Accounting-Off, as long as
@@ -167,8 +182,19 @@ pub enum Output {
         bytes: Vec<u8>,
     },
     /// Open exactly these RADIUS sockets, by address family (`true` is IPv6) and number, each at its previous port if it had one. Then
-    /// report their ports with [`Input::RadiusPorts`].
-    RadiusSockets(BTreeMap<(bool, u16), Option<u16>>),
+    /// report their ports with [`Input::RadiusPorts`], and again when a socket that could not be opened is open.
+    RadiusSockets(BTreeMap<(bool, u16), RadiusSocket>),
+    /// Servers over TCP and TLS. It comes before the first packet to them, and settings of an open connection do not change.
+    RadiusServers(RadiusServers),
+    /// Send a packet on a RADIUS connection. It is opened first if it is not open, as [`Output::RadiusServers`] says.
+    RadiusSend {
+        /// The connection.
+        connection: RadiusConnection,
+        /// The packet.
+        bytes: Vec<u8>,
+    },
+    /// Close a RADIUS connection, without a report of its end.
+    RadiusClose(RadiusConnection),
     /// Send a RADIUS datagram from the socket of this number: see [`Output::RadiusSockets`].
     Radius {
         /// The socket's number.
@@ -359,6 +385,12 @@ impl ControlPlane {
                 from,
                 bytes,
             } => self.aaa.handle(now.at, socket, from, bytes),
+            Input::RadiusPacket { connection, bytes } => {
+                self.aaa.receive(now.at, connection, bytes);
+            }
+            Input::RadiusClosed { connection, reason } => {
+                self.aaa.on_closed(now.at, connection, reason);
+            }
             Input::DynamicAuthorization { from, bytes } => self.on_dynamic(now, from, bytes),
             Input::RadiusPorts(ports) => self.radius_sockets.on_open(ports, &mut self.journal),
             Input::Leave => self.announce_end(now),
@@ -462,6 +494,13 @@ impl ControlPlane {
         match event {
             AaaEvent::Transmit { socket, to, bytes } => {
                 self.outputs.push_back(Output::Radius { socket, to, bytes });
+            }
+            AaaEvent::Send { connection, bytes } => {
+                self.outputs
+                    .push_back(Output::RadiusSend { connection, bytes });
+            }
+            AaaEvent::Close(connection) => {
+                self.outputs.push_back(Output::RadiusClose(connection));
             }
             AaaEvent::Answer(PendingAuth::Session { seid, attempt }, by, outcome) => {
                 self.on_outcome(now, (seid, attempt), by, outcome);

@@ -2,10 +2,32 @@
 //! port after a restart.
 
 use crate::journal::Journal;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::radius_streams::RadiusServers;
+use core::net::IpAddr;
+use std::collections::BTreeMap;
 
 /// Local ports of the RADIUS sockets, by address family (`true` is IPv6) and number.
 pub type RadiusPorts = BTreeMap<(bool, u16), u16>;
+
+/// Where the sockets of a server group are bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RadiusBinding {
+    /// Server group.
+    pub group: String,
+    /// Local address of the sockets' address family. `None`: the kernel selects it.
+    pub source: Option<IpAddr>,
+    /// Linux VRF device. `None`: the main routing table.
+    pub vrf: Option<String>,
+}
+
+/// RADIUS socket to open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RadiusSocket {
+    /// Port that it had before, if it had one.
+    pub port: Option<u16>,
+    /// Where it is bound.
+    pub binding: RadiusBinding,
+}
 
 /// Prefix of the keys of RADIUS ports, followed by the address family (`4` or `6`) and the socket's number (u16, big endian); the value
 /// is a port (u16, big endian).
@@ -15,7 +37,9 @@ pub(crate) const RADIUS_PORT_PREFIX: &[u8] = b"radius-port/";
 #[derive(Debug)]
 pub(crate) struct RadiusSockets {
     ports: RadiusPorts,
-    requested: BTreeSet<(bool, u16)>,
+    requested: BTreeMap<(bool, u16), RadiusBinding>,
+    /// Servers over TCP and TLS that were told last.
+    servers: RadiusServers,
 }
 
 impl RadiusSockets {
@@ -23,21 +47,34 @@ impl RadiusSockets {
     pub fn new(ports: RadiusPorts) -> Self {
         RadiusSockets {
             ports,
-            requested: BTreeSet::new(),
+            requested: BTreeMap::new(),
+            servers: RadiusServers::new(),
         }
     }
 
     /// Sockets to open, each with its previous port if it had one; nothing if they are the same as before.
     pub fn update(
         &mut self,
-        wanted: BTreeSet<(bool, u16)>,
-    ) -> Option<BTreeMap<(bool, u16), Option<u16>>> {
+        wanted: BTreeMap<(bool, u16), RadiusBinding>,
+    ) -> Option<BTreeMap<(bool, u16), RadiusSocket>> {
         if wanted == self.requested {
             return None;
         }
         self.requested = wanted;
-        let port = |socket: &(bool, u16)| (*socket, self.ports.get(socket).copied());
-        Some(self.requested.iter().map(port).collect())
+        let socket = |(socket, binding): (&(bool, u16), &RadiusBinding)| {
+            let (port, binding) = (self.ports.get(socket).copied(), binding.clone());
+            (*socket, RadiusSocket { port, binding })
+        };
+        Some(self.requested.iter().map(socket).collect())
+    }
+
+    /// Servers over TCP and TLS; nothing if they are the same as before.
+    pub fn update_servers(&mut self, servers: RadiusServers) -> Option<RadiusServers> {
+        if servers == self.servers {
+            return None;
+        }
+        self.servers = servers;
+        Some(self.servers.clone())
     }
 
     /// Stores the ports of the sockets that were opened.
@@ -59,12 +96,17 @@ mod tests {
     fn a_socket_asks_for_the_port_that_it_had_and_a_changed_port_is_stored() {
         let mut journal = Journal::new(Vec::new());
         let mut sockets = RadiusSockets::new([((false, 0), 1645), ((true, 1), 2000)].into());
-        assert_eq!(sockets.update(BTreeSet::new()), None);
-        let wanted = BTreeSet::from([(false, 0), (false, 1)]);
-        let asked = sockets.update(wanted.clone());
-        let expected = [((false, 0), Some(1645)), ((false, 1), None)];
-        assert_eq!(asked, Some(expected.into()));
-        assert_eq!(sockets.update(wanted), None);
+        assert_eq!(sockets.update(BTreeMap::new()), None);
+        let anywhere = RadiusBinding::default();
+        let wanted = [((false, 0), anywhere.clone()), ((false, 1), anywhere)];
+        let asked = sockets.update(wanted.clone().into());
+        let ports = asked.unwrap().into_values().map(|socket| socket.port);
+        assert_eq!(ports.collect::<Vec<_>>(), [Some(1645), None]);
+        assert_eq!(sockets.update(wanted.clone().into()), None);
+        let mut bound = BTreeMap::from(wanted);
+        bound.get_mut(&(false, 0)).unwrap().vrf = Some("mgmt".into());
+        assert_eq!(sockets.update(bound.clone()).unwrap().len(), 2);
+        assert_eq!(sockets.update(bound), None);
 
         sockets.on_open(
             [((false, 0), 1645), ((false, 1), 3000)].into(),

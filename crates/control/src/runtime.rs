@@ -4,17 +4,21 @@ mod dynamic;
 mod leave;
 mod passwords;
 mod past;
+mod radius;
+mod streams;
+mod tls;
 
 use crate::alarms::Condition;
 use crate::configuration::{Keeper, SetLevel, ToPlane};
 use crate::history::{HistoryQueries, HistoryThread, Kind};
 use crate::live::Live;
 use crate::management::Management;
-use crate::plane::{ControlPlane, Input, MOST_BATCHES, Now, Output, RadiusPorts, Restored};
+use crate::plane::{ControlPlane, Input, MOST_BATCHES, Now, Output, RadiusConnection, Restored};
 use crate::relay::Relay;
 use crate::store::{Acknowledgement, Store, StoreThread};
 use crate::trace::{Datagram, Traces, Way};
 use crate::user_planes::PFCP_PORT;
+use aaa::Role;
 use aaa::dictionary::Dictionary;
 use config::history::History;
 use config::transactions::{Author, Transactions};
@@ -24,13 +28,15 @@ use dynamic::Dynamic;
 use northbound::Request;
 use passwords::{Job, PasswordThreads};
 use past::open_history;
+use radius::Radius;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use streams::{StreamEvent, Streams};
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -42,7 +48,7 @@ use wire::gtpu;
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// Datagrams taken from one socket before the others get their turn; it may be a few more.
 const PORTION: usize = 64;
-/// Maximum number of RADIUS replies that wait for the loop.
+/// Maximum number of RADIUS packets that wait for the loop.
 const RADIUS_QUEUE: usize = 1024;
 /// Interval of the check for faults.
 const LOOK: Duration = Duration::from_secs(1);
@@ -169,6 +175,7 @@ struct Edge {
     pfcp: Sockets,
     gtpu: Sockets,
     radius: Radius,
+    streams: Streams,
     dynamic: Dynamic,
     store: StoreThread,
     durable: watch::Receiver<Durable>,
@@ -257,6 +264,7 @@ impl Edge {
             pfcp,
             gtpu,
             radius: Radius::new(),
+            streams: Streams::new(),
             dynamic: Dynamic::new(start.address),
             store: store.map_err(|error| format!("cannot start the store's thread: {error}"))?,
             durable,
@@ -308,6 +316,7 @@ impl Edge {
                     let input = Input::Radius { socket, from, bytes: &bytes };
                     self.plane.handle(self.clock.now(), input);
                 }
+                Some((connection, event)) = self.streams.next() => self.on_stream(connection, event),
                 Some((from, bytes)) = self.dynamic.requests.recv() => {
                     let input = Input::DynamicAuthorization { from, bytes: &bytes };
                     self.plane.handle(self.clock.now(), input);
@@ -372,6 +381,26 @@ impl Edge {
                     self.plane.handle(now, input);
                     taken += 1;
                 }
+            }
+        }
+    }
+
+    fn on_stream(&mut self, connection: RadiusConnection, event: StreamEvent) {
+        let now = self.clock.now();
+        match event {
+            StreamEvent::Packet(bytes) => {
+                if !self.traces.is_empty() {
+                    let datagram = stream_datagram(Way::In, connection, &bytes);
+                    (self.traces).radius(&self.plane, trace_number(connection), datagram);
+                }
+                let bytes = &bytes;
+                self.plane
+                    .handle(now, Input::RadiusPacket { connection, bytes });
+            }
+            StreamEvent::Closed(reason) => {
+                let reason = &reason;
+                self.plane
+                    .handle(now, Input::RadiusClosed { connection, reason });
             }
         }
     }
@@ -441,6 +470,10 @@ impl Edge {
                 let datagram = out(self.radius.own(*socket, *to), to, bytes);
                 self.traces.radius(&self.plane, *socket, datagram);
             }
+            Output::RadiusSend { connection, bytes } => {
+                let datagram = stream_datagram(Way::Out, *connection, bytes);
+                (self.traces).radius(&self.plane, trace_number(*connection), datagram);
+            }
             _ => {}
         }
     }
@@ -461,11 +494,18 @@ impl Edge {
                     self.gtpu.send(to, &bytes).await;
                 }
                 Output::RadiusSockets(wanted) => {
-                    let ports = self.radius.follow(&wanted);
+                    let ports = self.radius.follow(wanted);
                     self.plane
                         .handle(self.clock.now(), Input::RadiusPorts(ports));
                 }
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
+                Output::RadiusServers(servers) => self.streams.follow(servers),
+                Output::RadiusSend { connection, bytes } => {
+                    if let Some(reason) = self.streams.send(connection, bytes) {
+                        self.on_stream(connection, StreamEvent::Closed(reason));
+                    }
+                }
+                Output::RadiusClose(connection) => self.streams.close(connection),
                 Output::DynamicPort(port) => self.dynamic.listen(port),
                 Output::DynamicAuthorization { to, bytes } => self.dynamic.send(to, &bytes).await,
                 Output::Store(records) => {
@@ -498,6 +538,24 @@ impl Edge {
         self.gtpu.flush().await;
         Ok(())
     }
+}
+
+/// Packet on a RADIUS connection, for traces. Our end of the connection is not known before it is open.
+fn stream_datagram(way: Way, on: RadiusConnection, bytes: &[u8]) -> Datagram<'_> {
+    let peer = on.connection.server;
+    let own = unknown(peer, 0);
+    Datagram {
+        way,
+        own,
+        peer,
+        bytes,
+    }
+}
+
+/// Number by which traces know a RADIUS connection. UDP sockets have lower ones.
+fn trace_number(RadiusConnection { connection, .. }: RadiusConnection) -> u16 {
+    let role = u16::from(connection.role == Role::Accounting) << 14;
+    1 << 15 | role | connection.number
 }
 
 #[derive(Clone, Copy)]
@@ -592,119 +650,6 @@ async fn readable(socket: Option<&UdpSocket>) -> io::Result<()> {
     }
 }
 
-/// Sockets of the RADIUS clients, by address family (is it IPv6?) and number. They keep their ports, so that servers recognize
-/// repeated requests and their answers reach us.
-struct Radius {
-    sockets: BTreeMap<(bool, u16), Open>,
-    sender: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
-    replies: mpsc::Receiver<(u16, SocketAddr, Vec<u8>)>,
-}
-
-struct Open {
-    socket: Arc<UdpSocket>,
-    port: u16,
-    hearing: tokio::task::AbortHandle,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.hearing.abort();
-    }
-}
-
-impl Radius {
-    fn new() -> Self {
-        let (sender, replies) = mpsc::channel(RADIUS_QUEUE);
-        Radius {
-            sockets: BTreeMap::new(),
-            sender,
-            replies,
-        }
-    }
-
-    /// Opens the wanted sockets and closes the others. Returns their ports.
-    fn follow(&mut self, wanted: &BTreeMap<(bool, u16), Option<u16>>) -> RadiusPorts {
-        self.sockets.retain(|key, _| wanted.contains_key(key));
-        for (&(ipv6, number), kept) in wanted {
-            if self.sockets.contains_key(&(ipv6, number)) {
-                continue;
-            }
-            match self.open(ipv6, number, kept.as_ref()) {
-                Ok(open) => drop(self.sockets.insert((ipv6, number), open)),
-                Err(error) => {
-                    tracing::error!(%error, "a RADIUS socket is missing: datagrams through it are lost")
-                }
-            }
-        }
-        self.sockets
-            .iter()
-            .map(|(key, open)| (*key, open.port))
-            .collect()
-    }
-
-    fn open(&self, ipv6: bool, number: u16, kept: Option<&u16>) -> Result<Open, String> {
-        let socket = Arc::new(bind_again(ipv6, kept)?);
-        let port = socket
-            .local_addr()
-            .map_err(|error| error.to_string())?
-            .port();
-        let task = tokio::spawn(hear(socket.clone(), number, self.sender.clone()));
-        Ok(Open {
-            socket,
-            port,
-            hearing: task.abort_handle(),
-        })
-    }
-
-    /// Our end towards a server; the kernel chooses its address.
-    fn own(&self, number: u16, server: SocketAddr) -> SocketAddr {
-        let open = self.sockets.get(&(server.is_ipv6(), number));
-        unknown(server, open.map_or(0, |open| open.port))
-    }
-
-    async fn send(&self, number: u16, to: SocketAddr, bytes: &[u8]) {
-        if let Some(open) = self.sockets.get(&(to.is_ipv6(), number)) {
-            send(&open.socket, to, bytes).await;
-        }
-    }
-}
-
-/// Binds a socket's previous port, or another one if there is none or it is taken.
-fn bind_again(ipv6: bool, kept: Option<&u16>) -> Result<UdpSocket, String> {
-    let any: IpAddr = match ipv6 {
-        true => core::net::Ipv6Addr::UNSPECIFIED.into(),
-        false => core::net::Ipv4Addr::UNSPECIFIED.into(),
-    };
-    match kept.map(|port| bind(any, *port)) {
-        Some(Ok(socket)) => return Ok(socket),
-        Some(Err(error)) => {
-            tracing::warn!(%error, "a RADIUS socket gets another port: servers may store accounting records in flight from \
-                the old port twice");
-        }
-        None => {}
-    }
-    bind(any, 0)
-}
-
-/// Passes replies to the loop. When the loop is behind, they wait in the socket.
-async fn hear(
-    socket: Arc<UdpSocket>,
-    number: u16,
-    replies: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
-) {
-    let mut buffer = [0; 4096]; // the largest RADIUS packet (RFC 2865 §3)
-    loop {
-        if let Ok((length, from)) = socket.recv_from(&mut buffer).await
-            && replies
-                .send((number, from, buffer[..length].to_vec()))
-                .await
-                .is_err()
-        {
-            return;
-        }
-    }
-}
-
 async fn send(socket: &UdpSocket, to: SocketAddr, bytes: &[u8]) {
     if let Err(error) = socket.send_to(bytes, to).await {
         tracing::debug!(%to, %error, "datagram was not sent; its protocol repeats it");
@@ -720,19 +665,24 @@ async fn sleep_until(at: Option<Instant>) {
 
 fn bind(address: IpAddr, port: u16) -> Result<UdpSocket, String> {
     let to = SocketAddr::new(address, port);
-    let open = || -> io::Result<UdpSocket> {
-        let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_nonblocking(true)?;
-        if to.is_ipv6() {
-            socket.set_only_v6(true)?; // `::` leaves IPv4 to its own socket
-        }
-        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-        socket.bind(&to.into())?;
-        UdpSocket::from_std(socket.into())
-    };
-    open().map_err(|error| {
+    bind_in(to, None).map_err(|error| {
         format!("cannot bind UDP {to}: {error}. Is the address this machine's, and free?")
     })
+}
+
+/// Binds a UDP socket in the routing table of a VRF device, or in the main one.
+fn bind_in(to: SocketAddr, vrf: Option<&str>) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    if to.is_ipv6() {
+        socket.set_only_v6(true)?; // `::` leaves IPv4 to its own socket
+    }
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    if let Some(device) = vrf {
+        socket.bind_device(Some(device.as_bytes()))?;
+    }
+    socket.bind(&to.into())?;
+    UdpSocket::from_std(socket.into())
 }
 
 fn open_store(

@@ -37,6 +37,7 @@ mod pppd_wrong_password;
 mod previous;
 mod radius_bad_authenticator;
 mod radius_servers;
+mod radius_streams;
 mod rates;
 mod refused_commits;
 pub mod resume;
@@ -140,6 +141,11 @@ pub const CASES: &[Case] = &[
         "radius-servers",
         "the second server answers while the first is dead, lossy or wrong, and each session has one Start and one Stop",
         radius_servers::run,
+    ),
+    case(
+        "radius-streams",
+        "a server over TCP, and one over TLS that is killed and has a wrong authority, and each session has one Start and one Stop",
+        radius_streams::run,
     ),
     case(
         "ledger",

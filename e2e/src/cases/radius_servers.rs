@@ -41,6 +41,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     // More requests than a server has identifiers on one socket.
     let took = round.dial(site, 300, 0)?;
     println!("        both well: 300 homes online after {took:.2?}");
+    balanced(&mut round, site)?;
     one.stop()?;
     timeout(site, 0, SHORT)?;
     let took = round.dial(site, 40, 1)?;
@@ -74,6 +75,24 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     round.well_again(site)?;
     records(lab)?.without(&with_repeated).check()?;
     judge_wire(&capture.finish()?)
+}
+
+/// Each of the two gets its share of authentications and of records.
+fn balanced(round: &mut Round, site: &mut Site) -> Result<()> {
+    let selection = "aaa server-groups radius selection";
+    site.sluice()
+        .configure(&format!("set {selection} balanced"))?;
+    let (before, others) = (round.accepted()?, PAIR[1].records(round.lab)?.len());
+    let took = round.come_and_go(site, 60)?;
+    let (after, all) = (round.accepted()?, PAIR[1].records(round.lab)?.len());
+    let recorded = all - others;
+    let accepted = [after[0] - before[0], after[1] - before[1]];
+    println!(
+        "        balanced: 60 homes online after {took:.2?}, accepted {accepted:?}, the second has {recorded} of 120 records"
+    );
+    let is_share = |count: usize, of: usize| (of / 4..=of * 3 / 4).contains(&count);
+    ensure!(is_share(accepted[0], 60) && is_share(accepted[1], 60) && is_share(recorded, 120));
+    site.sluice().configure(&format!("delete {selection}"))
 }
 
 /// How long the control plane waits for one of the servers before it asks again; it has two tries.

@@ -52,8 +52,11 @@ impl World<'_> {
                     self.sync();
                 }
                 Output::History { number, block } => self.keep(number, &block),
-                // a socket keeps its number, and with that its port; no user has a hash
+                // a socket keeps its number, and with that its port; servers are asked over UDP; no user has a hash
                 Output::RadiusSockets(_)
+                | Output::RadiusServers(_)
+                | Output::RadiusSend { .. }
+                | Output::RadiusClose(_)
                 | Output::HistoryBounds(_)
                 | Output::Answer { .. }
                 | Output::VerifyPassword { .. } => {}

@@ -19,7 +19,7 @@ pub fn drain_records(client: &mut Client) -> (Vec<Sent>, Vec<(u64, bool)>) {
         match output {
             Output::Transmit { socket, to, bytes } => sent.push(Sent { socket, to, bytes }),
             Output::Accounted { token, recorded } => ended.push((token, recorded)),
-            Output::Done { .. } => panic!("nothing was asked"),
+            other => panic!("{other:?}"),
         }
     }
     (sent, ended)

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use aaa::{
-    AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Credentials,
-    Delivery, Nas, NasPort, Outcome, Output, RejectReason, Secret, ServerConfig, Slot,
-    TerminateCause, Traffic, Unavailable,
+    AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Connection,
+    Credentials, Delivery, Nas, NasPort, Outcome, Output, RejectReason, Role, Secret, Selection,
+    ServerConfig, Slot, TerminateCause, Traffic, Transport, Unavailable,
 };
 use wire::radius::{
     Code, Kind, Packet, Value, reveal_password, values, verify_access_request,
@@ -19,6 +19,8 @@ mod mapping;
 mod messages;
 mod probe;
 mod reconfigure;
+mod selection;
+mod streams;
 mod transport;
 
 const SECRET: &[u8] = b"testing123";
@@ -120,7 +122,7 @@ fn drain(client: &mut Client) -> (Vec<Sent>, Ended) {
         match output {
             Output::Transmit { socket, to, bytes } => sent.push(Sent { socket, to, bytes }),
             Output::Done { token, outcome } => done.push((token, outcome)),
-            Output::Accounted { .. } => panic!("nothing was accounted for"),
+            other => panic!("{other:?}"),
         }
     }
     (sent, done)

@@ -31,16 +31,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     for (name, user) in &configuration.users {
         found.user(&["users", name].into_iter().collect(), user);
     }
-    for (name, group) in &configuration.aaa.server_groups {
-        if group.servers.is_empty() {
-            let here: Path = ["aaa", "server-groups", name].into_iter().collect();
-            found.at(
-                &here,
-                "servers",
-                "the group has no server: expected at least one".into(),
-            );
-        }
-    }
+    found.radius(&configuration.aaa);
     found.dynamic_clients(configuration);
     found.0
 }
@@ -86,10 +77,10 @@ fn interfaces<'a>(
     )
 }
 
-struct Found(Vec<Fault>);
+pub(super) struct Found(Vec<Fault>);
 
 impl Found {
-    fn at(&mut self, place: &Path, part: &str, message: String) {
+    pub(super) fn at(&mut self, place: &Path, part: &str, message: String) {
         let path = match part {
             "" => place.clone(),
             part => place.join(part),

@@ -6,7 +6,7 @@ use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// RADIUS servers and server groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -76,22 +76,31 @@ pub struct Server {
     /// IP address of the server.
     #[schemars(extend("x-example" = "192.0.2.9"))]
     pub address: IpAddr,
-    /// Shared secret (RFC 2865 §3).
-    #[schemars(with = "String", extend("x-secret" = true))]
-    pub secret_key: Secret,
-    /// UDP port for authentication.
-    #[serde(default = "auth_port")]
+    /// How requests get to the server.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Credentials for `transport: tls`.
+    #[serde(default)]
+    pub tls: Tls,
+    /// Shared secret (RFC 2865 §3). Default with `transport: tls`: `radsec` (RFC 6614 §2.3). The other transports need one.
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("x-secret" = true))]
+    pub secret_key: Option<Secret>,
+    /// Port for authentication. Default: 1812; with `transport: tls`: 2083.
+    #[serde(default)]
     #[schemars(range(min = 1))]
-    pub auth_port: u16,
-    /// UDP port for accounting.
-    #[serde(default = "acct_port")]
+    pub auth_port: Option<u16>,
+    /// Port for accounting. Default: 1813; with `transport: tls`: 2083.
+    #[serde(default)]
     #[schemars(range(min = 1))]
-    pub acct_port: u16,
-    /// Time-out before a request is first retransmitted.
+    pub acct_port: Option<u16>,
+    /// Time-out before a request is first retransmitted. Over TCP and TLS nothing is retransmitted: the server then has as long to answer
+    /// as over UDP, all retransmissions included.
     #[serde(default = "timeout")]
     #[schemars(range(min = 1, max = 60), extend("x-unit" = "seconds"))]
     pub timeout: u16,
-    /// Number of retransmissions before the request goes to the next server.
+    /// Number of retransmissions before the request goes to the next server. Over TCP and TLS a request is sent again as often if its
+    /// connection ends.
     #[serde(default = "retransmit_attempts")]
     #[schemars(range(max = 10))]
     pub retransmit_attempts: u8,
@@ -113,12 +122,6 @@ pub struct Server {
     pub status_interval: u16,
 }
 
-fn auth_port() -> u16 {
-    1812
-}
-fn acct_port() -> u16 {
-    1813
-}
 fn timeout() -> u16 {
     2
 }
@@ -135,6 +138,60 @@ fn yes() -> bool {
     true
 }
 
+impl Server {
+    /// Ports for authentication and for accounting.
+    #[must_use]
+    pub fn ports(&self) -> [u16; 2] {
+        let defaults = match self.transport {
+            Transport::Udp | Transport::Tcp => [1812, 1813],
+            Transport::Tls => [2083, 2083],
+        };
+        let [auth, acct] = defaults;
+        [
+            self.auth_port.unwrap_or(auth),
+            self.acct_port.unwrap_or(acct),
+        ]
+    }
+
+    /// The shared secret.
+    #[must_use]
+    pub fn secret(&self) -> &str {
+        self.secret_key.as_ref().map_or("radsec", Secret::reveal)
+    }
+}
+
+/// How requests get to a RADIUS server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// UDP (RFC 2865).
+    #[default]
+    Udp,
+    /// TCP (RFC 6613). It is not encrypted: only for networks that nobody else can read.
+    Tcp,
+    /// TLS over TCP with certificates of both sides (RFC 6614).
+    Tls,
+}
+
+/// Credentials for RADIUS over TLS: PEM files on the control plane's machine. They are read for each connection, so that a renewed
+/// certificate needs no commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Tls {
+    /// Absolute path of the certificates of the authorities that may sign the server's certificate.
+    #[schemars(extend("x-example" = "/etc/sluice/radius-ca.pem"))]
+    pub authority: Option<String>,
+    /// Absolute path of our certificate, followed by the intermediate certificates.
+    #[schemars(extend("x-example" = "/etc/sluice/radius.pem"))]
+    pub certificate: Option<String>,
+    /// Absolute path of the private key of our certificate.
+    #[schemars(extend("x-example" = "/etc/sluice/radius.key"))]
+    pub key: Option<String>,
+    /// Name that the server's certificate must have: a DNS name or an IP address. Default: the server's `address`.
+    #[schemars(extend("x-example" = "radius.example.net"))]
+    pub server_name: Option<String>,
+}
+
 /// Group of RADIUS servers that know the same subscribers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -143,6 +200,24 @@ pub struct ServerGroup {
     #[serde(default)]
     #[schemars(extend("x-reference" = "/aaa/servers"))]
     pub servers: Vec<String>,
+    /// How a server is selected for a request, among those that answer.
+    #[serde(default)]
+    pub selection: Selection,
+    /// IPv4 address of the control plane's machine from which requests to IPv4 servers come. It is also NAS-IP-Address then.
+    /// Default: the address that the routing table selects; NAS-IP-Address is the control plane's address.
+    #[serde(default)]
+    #[schemars(extend("x-example" = "192.0.2.1"))]
+    pub source_ipv4: Option<Ipv4Addr>,
+    /// IPv6 address of the control plane's machine from which requests to IPv6 servers come. It is also NAS-IPv6-Address then.
+    /// Default: the address that the routing table selects; NAS-IPv6-Address is the control plane's address.
+    #[serde(default)]
+    #[schemars(extend("x-example" = "2001:db8::1"))]
+    pub source_ipv6: Option<Ipv6Addr>,
+    /// Linux VRF device of the control plane's machine, in whose routing table the servers are. It is not one of
+    /// `network-instances`: those are on the user planes. Default: the main routing table.
+    #[serde(default)]
+    #[schemars(extend("x-format" = "interface", "x-example" = "mgmt"))]
+    pub vrf: Option<String>,
     /// NAS-Identifier of the gateway (RFC 2865 §5.32). Default: the control plane's node id.
     #[serde(default)]
     pub nas_identifier: Option<String>,
@@ -193,6 +268,17 @@ fn interim_interval() -> u32 {
 }
 fn interim_jitter() -> u8 {
     10
+}
+
+/// How a server is selected for a request, among those that answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    /// The first one in the order of `servers`.
+    #[default]
+    Ordered,
+    /// The one with the fewest open requests. Of several with equally many, the one that was selected least recently.
+    Balanced,
 }
 
 /// Local user. Its settings take precedence over those of its subscriber profile, and a change of them reaches its online sessions.

@@ -50,6 +50,9 @@ impl ControlPlane {
             .update(now.at, configuration, &self.numbers, is_owed);
         let wanted = self.radius_sockets.update(self.aaa.sockets());
         self.outputs.extend(wanted.map(Output::RadiusSockets));
+        let servers = self.aaa.stream_servers(&self.configuration);
+        let changed = self.radius_sockets.update_servers(servers);
+        self.outputs.extend(changed.map(Output::RadiusServers));
         let port = self.update_dynamic();
         if std::mem::replace(&mut self.dynamic_port, port) != port {
             self.outputs.push_back(Output::DynamicPort(port));

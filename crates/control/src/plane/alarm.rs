@@ -22,7 +22,7 @@ impl ControlPlane {
     pub(super) fn look_at_alarms(&mut self, now: Now, outside: Vec<Condition>) {
         let mut holds = outside;
         holds.extend(self.lost_user_planes());
-        holds.extend(self.aaa.outages(&self.configuration));
+        holds.extend(self.aaa.outages(now.at, &self.configuration));
         holds.extend(self.exhausted_pools());
         holds.extend(self.full_tables());
         for change in self.alarms.look(now.at, now.unix, holds) {

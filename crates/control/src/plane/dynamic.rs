@@ -11,7 +11,7 @@ use crate::entry::{Authorization, ChangeKey, Entry, PendingRequest, Wanted};
 use crate::evaluate::AaaAnswer;
 use crate::topology::Seid;
 use aaa::{
-    AccessAccept, DynamicClient, DynamicConfig, DynamicOutcome, DynamicRequest, ErrorCause, Nas,
+    AccessAccept, DynamicClient, DynamicConfig, DynamicOutcome, DynamicRequest, ErrorCause,
     Received, RequestKey, Requested, Secret, SessionIds,
 };
 use core::net::{IpAddr, SocketAddr};
@@ -36,12 +36,8 @@ impl ControlPlane {
             require_message_authenticator: client.require_message_authenticator,
         });
         let groups = self.configuration.aaa.server_groups.values();
-        let identifiers = groups.filter_map(|group| group.nas_identifier.as_ref());
-        let gateways = identifiers.chain([&self.start.node_id]).map(|name| Nas {
-            identifier: name.clone(),
-            ipv4: self.start.address.ipv4,
-            ipv6: self.start.address.ipv6,
-        });
+        let gateways = groups.map(Some).chain([None]);
+        let gateways = gateways.map(|group| self.aaa.nas(group));
         let config = DynamicConfig {
             clients: clients.collect(),
             gateways: gateways.collect(),

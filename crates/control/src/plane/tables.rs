@@ -4,6 +4,7 @@ use super::call::NTP_OFFSET;
 use super::{ControlPlane, Now};
 use crate::addresses::Shares;
 use aaa::ServerStatus;
+use config::model::{Aaa, Transport};
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Association, AssociationState, Pool, PoolShare,
 };
@@ -107,6 +108,8 @@ impl ControlPlane {
                             .map(|at| now.at.saturating_sub(at).as_secs()),
                         probes: server.probes.sent,
                         probe_answers: server.probes.answered,
+                        transport: transport(aaa, name).into(),
+                        trouble: server.trouble.as_deref().map(str::to_owned),
                     }
                 }));
             };
@@ -118,6 +121,15 @@ impl ControlPlane {
             );
         }
         rows
+    }
+}
+
+/// Name of a server's transport.
+fn transport(aaa: &Aaa, server: &str) -> &'static str {
+    match aaa.servers.get(server).map(|server| server.transport) {
+        Some(Transport::Tls) => "tls",
+        Some(Transport::Tcp) => "tcp",
+        Some(Transport::Udp) | None => "udp",
     }
 }
 

@@ -47,6 +47,10 @@ impl Edge {
         let waits = self.writing.front().map(Instant::elapsed);
         wrong.extend(store_condition(&self.durable.borrow(), waits));
         wrong.extend(history_conditions(&self.history.status(), now.unix));
+        if let Some(ports) = self.radius.open_missing() {
+            self.plane.handle(now, Input::RadiusPorts(ports));
+        }
+        wrong.extend(self.radius.conditions());
         self.plane.handle(now, Input::Look(wrong));
     }
 

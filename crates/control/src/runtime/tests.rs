@@ -7,6 +7,7 @@ use crate::management::tests::{user_plane, user_plane_on};
 use crate::store::tests::mortal_thread;
 use config::{Checked, check};
 use northbound::{Change, CommitRequest, ConfigurationClient, Response, change};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
@@ -292,9 +293,7 @@ fn a_radius_socket_whose_port_is_taken_after_a_restart_has_another_one_from_then
     let ports = || {
         bench.live(async |edge| {
             settle(edge).await;
-            let open = edge.radius.sockets.iter();
-            open.map(|(key, open)| (*key, open.port))
-                .collect::<BTreeMap<_, _>>()
+            edge.radius.ports()
         })
     };
     let first = ports();
@@ -309,4 +308,31 @@ fn a_radius_socket_whose_port_is_taken_after_a_restart_has_another_one_from_then
     assert_eq!(others(&second), others(&first));
     drop(taken);
     assert_eq!(ports(), second, "the store has the new one");
+}
+
+#[test]
+fn radius_sockets_that_cannot_be_bound_raise_an_alarm_and_are_opened_as_soon_as_they_can_be() {
+    let bench = Bench::new(
+        "aaa:
+  servers: {one: {address: 192.0.2.9, secret-key: testing123}}
+  server-groups: {radius: {servers: [one], source-ipv4: 192.0.2.77}}
+",
+    );
+    bench.live(async |edge| {
+        assert_eq!(look(edge, 1).await, ["aaa-sockets-missing"]);
+        let conditions = edge.radius.conditions();
+        let [condition] = &conditions[..] else {
+            panic!("{conditions:?}")
+        };
+        assert_eq!(condition.resource, "radius");
+        let advice = "Give 192.0.2.77 to an interface of this machine, or change `aaa server-groups radius source-ipv4`";
+        assert!(condition.text.contains(advice), "{}", condition.text);
+        assert_eq!(edge.radius.open_missing(), None, "it is still missing");
+        edge.radius.give_addresses("127.0.0.77".parse().unwrap());
+        assert_eq!(look(edge, 1).await, NONE);
+        let server = SocketAddr::from(([127, 0, 0, 1], 1812));
+        let own = edge.radius.own(0, server);
+        assert_eq!(own.ip().to_string(), "127.0.0.77");
+        assert!(own.port() > 0);
+    });
 }

@@ -315,7 +315,8 @@ pub const AAA_SERVERS: Table = Table {
             "What it is asked for",
         )
         .under("ROLE", 0),
-        Column::new("address", Text, "Address and UDP port").under("ADDRESS", 1),
+        Column::new("address", Text, "Address and port").under("ADDRESS", 1),
+        Column::new("transport", Text, "How requests get to it").under("OVER", 6),
         Column::new("state", Word(AS_IT_IS), "Whether it answers").under("STATE", 0),
         Column::new("out_seconds", Number(Seconds), "Time since it stopped answering").beside(" "),
         Column::new("requests", Number(Exact), "Requests sent, without repetitions").under("REQUESTS", 0),
@@ -326,6 +327,7 @@ pub const AAA_SERVERS: Table = Table {
         Column::new("last_answer_seconds", Number(SecondsAgo), "Time since its last answer").under("HEARD", 5),
         Column::new("probes", Number(Exact), "Status-Server packets sent while it was out"),
         Column::new("probe_answers", Number(Exact), "Answers to them"),
+        Column::new("trouble", Text, "Why it could not be connected to").under("TROUBLE", 7),
     ],
 };
 

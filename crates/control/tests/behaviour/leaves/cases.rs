@@ -47,6 +47,14 @@ const TIMED: &[&str] = &[
     "set aaa mappings rate attribute Huawei-Input-Peak-Rate",
     "set aaa mappings rate setting idle-timeout",
 ];
+const TLS: &[&str] = &[
+    "set access-profiles pppoe server-group radius",
+    "set aaa servers one transport tls",
+    "set aaa servers one tls authority /ca.pem",
+    "set aaa servers one tls certificate /own.pem",
+    "set aaa servers one tls key /own.key",
+    "set aaa servers one tls server-name radius.example",
+];
 const EAST: &[&str] = &["set user-planes up1 ports access0 subscriber-group east"];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -375,6 +383,51 @@ pub(super) fn cases() -> Vec<Case> {
         beside(
             RADIUS,
             case(
+                "aaa servers one transport",
+                ["tcp", "udp"],
+                ["1 over tcp, Some(None)", "1 over udp, None"],
+                connects,
+            ),
+        ),
+        beside(
+            TLS,
+            case(
+                "aaa servers one tls authority",
+                ["/a.pem", "/b.pem"],
+                ["/a.pem", "/b.pem"],
+                connects,
+            ),
+        ),
+        beside(
+            TLS,
+            case(
+                "aaa servers one tls certificate",
+                ["/c.pem", "/d.pem"],
+                ["/c.pem", "/d.pem"],
+                connects,
+            ),
+        ),
+        beside(
+            TLS,
+            case(
+                "aaa servers one tls key",
+                ["/e.pem", "/f.pem"],
+                ["/e.pem", "/f.pem"],
+                connects,
+            ),
+        ),
+        beside(
+            TLS,
+            case(
+                "aaa servers one tls server-name",
+                ["one.example", "two.example"],
+                ["one.example", "two.example"],
+                connects,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
                 "aaa servers one auth-port",
                 ["1645", "1646"],
                 [":1645", ":1646"],
@@ -457,6 +510,51 @@ pub(super) fn cases() -> Vec<Case> {
                 ["two", "three"],
                 ["192.0.2.10", "192.0.2.11"],
                 all_asked,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa server-groups radius servers two",
+            ],
+            case(
+                "aaa server-groups radius selection",
+                ["balanced", "ordered"],
+                ["192.0.2.10", "{\"192.0.2.9\"}"],
+                all_that_answer,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius source-ipv4",
+                ["192.0.2.77", "192.0.2.78"],
+                [
+                    "from Some(192.0.2.77), NAS 192.0.2.77",
+                    "from Some(192.0.2.78), NAS 192.0.2.78",
+                ],
+                comes_from,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa servers one address 2001:db8::9",
+            ],
+            case(
+                "aaa server-groups radius source-ipv6",
+                ["2001:db8::77", "2001:db8::78"],
+                ["from Some(2001:db8::77)", "from Some(2001:db8::78)"],
+                comes_from,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius vrf",
+                ["mgmt", "oam"],
+                ["mgmt", "oam"],
+                comes_from,
             ),
         ),
         beside(

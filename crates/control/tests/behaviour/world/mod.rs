@@ -87,6 +87,10 @@ pub struct World {
     pub obeyed: VecDeque<Vec<u8>>,
     /// UDP port on which the control plane listens for these.
     pub dynamic_port: Option<u16>,
+    /// Sockets that the RADIUS clients have.
+    pub radius_sockets: BTreeMap<(bool, u16), control::RadiusSocket>,
+    /// Servers over TCP and TLS.
+    pub radius_servers: control::RadiusServers,
     /// PFCP datagrams to the other user plane.
     pub to_other: VecDeque<Vec<u8>>,
     /// Frames of homes on their way to the user plane.
@@ -219,6 +223,8 @@ impl World {
             answers: VecDeque::new(),
             obeyed: VecDeque::new(),
             dynamic_port: None,
+            radius_sockets: BTreeMap::new(),
+            radius_servers: BTreeMap::new(),
             to_other: VecDeque::new(),
             frames: VecDeque::new(),
         };
@@ -676,6 +682,17 @@ impl World {
                 Output::Answer { answer, .. } => self.answers.push_back(answer),
                 Output::DynamicAuthorization { bytes, .. } => self.obeyed.push_back(bytes),
                 Output::DynamicPort(port) => self.dynamic_port = port,
+                Output::RadiusSockets(wanted) => self.radius_sockets = wanted,
+                Output::RadiusServers(servers) => self.radius_servers = servers,
+                Output::RadiusSend { connection, bytes } => {
+                    let (to, number) = (connection.connection.server, connection.connection.number);
+                    self.asked.push((self.now, to, bytes[0]));
+                    if let Some(bytes) = self.radius.serve(to, number, &bytes) {
+                        let bytes = &bytes;
+                        let input = Input::RadiusPacket { connection, bytes };
+                        self.plane.handle(self.moment(), input);
+                    }
+                }
                 _ => {}
             }
         }

@@ -13,6 +13,45 @@ pub fn asks(w: &mut World) -> String {
     format!("{asked:?}")
 }
 
+/// The servers that are asked about four homes, one after the other.
+pub fn all_that_answer(w: &mut World) -> String {
+    quiet(w);
+    for n in 0..4 {
+        w.dial(n);
+        w.run(5 * SECOND);
+    }
+    let asked: BTreeSet<String> = w
+        .asked
+        .iter()
+        .map(|(_, to, _)| to.ip().to_string())
+        .collect();
+    format!("{asked:?}")
+}
+
+/// Where requests come from, and who says so.
+pub fn comes_from(w: &mut World) -> String {
+    dial(w);
+    let own = |(_, socket): (_, &control::RadiusSocket)| {
+        let binding = &socket.binding;
+        (binding.group == "radius").then(|| binding.clone())
+    };
+    let mut own = w.radius_sockets.iter().filter_map(own);
+    let binding = own.next_back().expect("the group has sockets");
+    let nas = match w.radius.records[0].get(Kind::NAS_IP_ADDRESS) {
+        Some(Value::Ipv4(address)) => address.to_string(),
+        other => format!("{other:?}"),
+    };
+    format!("from {:?}, NAS {nas}, in {:?}", binding.source, binding.vrf)
+}
+
+/// How a server over TCP or TLS is connected to, and how many homes come in by it.
+pub fn connects(w: &mut World) -> String {
+    let came = comes_in(w);
+    let transport = w.aaa_servers().remove(0).transport;
+    let tls = w.radius_servers.values().next().map(|server| &server.tls);
+    format!("{came} over {transport}, {tls:?}")
+}
+
 /// The same, when none answers.
 pub fn all_asked(w: &mut World) -> String {
     w.radius.dead = true;
