@@ -11,6 +11,7 @@
 //! | `plan` | what a seed stands for: sizes, faults |
 //! | `check`, `holdings` | the invariants; which session holds what |
 //! | `access_network` | the access network: homes, and what subscribers do |
+//! | `takeovers` | fixed addresses that change hands |
 //! | `traffic` | what sessions carried, against what accounting says |
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
 //! | `server`, `radius_checker` | RADIUS servers; checks of the accounting records that they got |
@@ -35,6 +36,7 @@ mod holdings;
 mod plan;
 mod radius_checker;
 mod server;
+mod takeovers;
 mod traffic;
 mod user_plane;
 mod worker;

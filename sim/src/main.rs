@@ -22,6 +22,8 @@ struct Arguments {
 
 /// A run of so many seeds has to have had what the simulation is for.
 const MANY: u64 = 100;
+/// A run of at least so many seeds has to have had this many takeovers of fixed addresses.
+const TAKEOVERS: (u64, u64) = (1000, 10_000);
 /// How many seeds go by between two lines that say how far it is.
 const PROGRESS: u64 = 250;
 
@@ -138,6 +140,16 @@ fn judge(seeds: u64, total: &sim::Summary) -> anyhow::Result<()> {
         total.ordered > 0,
         "no request of a RADIUS server was acknowledged"
     );
+    let (many, least) = TAKEOVERS;
+    ensure!(
+        total.takeovers > 0 && total.hurried > 0,
+        "no fixed address was taken over, or none in haste"
+    );
+    ensure!(
+        seeds < many || total.takeovers >= least,
+        "{} fixed addresses were taken over, fewer than {least}",
+        total.takeovers
+    );
     ensure!(
         total.exact > total.sessions / 2,
         "accounting says of {} of {} sessions exactly what they carried: fewer than half",
@@ -156,6 +168,8 @@ mod tests {
         let most = sim::Summary {
             changes: 1,
             ordered: 1,
+            takeovers: 9_999,
+            hurried: 1,
             sessions: 10,
             exact: 6,
             ..sim::Summary::default()
@@ -164,7 +178,14 @@ mod tests {
         let unchanged = sim::Summary { changes: 0, ..most };
         let disobeyed = sim::Summary { ordered: 0, ..most };
         let inexact = sim::Summary { exact: 5, ..most };
-        for little in [unchanged, disobeyed, inexact] {
+        let kept = sim::Summary {
+            takeovers: 0,
+            ..most
+        };
+        let unhurried = sim::Summary { hurried: 0, ..most };
+        judge(TAKEOVERS.0 - 1, &most).unwrap();
+        judge(TAKEOVERS.0, &most).unwrap_err();
+        for little in [unchanged, disobeyed, inexact, kept, unhurried] {
             judge(MANY, &little).unwrap_err();
             judge(MANY - 1, &little).unwrap();
         }
