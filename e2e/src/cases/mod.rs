@@ -437,7 +437,7 @@ pub const CASES: &[Case] = &[
     ).alone(),
     case(
         "kill-accounting",
-        "after all of it every session has one Start and one Stop with its octets, and nothing is left",
+        "after all of it, and changes and ends by RADIUS, every session has one Start and one Stop with its octets; nothing is left",
         kills::accounting,
     ).alone(),
     case(
