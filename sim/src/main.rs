@@ -18,6 +18,9 @@ struct Arguments {
     /// Print everything that happens, of one seed.
     #[arg(long)]
     trace: bool,
+    /// Run the trials with RADIUS servers in trouble instead.
+    #[arg(long)]
+    outages: bool,
 }
 
 /// A run of so many seeds has to have had what the simulation is for.
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (first, last) = (*arguments.seeds.start(), *arguments.seeds.end());
     let result = match arguments.trace {
+        _ if arguments.outages => outages(),
         true if first == last => trace(first),
         true => Err(anyhow::anyhow!(
             "--trace prints one seed: --seeds {first}-{first}"
@@ -66,6 +70,28 @@ fn trace(seed: u64) -> anyhow::Result<()> {
         Ok(summary) => println!("seed {seed}: {summary:?}"),
         Err(what) => bail!("seed {seed}: {what}"),
     }
+    Ok(())
+}
+
+/// Every trial with servers in trouble, each by itself.
+fn outages() -> anyhow::Result<()> {
+    let mut failed = Vec::new();
+    for trial in sim::outage::TRIALS {
+        let began = std::time::Instant::now();
+        match trial.run(1) {
+            Ok(outcome) => println!(
+                "{} ({} homes, {:.0} s): {outcome}",
+                trial.name,
+                trial.homes,
+                began.elapsed().as_secs_f64()
+            ),
+            Err(what) => {
+                println!("{} ({} homes): {what}", trial.name, trial.homes);
+                failed.push(trial.name);
+            }
+        }
+    }
+    ensure!(failed.is_empty(), "trials failed: {failed:?}");
     Ok(())
 }
 
