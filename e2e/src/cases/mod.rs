@@ -1,6 +1,7 @@
 //! The cases, each in a file of its own, in the order in which they run.
 
 mod bad_config;
+pub mod changes_beside_setups;
 mod clear_session;
 mod coa;
 pub mod come_and_go;
@@ -45,6 +46,7 @@ mod spoofing;
 mod start;
 mod subscriber_to_subscriber;
 mod synced;
+pub mod takeovers;
 mod top;
 mod trace;
 mod tshark_wire;
