@@ -1,4 +1,4 @@
-//! What the packet path costs, measured.
+//! What the packet path costs, and what RADIUS costs, measured.
 //!
 //! **What lives here:** the bench (`make bench`), whose parts are modules, and what they share: frames and what has to
 //! become of them (`frames`), where sessions are (`layout`), a data plane between two rings (`world`), real prefixes (`routes`). `benches/` counts the
@@ -25,6 +25,7 @@ pub mod kernel;
 pub mod latency;
 pub mod layout;
 pub mod plot;
+pub mod radius;
 pub mod report;
 pub mod routes;
 pub mod testpmd;

@@ -1,19 +1,21 @@
-//! `make bench`: what the packet path costs on this machine, beside its peers in the same run.
+//! `make bench`: what the packet path costs on this machine, beside its peers in the same run, and what RADIUS costs.
 //!
 //! Writes `report.json` and pictures, and prints a table. It fails if a packet did not come out as it should, and says
 //! which targets were missed.
 
 use anyhow::{Context, Result};
-use bench::report::Report;
+use bench::report::{Entry, Report};
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
-use bench::{admission, changes, fib, handover, huge, kernel, latency, pin, plot, whole, workers};
+use bench::{
+    admission, changes, fib, handover, huge, kernel, latency, pin, plot, radius, whole, workers,
+};
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the packet path costs on this machine, beside its peers in the same run.
+/// What the packet path and RADIUS cost on this machine, beside peers in the same run.
 #[derive(Parser)]
 struct Arguments {
     /// Where the report goes.
@@ -23,7 +25,7 @@ struct Arguments {
     #[arg(long, default_value_t = 12)]
     rounds: usize,
     /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `kernel`, `workers`, `handover`,
-    /// `session`, `latency`.
+    /// `session`, `latency`, `radius`.
     #[arg(long)]
     only: Option<String>,
     /// Writes the table and the picture of the document in this folder anew, too.
@@ -51,6 +53,42 @@ fn main() -> Result<()> {
         return kernel::send(&to);
     }
     let load = fs::read_to_string("/proc/loadavg")?;
+    pin(core)?;
+    let part = only.as_deref().unwrap_or_default();
+    let radius = match "radius".contains(part) || part.starts_with("radius") {
+        true => radius::measure(rounds)?,
+        false => Vec::new(),
+    };
+    let (tsc_mhz, entries) = match part.starts_with("radius") {
+        true => (None, Vec::new()),
+        false => packets(core, rounds, part)?,
+    };
+    let report = Report {
+        cpu: cpu(),
+        tsc_mhz,
+        load: load.trim().into(),
+        entries,
+        radius,
+    };
+    report.print();
+    fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
+    let file = out.join("report.json");
+    fs::write(&file, serde_json::to_string_pretty(&report)? + "\n")
+        .with_context(|| file.display().to_string())?;
+    println!("{}", file.display());
+    if !report.entries.is_empty() {
+        let picture = out.join("cycles.svg");
+        plot::whole_path(&report, &picture)?;
+        println!("{}", picture.display());
+    }
+    if let Some(docs) = docs {
+        write_docs(&report, &docs)?;
+    }
+    Ok(())
+}
+
+/// What the packet path costs: the rate of the time stamp counter, and every figure whose id contains `part`.
+fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<Entry>)> {
     let _pages = huge::HugePages::reserve(1000)?;
     let eal = Eal::start(&EalOptions {
         memory_mib: 1600,
@@ -62,7 +100,6 @@ fn main() -> Result<()> {
     let prefixes = Prefixes::real()?;
 
     let mut stock = Stock::new(pool)?;
-    let part = only.as_deref().unwrap_or_default();
     let wanted = |id: &str| id.contains(part);
     let mut entries = whole::measure(&eal, pool, core, &mut stock, &prefixes, rounds, part)?;
     if wanted("fib") {
@@ -90,27 +127,10 @@ fn main() -> Result<()> {
         entries.extend(latency::measure(&eal, world, &mut stock, core)?);
     }
 
-    let report = Report {
-        cpu: cpu(),
-        tsc_mhz: tsc_hz(&eal) / 1_000_000,
-        load: load.trim().into(),
-        entries,
-    };
-    report.print();
-    fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
-    let file = out.join("report.json");
-    fs::write(&file, serde_json::to_string_pretty(&report)? + "\n")
-        .with_context(|| file.display().to_string())?;
-    let picture = out.join("cycles.svg");
-    plot::whole_path(&report, &picture)?;
-    println!("{}\n{}", file.display(), picture.display());
-    if let Some(docs) = docs {
-        write_docs(&report, &docs)?;
-    }
-    Ok(())
+    Ok((Some(tsc_hz(&eal) / 1_000_000), entries))
 }
 
-/// The table and the picture of performance.md.
+/// The tables of performance.md that were measured, and the picture.
 fn write_docs(report: &Report, docs: &Path) -> Result<()> {
     let page = docs.join("performance.md");
     let text = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
@@ -118,6 +138,9 @@ fn write_docs(report: &Report, docs: &Path) -> Result<()> {
         .in_document(&text)
         .with_context(|| format!("{} has no place for the table", page.display()))?;
     fs::write(&page, text)?;
+    if report.entries.is_empty() {
+        return Ok(());
+    }
     let pictures = docs.join("performance");
     fs::create_dir_all(&pictures)?;
     plot::whole_path(report, &pictures.join("cycles.svg"))

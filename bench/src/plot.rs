@@ -33,10 +33,7 @@ fn draw(
     let size = (960, BAR * bars.len() as u32 + 100);
     let root = SVGBackend::new(file, size).into_drawing_area();
     root.fill(&WHITE)?;
-    let title = format!(
-        "TSC cycles a packet, {} ({} MHz)",
-        report.cpu, report.tsc_mhz
-    );
+    let title = format!("cycles a packet, {}{}", report.cpu, report.clock());
     let mut chart = ChartBuilder::on(&root)
         .caption(title, ("sans-serif", 18))
         .margin(10)

@@ -118,9 +118,13 @@ impl Entry {
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub cpu: String,
-    pub tsc_mhz: u64,
+    /// `None`: nothing was measured in cycles.
+    pub tsc_mhz: Option<u64>,
     pub load: String,
+    /// The packet path.
     pub entries: Vec<Entry>,
+    /// RADIUS.
+    pub radius: Vec<Entry>,
 }
 
 /// With two digits, or nothing.
@@ -128,26 +132,43 @@ fn number(x: Option<f64>) -> String {
     x.map_or(String::new(), |x| format!("{x:.2}"))
 }
 
-/// Around the table in a document.
-const BEGIN: &str = "<!-- table: written by make bench DOCS=1 -->\n";
+/// Before a table in a document: of the packet path, and of RADIUS.
+const PACKETS: &str = "<!-- table: written by make bench DOCS=1 -->\n";
+const RADIUS: &str = "<!-- RADIUS: written by make bench DOCS=1 -->\n";
+/// After it.
 const END: &str = "<!-- end of table -->";
 
 impl Report {
-    /// The document with this table in place of the one that it has.
+    /// The document with the tables of what was measured in place of those that it has.
     pub fn in_document(&self, document: &str) -> Option<String> {
-        let (before, rest) = document.split_once(BEGIN)?;
-        let (_, after) = rest.split_once(END)?;
-        Some(format!("{before}{BEGIN}{}{END}{after}", self.markdown()))
+        let mut text = document.to_owned();
+        for (begin, entries) in [(PACKETS, &self.entries), (RADIUS, &self.radius)] {
+            if !entries.is_empty() {
+                let (before, rest) = text.split_once(begin)?;
+                let (_, after) = rest.split_once(END)?;
+                let table = self.markdown(entries);
+                text = format!("{before}{begin}{table}{END}{after}");
+            }
+        }
+        Some(text)
     }
 
-    fn markdown(&self) -> String {
+    /// The rate of the clock that cycles are counted by, to follow the CPU's name.
+    pub fn clock(&self) -> String {
+        let clock = |mhz| format!(", time stamp counter at {mhz} MHz");
+        self.tsc_mhz.map_or(String::new(), clock)
+    }
+
+    fn markdown(&self, entries: &[Entry]) -> String {
         let mut text = format!(
-            "{}, time stamp counter at {} MHz, load {} at the start.\n\n\
+            "{}{}, load {} at the start.\n\n\
              | id | | unit | minimum | median | spread | peer | ratio | target | |\n\
              |---|---|---|---|---|---|---|---|---|---|\n",
-            self.cpu, self.tsc_mhz, self.load
+            self.cpu,
+            self.clock(),
+            self.load
         );
-        for e in &self.entries {
+        for e in entries {
             let met = match e.met {
                 Some(true) => "met",
                 Some(false) => "**missed**",
@@ -171,8 +192,9 @@ impl Report {
 
     /// The table: figures with a target first, in full; then what else was measured.
     pub fn print(&self) {
-        println!("{}, TSC {} MHz, load {}", self.cpu, self.tsc_mhz, self.load);
-        let (aimed, others): (Vec<_>, Vec<_>) = self.entries.iter().partition(|e| e.met.is_some());
+        println!("{}{}, load {}", self.cpu, self.clock(), self.load);
+        let all = self.entries.iter().chain(&self.radius);
+        let (aimed, others): (Vec<_>, Vec<_>) = all.partition(|e| e.met.is_some());
         println!(
             "\n{:<18}{:>8}{:>8}{:>8}{:>9}{:>8}{:>8}",
             "target", "min", "median", "spread", "peer", "ratio", "target"
@@ -201,12 +223,12 @@ impl Report {
             );
         }
         println!(
-            "\n{:<55}{:>8}{:>8}{:>8}",
+            "\n{:<66}{:>8}{:>8}{:>8}",
             "measured", "min", "median", "spread"
         );
         for e in others {
             println!(
-                "{:<55}{:>8.1}{:>8.1}{:>8.1}",
+                "{:<66}{:>8.1}{:>8.1}{:>8.1}",
                 e.name, e.min, e.median, e.spread
             );
         }
@@ -221,14 +243,16 @@ mod tests {
     fn the_table_of_a_document_is_replaced() {
         let report = Report {
             cpu: "c".into(),
-            tsc_mhz: 1,
+            tsc_mhz: Some(1),
             load: "0".into(),
             entries: vec![Entry::new("x", "the x", "cycles", &Samples(vec![2.0]))],
+            radius: Vec::new(),
         };
+        let other = format!("{RADIUS}kept\n{END}\nafter");
         let once = report
-            .in_document(&format!("before\n{BEGIN}old\n{END}\nafter"))
+            .in_document(&format!("before\n{PACKETS}old\n{END}\n{other}"))
             .unwrap();
-        assert!(once.starts_with("before\n") && once.ends_with("\nafter") && !once.contains("old"));
+        assert!(once.starts_with("before\n") && once.ends_with(&other) && !once.contains("old"));
         assert!(
             once.contains("| x | the x | cycles | 2.0 | 2.0 | 0.0 |"),
             "{once}"

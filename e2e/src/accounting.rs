@@ -35,9 +35,9 @@ impl AccountingRecords {
         stops.filter_map(move |records| stop(records).map(|at| &records[at]))
     }
 
-    /// Every record.
-    pub fn records(&self) -> impl Iterator<Item = &Entry> {
-        self.0.values().flatten()
+    /// The records of each session.
+    pub fn by_session(&self) -> impl Iterator<Item = &Records> {
+        self.0.values()
     }
 
     /// How many sessions there are.

@@ -1,7 +1,7 @@
 //! What was carried for each home, held against what RADIUS was told. Nothing may be missing but what user planes that were
 //! killed had not reported.
 
-use crate::accounting::{AccountingRecords, is, octets};
+use crate::accounting::{AccountingRecords, Records, is, octets};
 use crate::load::{HOMES, Measured};
 use crate::scenario::{INTERIM, Octets};
 use anyhow::{Result, ensure};
@@ -21,19 +21,30 @@ const WAYS: [Way; 2] = [
     ("Output", |octets| octets.down),
 ];
 
-/// The most that RADIUS has on record of each home.
+/// What RADIUS has on record of each home: the most of each of its sessions, all together.
 pub fn recorded(records: &AccountingRecords) -> Result<Vec<Octets>> {
     let mut homes = vec![Octets::default(); HOMES.into()];
-    for record in records.records().filter(|record| !is(record, "Start")) {
-        let user = record.get("User-Name").map_or("", String::as_str);
-        let number = user.strip_prefix("home").and_then(|text| text.parse().ok());
+    for session in records.by_session() {
+        let user = session.first().and_then(|record| record.get("User-Name"));
+        let number = user.and_then(|user| user.strip_prefix("home")?.parse().ok());
         let place = number.and_then(|number: usize| homes.get_mut(number.checked_sub(1)?));
         if let Some(home) = place {
-            home.up = home.up.max(octets(record, "Input")?);
-            home.down = home.down.max(octets(record, "Output")?);
+            let most = most(session)?;
+            home.up += most.up;
+            home.down += most.down;
         }
     }
     Ok(homes)
+}
+
+/// The most that is on record of a session.
+fn most(session: &Records) -> Result<Octets> {
+    let mut most = Octets::default();
+    for record in session.iter().filter(|record| !is(record, "Start")) {
+        most.up = most.up.max(octets(record, "Input")?);
+        most.down = most.down.max(octets(record, "Output")?);
+    }
+    Ok(most)
 }
 
 /// What a user plane had counted for each of its homes and not reported when it was last killed, with all that it lost before.
@@ -182,6 +193,7 @@ pub fn check(
 mod tests {
     use super::*;
     use crate::load::{Fault, RATE};
+    use crate::radius::Entry;
     use std::time::Duration;
 
     /// What every home carried so far.
@@ -219,6 +231,29 @@ mod tests {
             ready: Duration::ZERO,
             lost: [(1000, 0); 2],
         }
+    }
+
+    #[test]
+    fn a_home_has_what_all_of_its_sessions_have() {
+        let record = |session: &str, kind: &str, octets: u32| -> Entry {
+            let pairs = [
+                ("User-Name", "home7".to_owned()),
+                ("Acct-Session-Id", session.to_owned()),
+                ("Acct-Status-Type", kind.to_owned()),
+                ("Acct-Input-Octets", octets.to_string()),
+                ("Acct-Output-Octets", (2 * octets).to_string()),
+            ];
+            pairs.map(|(name, value)| (name.to_owned(), value)).into()
+        };
+        let records = AccountingRecords::of([
+            record("1", "Start", 0),
+            record("1", "Interim-Update", 5),
+            record("1", "Stop", 7),
+            record("2", "Stop", 4),
+        ]);
+        let homes = recorded(&records.unwrap()).unwrap();
+        assert_eq!(homes[6], Octets { up: 11, down: 22 });
+        assert_eq!(homes.iter().map(|home| home.up).sum::<u64>(), 11);
     }
 
     #[test]

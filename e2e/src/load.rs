@@ -1,5 +1,6 @@
 //! A gateway with 2,000 homes and pppd online and verified traffic, and what it makes of faults.
 
+mod changes;
 mod fault;
 mod partition;
 
@@ -58,6 +59,8 @@ pub struct Loaded {
     pub faults: Vec<Measured>,
     /// What each user plane had not reported when it was killed.
     unreported: [Unreported; 2],
+    /// RADIUS may change and end sessions.
+    asks: bool,
 }
 
 /// What the user plane and the kernel's queues around it have dropped so far.
@@ -118,6 +121,7 @@ impl Loaded {
             last: Instant::now(),
             faults: Vec::new(),
             unreported: [Unreported::at(rate), Unreported::at(rate)],
+            asks: false,
         };
         loaded.sessions = loaded.online()?;
         let expected = usize::from(HOMES) + 1;

@@ -32,6 +32,7 @@ mod record;
 mod scenario;
 mod schedule;
 mod screen;
+mod silent_homes;
 mod site;
 mod sniff;
 mod soak;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["--help"] => {
-            println!("usage: [LANES=N] e2e [--list | --soak | --record DIR | CASE…]");
+            println!("usage: [LANES=N] e2e [--list | --soak [PART] | --record DIR | CASE…]");
             Ok(true)
         }
         ["--list"] => {
@@ -64,7 +65,8 @@ fn main() -> ExitCode {
             let _ = std::io::stdout().write_all(lines.as_bytes());
             Ok(true)
         }
-        ["--soak"] => soak::run().map(|()| true),
+        ["--soak"] => soak::run(None).map(|()| true),
+        ["--soak", part] => soak::run(Some(part)).map(|()| true),
         ["--record", dir] => record::run(Path::new(dir)).map(|()| true),
         [lane::WORD] => lane::serve().map(|()| true),
         [name] => chosen(&[name]).and_then(|cases| run(cases[0])),

@@ -6,7 +6,7 @@ use crate::accounting::AccountingRecords;
 use crate::leak_check::Footprint;
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use anyhow::{Context, Result, bail, ensure};
-use cpe::{HomeConfig, State};
+use cpe::{End, HomeConfig, State};
 use lab::access_network::{self, AccessNetwork, Order, Residents};
 use lab::daemon::{Daemon, What};
 use lab::gateway::Gateway;
@@ -141,6 +141,8 @@ pub struct Crowd {
     homes: u32,
     /// What had been sent and had arrived when traffic last paused.
     hushed: [Tally; 2],
+    /// How many sessions of theirs the gateway was told to end.
+    pub ended: u32,
 }
 
 /// Octets of a home's IP packets.
@@ -181,6 +183,7 @@ impl Crowd {
             networks,
             homes: all,
             hushed: [Tally::default(); 2],
+            ended: 0,
         })
     }
 
@@ -204,7 +207,7 @@ impl Crowd {
         }
     }
 
-    /// Every home is online, none was ever offline in between, and no packet was wrong.
+    /// Every home is online, no session ended that the gateway was not told to end, and no packet was wrong.
     pub fn check(&self) -> Result<()> {
         ensure!(
             !self.internet.failed() && !self.networks.iter().any(AccessNetwork::failed),
@@ -213,8 +216,12 @@ impl Crowd {
         let statuses = self.statuses();
         let online: u32 = statuses.iter().map(|s| s.at(State::Online)).sum();
         let ends = statuses.each_ref().map(|s| s.ends.clone());
+        let all_ends = || ends.iter().flatten();
+        let by_gateway = End::Terminated.to_string();
         ensure!(
-            online == self.homes && ends.iter().all(|ends| ends.is_empty()),
+            online == self.homes
+                && all_ends().all(|(end, _)| *end == by_gateway)
+                && all_ends().map(|(_, count)| count).sum::<u32>() == self.ended,
             "{online} of {} homes are online; sessions that ended: {ends:?}",
             self.homes
         );

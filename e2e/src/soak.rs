@@ -1,18 +1,20 @@
 //! Fifty faults in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
-//! nothing leaks. At last as many sessions as there may be are resumed, also with addresses that no pool covers, and a full table
-//! of the internet comes by FRR.
+//! nothing leaks. Then a thousand takeovers of fixed addresses, and changes by RADIUS while homes connect. At last as many sessions
+//! as there may be are resumed, also with addresses that no pool covers, and a full table of the internet comes by FRR.
 
-use crate::cases::{come_and_go, frr_full, resume};
+use crate::cases::{changes_beside_setups, come_and_go, frr_full, resume, takeovers};
 use crate::fixture::Fixture;
 use crate::guard;
 use crate::leak_check::{Allowance, no_leak};
 use crate::load::{FULL_RATE, Fault, Measured};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lab::topology::UserPlane;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How many faults.
 const FAULTS: u64 = 50;
+/// RADIUS changes sessions, and ends some, after each of so many of them.
+const CHANGES: u64 = 10;
 /// A control plane that stood still catches up at once, and all of them are started anew in between.
 const ALLOWED: Allowance = Allowance {
     memory: [20 << 10, 32 << 10, 32 << 10],
@@ -21,19 +23,44 @@ const ALLOWED: Allowance = Allowance {
 /// How often the homes come and go.
 const ROUNDS: u16 = 10;
 
-/// Runs it. `SEED` repeats an order, `FAULTS` changes their number.
-pub fn run() -> Result<()> {
+/// A part, for a seed and a number of faults.
+type Part = fn(&mut Fixture, (u64, u64)) -> Result<()>;
+
+/// The parts, in their order.
+const PARTS: [(&str, Part); 7] = [
+    ("faults", |fixture, (seed, faults)| {
+        deal(fixture, seed, faults)
+    }),
+    ("come-and-go", |fixture, _| {
+        come_and_go::times(fixture, ROUNDS)
+    }),
+    ("takeovers", |fixture, _| takeovers::run(fixture)),
+    ("changes", |fixture, _| changes_beside_setups::run(fixture)),
+    ("resume", |fixture, _| in_time(fixture)),
+    ("fixed", |fixture, _| all_fixed(fixture)),
+    ("frr-full", |fixture, _| frr_full::all(fixture)),
+];
+
+/// Runs it, or one part of it. `SEED` repeats an order, `FAULTS` changes their number.
+pub fn run(only: Option<&str>) -> Result<()> {
+    if let Some(only) = only
+        && PARTS.iter().all(|(name, _)| *name != only)
+    {
+        bail!("no part {only}: {:?}", PARTS.map(|(name, _)| name));
+    }
     guard::start()?;
     let start = Instant::now();
     let seed = number("SEED")?.unwrap_or_else(some_seed);
     let faults = number("FAULTS")?.unwrap_or(FAULTS);
     println!("soak: SEED={seed} FAULTS={faults}");
     let mut fixture = Fixture::with_rate(FULL_RATE)?;
-    let done = deal(&mut fixture, seed, faults)
-        .and_then(|()| come_and_go::times(&mut fixture, ROUNDS))
-        .and_then(|()| in_time(&mut fixture))
-        .and_then(|()| all_fixed(&mut fixture))
-        .and_then(|()| frr_full::all(&mut fixture));
+    let mut done = Ok(());
+    for (name, part) in PARTS {
+        if done.is_ok() && only.is_none_or(|only| only == name) {
+            println!("soak: {name}");
+            done = part(&mut fixture, (seed, faults));
+        }
+    }
     if done.is_err() {
         println!("{}", fixture.post_mortem("soak"));
     }
@@ -55,6 +82,9 @@ fn deal(fixture: &mut Fixture, seed: u64, faults: u64) -> Result<()> {
         let dealt = loaded.strike(lab, vm, fault);
         let dealt = dealt.and_then(|measured| measured.in_time());
         dealt.with_context(|| format!("fault {} of {faults}", number + 1))?;
+        if number % CHANGES == 0 {
+            loaded.change_and_reconnect(lab)?;
+        }
         no_leak(&before, &loaded.scenario.footprints()?, ALLOWED)?;
     }
     summarize(&fixture.loaded()?.2.faults);

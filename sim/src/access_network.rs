@@ -26,6 +26,15 @@ pub const RESTLESS: usize = 4;
 /// The home whose address RADIUS chooses within a pool: it has no IPv4 if another home has that already.
 pub const CHOOSY: usize = 34;
 
+/// Homes whose address RADIUS chooses, outside of all pools, with a prefix and networks behind the router; on every port. Their
+/// routers reboot often.
+pub const FIXED: [usize; 8] = [3, 7, 12, 21, 25, 31, 38, 46];
+
+/// Whether a session is the first household's of its line: others have routers of their own.
+pub fn is_first(circuit: &Circuit) -> bool {
+    circuit.mac.0[4] == 0
+}
+
 /// How many homes are on each port of each user plane.
 const CROWDS: [(usize, u16, usize); 4] = [(0, 0, 20), (0, 1, 10), (1, 0, 15), (1, 1, 5)];
 const S_VLAN: u16 = 100;
@@ -79,6 +88,8 @@ pub enum SubscriberAction {
     HangUp,
     /// Lose power: whatever it knew is gone, and nobody is told.
     Vanish,
+    /// Lose power for a moment: dial again at once.
+    Reboot,
     /// Stay as it is.
     Stay,
 }
@@ -165,6 +176,11 @@ impl House {
         }
     }
 
+    /// Whether the first household still lives here: RADIUS gives nothing special to others.
+    pub fn is_first(&self) -> bool {
+        self.former == 0
+    }
+
     /// The address that it has of a family.
     pub fn address(&self, family: Family) -> Option<IpAddr> {
         match family {
@@ -186,8 +202,8 @@ impl House {
         self.home.config().password == self.config.password
     }
 
-    /// Draws the subscriber's next action while faults happen.
-    pub fn next_action(&self, random: &mut StdRng) -> SubscriberAction {
+    /// Draws the subscriber's next action while faults happen, of one whose router often reboots or of another.
+    pub fn next_action(&self, random: &mut StdRng, reboots: bool) -> SubscriberAction {
         if self.home.state() == cpe::State::Offline {
             return match random.random_range(0..8) {
                 0 => SubscriberAction::Guess,
@@ -195,6 +211,7 @@ impl House {
             };
         }
         match random.random_range(0..10) {
+            2.. if reboots => SubscriberAction::Reboot,
             0..4 => SubscriberAction::HangUp,
             4..7 => SubscriberAction::Vanish,
             _ => SubscriberAction::Stay,

@@ -1,9 +1,12 @@
 //! Addresses and ids that the control plane's sessions hold. Each step checks only the sessions that changed.
 
-use crate::access_network::Line;
+use crate::access_network::{FIXED, Line};
+use crate::takeovers::Takeovers;
+use crate::world::{fixed_address, fixed_prefix};
 use control::ControlPlane;
 use control::plane::{Held, HeldStage};
 use control::topology::Seid;
+use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,6 +19,8 @@ const PREFIX: u8 = 64;
 struct Seen {
     seid: Seid,
     line: Option<Line>,
+    /// Home of the line with a fixed address, if this is its first household.
+    fixed: Option<usize>,
     pppoe_id: u16,
     ipv4: Option<Ipv4Addr>,
     ipv6: Option<Ipv6Net>,
@@ -24,9 +29,14 @@ struct Seen {
 
 impl Seen {
     fn of(held: &Held<'_>) -> Self {
+        let line = Line::of_circuit(held.user_plane.0.into(), held.circuit);
+        let home = line
+            .and_then(Line::home)
+            .filter(|home| FIXED.contains(home));
         Seen {
             seid: held.seid,
-            line: Line::of_circuit(held.user_plane.0.into(), held.circuit),
+            line,
+            fixed: home.filter(|_| crate::access_network::is_first(held.circuit)),
             pppoe_id: held.pppoe_id,
             ipv4: held.ipv4,
             ipv6: held.ipv6,
@@ -49,6 +59,8 @@ pub struct Holdings {
     owners: HashMap<IpNet, Seen>,
     /// By line and PPPoE session id.
     links: HashMap<(Line, u16), Seid>,
+    /// Fixed addresses that changed hands.
+    pub takeovers: Takeovers,
 }
 
 /// An address and a prefix, as nets.
@@ -78,8 +90,8 @@ impl Holdings {
     /// Looks at what changed.
     ///
     /// # Errors
-    /// An address was given to a second session.
-    pub fn look(&mut self, control: &ControlPlane) -> Result<(), String> {
+    /// An address was given to a second session, or a session is online without its fixed one.
+    pub fn look(&mut self, now: Duration, control: &ControlPlane) -> Result<(), String> {
         let (mut gone, mut came) = (Vec::new(), Vec::new());
         let mut next = 0;
         for held in control.held() {
@@ -97,7 +109,35 @@ impl Holdings {
         }
         gone.extend(self.seen[next..].iter_mut().filter_map(Option::take));
         gone.iter().for_each(|seen| self.strike(seen));
-        came.iter().try_for_each(|seen| self.enter(seen))
+        came.iter().try_for_each(|seen| self.enter(seen))?;
+        came.iter().try_for_each(|seen| self.check_fixed(now, seen))
+    }
+
+    /// A session of a home with a fixed address takes it over, and is not online without it.
+    fn check_fixed(&mut self, now: Duration, seen: &Seen) -> Result<(), String> {
+        let Some(home) = seen.fixed else {
+            return Ok(());
+        };
+        let (address, prefix) = (fixed_address(home), fixed_prefix(home));
+        let own = addresses(address, None);
+        let mut owners = own.filter_map(|net| self.owners.get(&net));
+        let giver = owners.find(|owner| owner.seid != seen.seid);
+        if let (HeldStage::HalfOpen, Some(giver)) = (seen.stage, giver) {
+            self.takeovers.begin(home, giver.seid, seen.seid);
+        }
+        if seen.ipv4 == address {
+            self.takeovers.has(now, home, seen.seid);
+        }
+        if seen.stage == HeldStage::Online {
+            if seen.ipv4 != address || prefix.is_some() && seen.ipv6 != prefix {
+                let (seid, ipv4, ipv6) = (seen.seid, seen.ipv4, seen.ipv6);
+                return Err(format!(
+                    "{seid} of home{home} is online with {ipv4:?} and {ipv6:?}"
+                ));
+            }
+            self.takeovers.end(home, seen.seid);
+        }
+        Ok(())
     }
 
     fn strike(&mut self, seen: &Seen) {

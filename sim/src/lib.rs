@@ -11,6 +11,9 @@
 //! | `plan` | what a seed stands for: sizes, faults |
 //! | `check`, `holdings` | the invariants; which session holds what |
 //! | `access_network` | the access network: homes, and what subscribers do |
+//! | `takeovers` | fixed addresses that change hands |
+//! | [`outage`] | RADIUS servers in trouble, and many homes |
+//! | [`cost`] | what the control plane's work takes |
 //! | `traffic` | what sessions carried, against what accounting says |
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
 //! | `server`, `radius_checker` | RADIUS servers; checks of the accounting records that they got |
@@ -28,13 +31,16 @@
 
 mod access_network;
 mod check;
+pub mod cost;
 mod describe;
 mod disk;
 mod history_checker;
 mod holdings;
+pub mod outage;
 mod plan;
 mod radius_checker;
 mod server;
+mod takeovers;
 mod traffic;
 mod user_plane;
 mod worker;

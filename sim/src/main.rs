@@ -18,10 +18,15 @@ struct Arguments {
     /// Print everything that happens, of one seed.
     #[arg(long)]
     trace: bool,
+    /// Run the trials with RADIUS servers in trouble instead.
+    #[arg(long)]
+    outages: bool,
 }
 
 /// A run of so many seeds has to have had what the simulation is for.
 const MANY: u64 = 100;
+/// A run of at least so many seeds has to have had this many takeovers of fixed addresses.
+const TAKEOVERS: (u64, u64) = (1000, 10_000);
 /// How many seeds go by between two lines that say how far it is.
 const PROGRESS: u64 = 250;
 
@@ -35,6 +40,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (first, last) = (*arguments.seeds.start(), *arguments.seeds.end());
     let result = match arguments.trace {
+        _ if arguments.outages => outages(),
         true if first == last => trace(first),
         true => Err(anyhow::anyhow!(
             "--trace prints one seed: --seeds {first}-{first}"
@@ -64,6 +70,28 @@ fn trace(seed: u64) -> anyhow::Result<()> {
         Ok(summary) => println!("seed {seed}: {summary:?}"),
         Err(what) => bail!("seed {seed}: {what}"),
     }
+    Ok(())
+}
+
+/// Every trial with servers in trouble, each by itself.
+fn outages() -> anyhow::Result<()> {
+    let mut failed = Vec::new();
+    for trial in sim::outage::TRIALS {
+        let began = std::time::Instant::now();
+        match trial.run(1) {
+            Ok(outcome) => println!(
+                "{} ({} homes, {:.0} s): {outcome}",
+                trial.name,
+                trial.homes,
+                began.elapsed().as_secs_f64()
+            ),
+            Err(what) => {
+                println!("{} ({} homes): {what}", trial.name, trial.homes);
+                failed.push(trial.name);
+            }
+        }
+    }
+    ensure!(failed.is_empty(), "trials failed: {failed:?}");
     Ok(())
 }
 
@@ -138,6 +166,16 @@ fn judge(seeds: u64, total: &sim::Summary) -> anyhow::Result<()> {
         total.ordered > 0,
         "no request of a RADIUS server was acknowledged"
     );
+    let (many, least) = TAKEOVERS;
+    ensure!(
+        total.takeovers > 0 && total.hurried > 0,
+        "no fixed address was taken over, or none in haste"
+    );
+    ensure!(
+        seeds < many || total.takeovers >= least,
+        "{} fixed addresses were taken over, fewer than {least}",
+        total.takeovers
+    );
     ensure!(
         total.exact > total.sessions / 2,
         "accounting says of {} of {} sessions exactly what they carried: fewer than half",
@@ -156,6 +194,8 @@ mod tests {
         let most = sim::Summary {
             changes: 1,
             ordered: 1,
+            takeovers: 9_999,
+            hurried: 1,
             sessions: 10,
             exact: 6,
             ..sim::Summary::default()
@@ -164,7 +204,14 @@ mod tests {
         let unchanged = sim::Summary { changes: 0, ..most };
         let disobeyed = sim::Summary { ordered: 0, ..most };
         let inexact = sim::Summary { exact: 5, ..most };
-        for little in [unchanged, disobeyed, inexact] {
+        let kept = sim::Summary {
+            takeovers: 0,
+            ..most
+        };
+        let unhurried = sim::Summary { hurried: 0, ..most };
+        judge(TAKEOVERS.0 - 1, &most).unwrap();
+        judge(TAKEOVERS.0, &most).unwrap_err();
+        for little in [unchanged, disobeyed, inexact, kept, unhurried] {
             judge(MANY, &little).unwrap_err();
             judge(MANY - 1, &little).unwrap();
         }

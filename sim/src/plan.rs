@@ -189,6 +189,11 @@ impl Plan {
         (self.sessions as usize) < HOMES && self.half_open as usize >= HOMES
     }
 
+    /// Whether every datagram arrives in its time, and nothing breaks.
+    pub fn is_smooth(&self) -> bool {
+        self.loss == 0 && self.late == 0 && self.faults.is_empty()
+    }
+
     /// Whether everything that is sent to a RADIUS server arrives, and what it answers, too, while the control plane lives.
     pub fn servers_are_reached(&self) -> bool {
         let in_between = |fault: &Fault| match fault {

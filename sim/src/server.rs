@@ -77,6 +77,19 @@ pub fn serve(
     reply.map_err(|error| format!("RADIUS reply: {error}"))
 }
 
+/// An answer to a request, with the code of an answer to another kind of request, and a right authenticator.
+pub fn with_another_code(answer: &[u8], request: &[u8]) -> Vec<u8> {
+    let code = match answer[0] {
+        5 => Code::ACCESS_ACCEPT,
+        _ => Code::ACCOUNTING_RESPONSE,
+    };
+    let mut other = Packet::new(code, answer[1], [0; 16]);
+    other.push(Kind::MESSAGE_AUTHENTICATOR, vec![0; 16]);
+    let authenticator = request[4..20].try_into().expect("sixteen octets");
+    let bytes = other.emit_response(&authenticator, SECRET.as_bytes());
+    bytes.expect("a short packet")
+}
+
 fn access(request: &Packet, gifts: &dyn Fn(&str) -> Gift) -> Packet {
     let user = text(request, Kind::USER_NAME);
     if !is_right(request, &user) {

@@ -29,7 +29,7 @@ use orders::Orders;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use scene::document;
-pub(crate) use scene::{fixed_address, routes};
+pub(crate) use scene::{fixed_address, fixed_prefix, routes};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use stops::Stop;
@@ -166,6 +166,10 @@ pub struct Summary {
     pub lively: u64,
     /// Requests of RADIUS servers that were acknowledged.
     pub ordered: u64,
+    /// Sessions that came online with the fixed address of an earlier one, which had not ended when they began.
+    pub takeovers: u64,
+    /// Those that began before another session, which had not ended either, had taken it over.
+    pub hurried: u64,
     /// Faults.
     pub faults: u64,
 }
@@ -183,6 +187,8 @@ impl core::ops::AddAssign for Summary {
         self.crowded += other.crowded;
         self.lively += other.lively;
         self.ordered += other.ordered;
+        self.takeovers += other.takeovers;
+        self.hurried += other.hurried;
         self.faults += other.faults;
     }
 }

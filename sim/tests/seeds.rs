@@ -35,6 +35,7 @@ fn the_first_seeds_find_nothing_and_every_check_is_in_force() {
     assert_eq!(total.lively, 7, "everybody has to be online in every seed");
     assert!(total.crowded > 0, "room that is less than homes: {total:?}");
     assert!(total.changes > 0, "changes of the configuration: {total:?}");
+    assert!(total.takeovers > 0, "fixed addresses: {total:?}");
     // What dies takes along what it counted; of most sessions nothing is lost.
     assert!(total.exact > total.sessions / 2, "{total:?}");
 }

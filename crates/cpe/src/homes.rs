@@ -69,6 +69,14 @@ impl Homes {
         self.after(number);
     }
 
+    /// Home `number` loses its power for a moment: it forgets everything, and the gateway is not told. It is offline then, and dials
+    /// another way with another seed.
+    pub fn reboot(&mut self, number: u32, seed: u64) {
+        let slot = number as usize;
+        self.homes[slot] = Home::new(self.homes[slot].config().clone(), seed);
+        self.outputs.retain(|(other, _)| *other != number);
+    }
+
     /// Takes a frame off the wire: whose it is, and what it was; `None` if it is no home's.
     pub fn handle_frame<'f>(
         &mut self,

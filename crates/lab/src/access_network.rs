@@ -34,6 +34,8 @@ pub enum Order {
     Speak,
     /// Note from now on who has received something.
     Call,
+    /// All lose their power for a moment, tell nobody, and dial again at once; and once more after this time.
+    Reboot(Option<Duration>),
     /// All hang up, and nobody dials again.
     HangUp,
     /// The thread ends.
@@ -51,6 +53,10 @@ pub struct Status {
     pub last_online: Option<Duration>,
     /// Homes that were online at least once.
     pub ever_online: u32,
+    /// How often all homes have rebooted.
+    pub reboots: u32,
+    /// Time from the last reboot until every home was online again; `None`: not yet.
+    pub back_online: Option<Duration>,
     /// Verified packets sent.
     pub sent: u64,
     /// Verified packets received.

@@ -46,9 +46,10 @@ pub fn long_partition(fixture: &mut Fixture) -> Result<()> {
     loaded.part(lab, vm, [Way::Both, Way::Up], Duration::from_secs(32))
 }
 
-/// After the faults of the cases before, or after one of each kind.
+/// After the faults of the cases before, or after one of each kind; with sessions that RADIUS changed and ended in between.
 pub fn accounting(fixture: &mut Fixture) -> Result<()> {
     let (lab, vm, loaded) = fixture.loaded()?;
+    loaded.change_and_reconnect(lab)?;
     if loaded.faults.is_empty() {
         for fault in [
             Fault::KillControlPlane,

@@ -2,6 +2,7 @@
 
 mod accounting_on;
 mod bad_config;
+pub mod changes_beside_setups;
 mod clear_session;
 mod coa;
 pub mod come_and_go;
@@ -47,6 +48,7 @@ mod spoofing;
 mod start;
 mod subscriber_to_subscriber;
 mod synced;
+pub mod takeovers;
 mod top;
 mod trace;
 mod tshark_wire;
@@ -449,7 +451,7 @@ pub const CASES: &[Case] = &[
     ).alone(),
     case(
         "kill-accounting",
-        "after all of it every session has one Start and one Stop with its octets, and nothing is left",
+        "after all of it, and changes and ends by RADIUS, every session has one Start and one Stop with its octets; nothing is left",
         kills::accounting,
     ).alone(),
     case(

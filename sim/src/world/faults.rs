@@ -1,7 +1,7 @@
 //! What homes and misfortunes do.
 
 use super::{Event, Phase, Who, World};
-use crate::access_network::SubscriberAction;
+use crate::access_network::{FIXED, SubscriberAction};
 use crate::plan::{Fault, HOMES, Part};
 use crate::server::Health;
 use control::counters::Counter;
@@ -15,7 +15,8 @@ impl World<'_> {
         if self.phase != Phase::Storm {
             return;
         }
-        let action = self.houses[home].next_action(&mut self.random);
+        let reboots = FIXED.contains(&home);
+        let action = self.houses[home].next_action(&mut self.random, reboots);
         self.say(|| format!("home{home} wants to {action:?}"));
         let mut after = Duration::from_millis(self.random.random_range(200..60_000));
         let now = self.now;
@@ -31,6 +32,13 @@ impl World<'_> {
             SubscriberAction::Vanish => {
                 self.houses[home].reset(&mut self.random, true);
                 after = Duration::from_millis(self.random.random_range(0..20_000));
+            }
+            SubscriberAction::Reboot => {
+                self.houses[home].reset(&mut self.random, true);
+                self.houses[home].home.dial(now);
+                if self.random.random_bool(0.3) {
+                    after = Duration::from_millis(self.random.random_range(0..2_000));
+                }
             }
             SubscriberAction::Stay => {}
         }

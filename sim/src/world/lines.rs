@@ -113,6 +113,7 @@ impl World<'_> {
                 }
                 cpe::Output::Up(address) => {
                     self.summary.online += 1;
+                    self.check_address(home, address);
                     self.say(|| format!("home{home} has {address}"));
                 }
                 cpe::Output::Down(family) => self.say(|| format!("home{home} lost {family:?}")),

@@ -15,6 +15,7 @@ use rand::Rng;
 use std::net::SocketAddr;
 use wire::gtpu;
 use wire::pfcp::{AssociationSetupRequest, NodeId, Packet};
+use wire::radius::{self, Code, Kind, Value};
 
 impl World<'_> {
     pub(super) fn send(&mut self, link: Link, datagram: Datagram) {
@@ -147,6 +148,22 @@ impl World<'_> {
         }
     }
 
+    /// A home with an address of its own is accepted.
+    fn note_accept(&mut self, request: &[u8], reply: &[u8]) {
+        let is_accept = reply.first() == Some(&Code::ACCESS_ACCEPT.0);
+        let request = radius::Packet::parse(request).ok().filter(|_| is_accept);
+        let user = request
+            .as_ref()
+            .and_then(|packet| packet.get(Kind::USER_NAME));
+        let user = user.and_then(Value::octets).unwrap_or_default();
+        let number = str::from_utf8(user)
+            .ok()
+            .and_then(|user| user.strip_prefix("home"));
+        if let Some(Ok(home)) = number.map(str::parse) {
+            self.checks.accept(self.now, home);
+        }
+    }
+
     pub(super) fn serve(&mut self, server: usize, request: Radius) {
         let health = self.servers[server];
         if health == Health::Dead {
@@ -163,6 +180,7 @@ impl World<'_> {
             bytes,
         ) {
             Ok(bytes) => {
+                self.note_accept(&request.bytes, &bytes);
                 let reply = Radius { bytes, ..request };
                 self.send(Link::FromServer(server), Datagram::Radius(reply.into()));
             }

@@ -1,9 +1,10 @@
 //! Who is where, and what the control plane is configured with.
 
-use crate::access_network::{CHOOSY, RESTLESS};
+use crate::access_network::{CHOOSY, FIXED, RESTLESS};
 use crate::plan::{Plan, SERVERS, USER_PLANES};
 use crate::server::{Gift, SECRET};
-use std::net::IpAddr;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use std::net::{IpAddr, Ipv4Addr};
 use wire::radius::{Kind, Value};
 
 /// The control plane's address towards user planes.
@@ -133,35 +134,47 @@ pub(super) fn gifts(user: &str) -> Gift {
         33 => vec![(Kind::ACCT_INTERIM_INTERVAL, Value::Integer(20))],
         _ => Vec::new(),
     };
-    if let Some(IpAddr::V4(address)) = fixed_address(number) {
+    if let Some(address) = fixed_address(number) {
         gifts.push((Kind::FRAMED_IP_ADDRESS, Value::Ipv4(address)));
     }
-    gifts.extend(routes(number).iter().map(|net| {
-        let kind = match net.contains(':') {
-            true => Kind::FRAMED_IPV6_ROUTE,
-            false => Kind::FRAMED_ROUTE,
+    if let Some(prefix) = fixed_prefix(number) {
+        gifts.push((Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix)));
+    }
+    gifts.extend(routes(number).into_iter().map(|net| {
+        let kind = match net {
+            IpNet::V4(_) => Kind::FRAMED_ROUTE,
+            IpNet::V6(_) => Kind::FRAMED_IPV6_ROUTE,
         };
-        (kind, (*net).into())
+        (kind, net.to_string().as_str().into())
     }));
     gifts
 }
 
 /// The address that RADIUS chooses for a home.
-pub(crate) fn fixed_address(home: usize) -> Option<IpAddr> {
+pub(crate) fn fixed_address(home: usize) -> Option<Ipv4Addr> {
     match home {
-        3 => Some([203, 0, 113, 3].into()),
-        25 => Some([203, 0, 113, 25].into()),
         // within a net that any group may have by then
         CHOOSY => Some([100, 64, 0, 9].into()),
+        home if FIXED.contains(&home) => Some([203, 0, 113, home as u8].into()),
         _ => None,
     }
 }
 
+/// The prefix that RADIUS chooses for a home.
+pub(crate) fn fixed_prefix(home: usize) -> Option<Ipv6Net> {
+    // one with a fixed address alone
+    let chosen = FIXED.contains(&home) && home != FIXED[4];
+    let prefix = [0x2001, 0xdb8, 0x7600, home as u16, 0, 0, 0, 0].into();
+    chosen.then(|| Ipv6Net::new_assert(prefix, 64))
+}
+
 /// Networks behind a home's router.
-pub(crate) fn routes(home: usize) -> &'static [&'static str] {
-    match home {
-        3 => &["203.0.113.48/28", "2001:db8:77::/48"],
-        25 => &["198.18.25.0/24"],
-        _ => &[],
+pub(crate) fn routes(home: usize) -> Vec<IpNet> {
+    if !FIXED.contains(&home) {
+        return Vec::new();
     }
+    let ipv4 = Ipv4Net::new_assert([198, 18, home as u8, 0].into(), 24);
+    let ipv6 = [0x2001, 0xdb8, 0x7700 + home as u16, 0, 0, 0, 0, 0].into();
+    let ipv6 = fixed_prefix(home).map(|_| Ipv6Net::new_assert(ipv6, 48).into());
+    ipv6.into_iter().chain([ipv4.into()]).collect()
 }

@@ -52,6 +52,10 @@ pub(super) struct Keeper {
     sending: bool,
     leaving: bool,
     reported: Duration,
+    /// When all homes rebooted, until they are online again.
+    rebooted: Option<Duration>,
+    /// When all homes reboot once more.
+    reboot_at: Option<Duration>,
 }
 
 impl Keeper {
@@ -90,6 +94,8 @@ impl Keeper {
             sending: count > 0,
             leaving: false,
             reported: Duration::ZERO,
+            rebooted: None,
+            reboot_at: None,
         }
     }
 
@@ -103,11 +109,19 @@ impl Keeper {
                     self.pace.restart(self.start.elapsed());
                 }
                 Ok(Order::Call) => self.roll.call(),
+                Ok(Order::Reboot(again)) => {
+                    self.reboot();
+                    self.reboot_at = again.map(|after| self.start.elapsed() + after);
+                }
                 Ok(Order::HangUp) => self.hang_up(),
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {}
             }
             let now = self.start.elapsed();
+            if self.reboot_at.is_some_and(|at| at <= now) {
+                self.reboot_at = None;
+                self.reboot();
+            }
             self.dial(now);
             self.homes.on_timeout(now);
             let busy = self.receive(now, &mut buffer)?;
@@ -136,6 +150,7 @@ impl Keeper {
         let soonest = [
             self.homes.poll_at(),
             self.redialling.front().map(|(at, _)| *at),
+            self.reboot_at,
         ];
         until = soonest.into_iter().flatten().fold(until, Duration::min);
         let left = until.saturating_sub(now + PAUSE).as_millis();
@@ -164,6 +179,21 @@ impl Keeper {
             };
             self.homes.dial(home, now);
         }
+    }
+
+    fn reboot(&mut self) {
+        let now = self.start.elapsed();
+        self.status.reboots += 1;
+        self.status.back_online = None;
+        self.rebooted = Some(now);
+        self.redialling.clear();
+        self.waiting.clear();
+        for home in 0..self.homes.as_slice().len() as u32 {
+            let seed = self.run ^ now.as_nanos() as u64 ^ (u64::from(home) << 32);
+            self.homes.reboot(home, seed);
+            self.waiting.push_back(home);
+        }
+        self.report(now);
     }
 
     fn hang_up(&mut self) {
@@ -245,7 +275,13 @@ impl Keeper {
     }
 
     fn note_online(&mut self, home: u32, now: Duration) {
-        let online = self.homes.as_slice()[home as usize].state() == State::Online;
+        let homes = self.homes.as_slice();
+        let is_online = |home: &Home| home.state() == State::Online;
+        if let Some(rebooted) = self.rebooted.filter(|_| homes.iter().all(is_online)) {
+            self.status.back_online = Some(now - rebooted);
+            self.rebooted = None;
+        }
+        let online = is_online(&homes[home as usize]);
         if online && !std::mem::replace(&mut self.seen_online[home as usize], true) {
             self.status.ever_online += 1;
             self.status.first_online.get_or_insert(now);

@@ -1,0 +1,80 @@
+//! What the control plane takes on this machine: how many of a thing one core does in a second, while user plane, homes and servers
+//! take nothing. Batches of the store are not written, and no socket is used.
+
+use crate::outage::gateway::Gateway;
+use crate::server::SECRET;
+use core::time::Duration;
+use wire::radius::{Code, Kind, Packet};
+
+/// Sessions of each measurement.
+pub const SESSIONS: usize = 1_000;
+/// Servers serve faster than they are asked.
+const FAST: u32 = 1_000_000;
+/// Homes connect and leave within this time.
+const SPAN: Duration = Duration::from_secs(1);
+/// Everything is over after this time.
+const REST: Duration = Duration::from_secs(4);
+
+/// So many of each a second and core.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Sessions set up: discovery, LCP, PAP or CHAP, Access-Request, both families, user plane, store, Start.
+    pub setups: f64,
+    /// Changes of authorization, from the CoA-Request to the CoA-ACK: user plane and store.
+    pub changes: f64,
+    /// Sessions ended: user plane, store, Stop.
+    pub ends: f64,
+}
+
+/// Sets sessions up, changes each, and ends all.
+///
+/// # Errors
+/// What did not become of them.
+pub fn measure(seed: u64) -> Result<Rates, String> {
+    let mut gateway = Gateway::new(seed, SESSIONS, &[FAST]);
+    gateway.pass(REST)?;
+    (0..SESSIONS).for_each(|home| gateway.dial_within(home, SPAN));
+    let setups = rate(&mut gateway)?;
+    if gateway.online(0..SESSIONS) != SESSIONS {
+        return Err("not every home is online".into());
+    }
+
+    let held = gateway.control.held();
+    let sessions: Vec<String> = held.map(|held| held.seid.to_string()).collect();
+    gateway.spent = Duration::ZERO;
+    for (number, session) in sessions.iter().enumerate() {
+        let [.., high, low] = number.to_be_bytes();
+        gateway.ask(40_000 + u16::from(high), &change(low, session)?);
+    }
+    gateway.pass(SPAN)?;
+    let changes = SESSIONS as f64 / gateway.spent.as_secs_f64();
+    if gateway.acknowledged as usize != SESSIONS {
+        return Err(format!("{} changes are acknowledged", gateway.acknowledged));
+    }
+
+    (0..SESSIONS).for_each(|home| gateway.hang_up_within(home, SPAN));
+    let ends = rate(&mut gateway)?;
+    match gateway.control.session_count() {
+        0 => Ok(Rates {
+            setups,
+            changes,
+            ends,
+        }),
+        left => Err(format!("{left} sessions are left")),
+    }
+}
+
+/// How many sessions a second the control plane does of what its homes do now.
+fn rate(gateway: &mut Gateway) -> Result<f64, String> {
+    gateway.spent = Duration::ZERO;
+    gateway.pass(SPAN + REST)?;
+    Ok(SESSIONS as f64 / gateway.spent.as_secs_f64())
+}
+
+fn change(identifier: u8, session: &str) -> Result<Vec<u8>, String> {
+    let mut packet = Packet::new(Code::COA_REQUEST, identifier, [0; 16]);
+    packet.push(Kind::ACCT_SESSION_ID, session);
+    packet.push(Kind::FRAMED_MTU, 1400_u32);
+    let bytes = packet.emit_dynamic_request(SECRET.as_bytes());
+    bytes.map_err(|error| error.to_string())
+}
