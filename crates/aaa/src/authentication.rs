@@ -10,6 +10,7 @@ use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavail
 use crate::requests::access_request;
 use crate::server::{Server, Slot, Slots, first_timeout, next_timeout};
 use crate::streams::{Origin, Role};
+use crate::window::Window;
 use crate::{Client, Output, ServerConfig};
 
 /// Authentication that is not answered yet.
@@ -30,6 +31,8 @@ pub(crate) struct Open {
     pub(crate) slot: Option<Slot>,
     /// Sent packet.
     bytes: Vec<u8>,
+    /// Nobody waits for an answer any more.
+    is_withdrawn: bool,
 }
 
 /// Request that waits for the reply with an identifier, and the authenticator that verifies the reply.
@@ -43,7 +46,8 @@ pub(crate) struct Owner {
 pub(crate) struct Peer {
     pub(crate) server: Server,
     pub(crate) slots: Slots<Owner>,
-    /// Requests that wait for a free identifier, in order.
+    pub(crate) window: Window,
+    /// Requests that wait for room in the window or a free identifier, the latest last.
     pub(crate) waiting: VecDeque<usize>,
 }
 
@@ -52,8 +56,14 @@ impl Peer {
         Peer {
             server: Server::new(config),
             slots: Slots::new(sockets),
+            window: Window::default(),
             waiting: VecDeque::new(),
         }
+    }
+
+    /// Whether it may be sent one more request.
+    fn has_room(&self) -> bool {
+        self.slots.has_free() && self.window.has_room(self.slots.in_use())
     }
 
     /// Number of open requests.
@@ -65,7 +75,26 @@ impl Peer {
 impl Client {
     /// Tokens of open authentications.
     pub(crate) fn authentication_tokens(&self) -> impl Iterator<Item = u64> {
-        self.requests.iter().map(|(_, open)| open.token)
+        let requests = self.requests.iter().map(|(_, open)| open);
+        let wanted = requests.filter(|open| !open.is_withdrawn);
+        wanted.map(|open| open.token)
+    }
+
+    /// Nobody waits for the answer to an authentication any more. It is dropped if it was not sent yet; then this returns true, and there is
+    /// no [`Output::Done`]. Otherwise the server works on it, and it ends as usual.
+    pub fn withdraw_authentication(&mut self, token: u64) -> bool {
+        let Some(key) = self.waiting.remove(&token) else {
+            return false;
+        };
+        self.requests[key].is_withdrawn = true;
+        self.counters.withdrawn += 1;
+        true
+    }
+
+    /// Lets a request wait for room at a server.
+    fn wait_at(&mut self, index: usize, key: usize) {
+        self.waiting.insert(self.requests[key].token, key);
+        self.peers[index].waiting.push_back(key);
     }
 
     /// Whether a packet answers an authentication; `None` if the sender was not asked with this identifier.
@@ -87,6 +116,10 @@ impl Client {
             if let Some(packet) = self.verify(index, owner, bytes) {
                 let open = &self.requests[owner.request];
                 let (asked_at, sent) = (open.asked_at, open.sent);
+                let peer = &mut self.peers[index];
+                if sent == 1 {
+                    peer.window.grow(peer.slots.in_use());
+                }
                 if self.peers[index].server.heard(now, asked_at, sent) {
                     self.on_revival(now);
                 }
@@ -109,6 +142,11 @@ impl Client {
                 continue;
             }
             let server = self.present_server(key);
+            if open.sent == 1 {
+                let timeout = open.timeout;
+                self.peers[server].window.shrink(now, timeout);
+            }
+            let open = &self.requests[key];
             if self.peers[server].server.repeats(open.sent) {
                 self.send_again(now, key);
             } else {
@@ -138,17 +176,22 @@ impl Client {
             deadline: Duration::ZERO,
             slot: None,
             bytes: Vec::new(),
+            is_withdrawn: false,
         });
         self.ask_next(now, key);
     }
 
-    /// Next server that is alive and was not tried. Without one, the server that has been dead for longest is tried: it may answer
-    /// again.
+    /// Next server that is alive and was not tried, if possible one that has room for a request. Without one, the server that has been dead
+    /// for longest is tried: it may answer again.
     fn next_server(&self, now: Duration, open: &Open) -> Option<usize> {
         let peers = self.peers.iter().enumerate();
         let left = peers.filter(|(index, _)| !open.asked.contains(index));
         let candidates = left.clone().map(|(i, peer)| (i, &peer.server, peer.load()));
-        let alive = self.selection.select(now, candidates);
+        let with_room = candidates
+            .clone()
+            .filter(|(i, ..)| self.peers[*i].has_room());
+        let alive = self.selection.select(now, with_room);
+        let alive = alive.or_else(|| self.selection.select(now, candidates));
         let left = left.filter(|(_, peer)| peer.server.connections.is_usable(now));
         let dead = || left.min_by_key(|(_, peer)| peer.server.dead_until());
         alive.or_else(|| dead().map(|(index, _)| index))
@@ -163,6 +206,11 @@ impl Client {
 
     /// Sends the first request to the next server, or waits for a free identifier there.
     pub(crate) fn ask_next(&mut self, now: Duration, key: usize) {
+        if self.requests[key].is_withdrawn {
+            self.requests.remove(key);
+            return;
+        }
+        self.waiting.remove(&self.requests[key].token);
         let Some(index) = self.next_server(now, &self.requests[key]) else {
             return match self.next_attempt(now, key) {
                 Some(at) => self.defer(key, at),
@@ -172,8 +220,10 @@ impl Client {
                 }
             };
         };
-        let Some(slot) = self.peers[index].slots.take() else {
-            return self.peers[index].waiting.push_back(key);
+        let peer = &mut self.peers[index];
+        let room = peer.has_room().then(|| peer.slots.take()).flatten();
+        let Some(slot) = room else {
+            return self.wait_at(index, key);
         };
         self.turns += 1;
         self.peers[index].server.last_turn = self.turns;
@@ -258,13 +308,14 @@ impl Client {
         self.output.push_back(output);
     }
 
-    /// Assigns free identifiers to waiting requests.
+    /// Sends waiting requests, the latest first: if many wait, the oldest ones are those of subscribers who are about to give up, and an
+    /// answer to each of them would come too late.
     pub(crate) fn serve_waiting(&mut self, now: Duration) {
         while let Some(peer) = self
             .peers
             .iter_mut()
-            .find(|peer| peer.slots.has_free() && !peer.waiting.is_empty())
-            && let Some(key) = peer.waiting.pop_front()
+            .find(|peer| peer.has_room() && !peer.waiting.is_empty())
+            && let Some(key) = peer.waiting.pop_back()
         {
             self.ask_next(now, key);
         }

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use slab::Slab;
@@ -85,6 +85,8 @@ pub struct Counters {
     pub queue_full: u64,
     /// Requests that do not fit into RADIUS.
     pub unsendable: u64,
+    /// Requests that were dropped before they were sent, because nobody waited for an answer any more.
+    pub withdrawn: u64,
     /// Replies without an open request: late, repeated, or from an unknown sender. Ignored.
     pub unexpected_replies: u64,
     /// Replies with a wrong authenticator, with a wrong or missing Message-Authenticator, or malformed. Ignored.
@@ -109,6 +111,8 @@ pub struct Client {
     pub(crate) max_sockets: u16,
     pub(crate) max_requests: usize,
     pub(crate) requests: Slab<Open>,
+    /// Requests that wait to be sent, by their tokens.
+    pub(crate) waiting: HashMap<u64, usize>,
     pub(crate) deadlines: BTreeSet<(Duration, usize)>,
     pub(crate) accounting: Accounting,
     pub(crate) output: VecDeque<Output>,
@@ -132,6 +136,7 @@ impl Client {
             max_sockets: sockets,
             max_requests: config.max_requests,
             requests: Slab::new(),
+            waiting: HashMap::new(),
             deadlines: BTreeSet::new(),
             accounting: Accounting::new(config.accounting, sockets, random.number()),
             output: VecDeque::new(),

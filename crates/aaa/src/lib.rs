@@ -54,8 +54,10 @@ mod requests;
 mod secret;
 mod selection;
 mod server;
+mod standard;
 mod streams;
 mod users;
+mod window;
 
 pub use accounting::Delivery;
 pub use client::{Client, Counters, Output};
@@ -72,5 +74,6 @@ pub use message::{
 pub use probe::ProbeStatus;
 pub use secret::Secret;
 pub use server::{ServerStatus, Slot};
+pub use standard::{InAccept, InChange, STANDARD, Sent, Standard, standard};
 pub use streams::{Connection, Role};
 pub use users::{Password, User, Users, Verdict};

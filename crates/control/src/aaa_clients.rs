@@ -23,7 +23,7 @@ use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use servers::Source;
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use verifications::Verifications;
 
@@ -38,6 +38,16 @@ pub(crate) enum PendingAuth {
     Authorization { seid: Seid, number: u8 },
     /// A call of the local API, which tests this access profile.
     Call { ticket: u64, access_profile: String },
+}
+
+impl PendingAuth {
+    /// Session whose subscriber waits.
+    fn session(&self) -> Option<Seid> {
+        match self {
+            PendingAuth::Session { seid, .. } => Some(*seid),
+            PendingAuth::Authorization { .. } | PendingAuth::Call { .. } => None,
+        }
+    }
 }
 
 /// Event that the control plane handles.
@@ -83,6 +93,8 @@ pub(crate) struct AaaClients {
     /// Answers that no server has given.
     answers: VecDeque<(u64, AcceptedBy, Outcome)>,
     pending: Slab<Pending>,
+    /// Tokens of the sessions' authentications.
+    of_sessions: HashMap<Seid, u64>,
     verifications: Verifications,
     /// Verifications that begin.
     to_verify: VecDeque<AaaEvent>,
@@ -145,6 +157,7 @@ impl AaaClients {
             users: Users::default(),
             answers: VecDeque::new(),
             pending: Slab::new(),
+            of_sessions: HashMap::new(),
             verifications: Verifications::default(),
             to_verify: VecDeque::new(),
         }
@@ -261,10 +274,15 @@ impl AaaClients {
         request: AccessRequest,
     ) {
         let to_users = servers.is_some() && fallback == Fallback::LocalUsers;
+        let seid = auth.session();
         let token = self.pending.insert(Pending {
             auth,
             fallback: to_users.then(|| Box::new(request.clone())),
         }) as u64;
+        if let Some(seid) = seid {
+            self.withdraw(seid); // its subscriber has begun anew
+            self.of_sessions.insert(seid, token);
+        }
         let Some(name) = servers else {
             return self.ask_users(now, token, AcceptedBy::Users, &request);
         };
@@ -277,6 +295,17 @@ impl AaaClients {
             None => Unavailable::NoServer,
         };
         self.on_servers_answer(now, token, Outcome::Unavailable(none));
+    }
+
+    /// Drops the authentication of a session that nobody waits for any more, if it was not sent yet.
+    pub fn withdraw(&mut self, seid: Seid) {
+        let Some(token) = self.of_sessions.remove(&seid) else {
+            return;
+        };
+        let mut clients = self.groups.values_mut().map(|group| &mut group.client);
+        if clients.any(|client| client.withdraw_authentication(token)) {
+            self.pending.remove(token as usize);
+        }
     }
 
     fn ask_users(&mut self, now: Duration, token: u64, by: AcceptedBy, request: &AccessRequest) {
@@ -421,6 +450,11 @@ impl AaaClients {
             }
             if let Some((token, by, outcome)) = self.answers.pop_front() {
                 let pending = self.pending.remove(token as usize);
+                if let Some(seid) = pending.auth.session()
+                    && self.of_sessions.get(&seid) == Some(&token)
+                {
+                    self.of_sessions.remove(&seid);
+                }
                 return Some(AaaEvent::Answer(pending.auth, by, outcome));
             }
             let mut groups = self.groups.values_mut();

@@ -160,6 +160,7 @@ pub(crate) fn radius_rows(clients: impl Iterator<Item = aaa::Counters>) -> Vec<D
         ("radius-probe-unsent", sum(|c| c.probes_unsent), "A Status-Server was not sent because every identifier was in use."),
         ("radius-connection-failed", sum(|c| c.connection_failures), "A connection to a RADIUS server over TCP or TLS could not be opened, \
             or ended without an answer: `show aaa-servers` says why."),
+        ("radius-withdrawn", sum(|c| c.withdrawn), "An authentication was dropped before it was sent: its session had ended."),
         ("radius-unsendable", sum(|c| c.unsendable), "A RADIUS request did not fit into a packet."),
     ]
     .into_iter()

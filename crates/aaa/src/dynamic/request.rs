@@ -3,6 +3,7 @@
 use super::{DynamicConfig, ErrorCause};
 use crate::attributes::authorization;
 use crate::mapping::Mappings;
+use crate::standard::{InAccept, InChange, standard};
 use crate::{AccessAccept, Nas};
 use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
@@ -83,15 +84,6 @@ impl SessionIds {
     }
 }
 
-/// Attributes that say nothing about the session or what is to be done with it: [`super`] has looked at them.
-const ABOUT_THE_MESSAGE: [Kind; 5] = [
-    Kind::MESSAGE_AUTHENTICATOR,
-    Kind::EVENT_TIMESTAMP,
-    Kind::PROXY_STATE,
-    Kind::REPLY_MESSAGE,
-    Kind::ACCT_TERMINATE_CAUSE,
-];
-
 /// Reads a request to one of these gateways.
 pub(super) fn read(packet: &Packet, config: &DynamicConfig) -> Result<DynamicRequest, ErrorCause> {
     check_gateway(packet, &config.gateways)?;
@@ -99,16 +91,23 @@ pub(super) fn read(packet: &Packet, config: &DynamicConfig) -> Result<DynamicReq
     let mut changes = Packet::new(packet.code, packet.identifier, packet.authenticator);
     for attribute in &packet.attributes {
         let (kind, value) = (attribute.kind, &attribute.value);
-        if identify(&mut ids, kind, value)? || ABOUT_THE_MESSAGE.contains(&kind) {
+        if identify(&mut ids, kind, value)? {
             continue;
         }
-        match kind {
-            Kind::NAS_IDENTIFIER | Kind::NAS_IP_ADDRESS | Kind::NAS_IPV6_ADDRESS => {}
-            Kind::SERVICE_TYPE | Kind::FRAMED_PROTOCOL => check_service(packet.code, kind, value)?,
-            Kind::STATE if packet.code == Code::COA_REQUEST => {}
+        let own = standard(kind).filter(|_| !config.mappings.has(kind));
+        match (kind, own.map(|own| (own.in_accept, own.in_change))) {
+            (Kind::SERVICE_TYPE | Kind::FRAMED_PROTOCOL, _) => {
+                check_service(packet.code, kind, value)?
+            }
+            // the caller has looked at them
+            (_, Some((_, InChange::OfTheMessage | InChange::NamesGateway))) => {}
+            // at the beginning it needs no action, and now it would be one
+            (_, Some((InAccept::NoAction, InChange::Unsupported))) => {
+                return Err(ErrorCause::UnsupportedAttribute);
+            }
             _ if packet.code == Code::COA_REQUEST => changes.attributes.push(attribute.clone()),
             // of a session that ends the server gets its own back
-            Kind::CLASS => {}
+            (Kind::CLASS, _) => {}
             _ => return Err(ErrorCause::UnsupportedAttribute),
         }
     }

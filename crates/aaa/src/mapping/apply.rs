@@ -7,50 +7,21 @@ use wire::radius::{Attribute, Kind, Packet, Value as Wire};
 use super::{Mappings, Rule, Setting, values as read};
 use crate::dictionary::{AttributeId, Definition, Value};
 use crate::message::AccessAccept;
+use crate::standard::{InAccept, standard};
 
 /// Maximum number of DNS servers that are used.
 const MAX_DNS: usize = 8;
 /// Maximum length of a key in a log line, in characters.
 const MAX_KEY: usize = 64;
 
-/// Attributes that the gateway reads itself, or that say nothing that it would have to do.
-const SETTLED: [Kind; 23] = [
-    Kind::FRAMED_IP_ADDRESS,
-    Kind::FRAMED_IPV6_PREFIX,
-    Kind::FRAMED_ROUTE,
-    Kind::FRAMED_IPV6_ROUTE,
-    Kind::FRAMED_INTERFACE_ID,
-    Kind::FRAMED_POOL,
-    Kind::FRAMED_IPV6_POOL,
-    Kind::FILTER_ID,
-    Kind::CLASS,
-    Kind::SESSION_TIMEOUT,
-    Kind::TERMINATION_ACTION,
-    Kind::PORT_LIMIT,
-    Kind::IDLE_TIMEOUT,
-    Kind::ACCT_INTERIM_INTERVAL,
-    Kind::FRAMED_MTU,
-    Kind::REPLY_MESSAGE,
-    // an Access-Accept for another service is refused
-    Kind::SERVICE_TYPE,
-    Kind::FRAMED_PROTOCOL,
-    Kind::MESSAGE_AUTHENTICATOR,
-    Kind::PROXY_STATE,
-    Kind::STATE,
-    Kind::EAP_MESSAGE,
-    // the link negotiates compression (RFC 2865 §5.13)
-    Kind::FRAMED_COMPRESSION,
-];
-
 /// Whether the attribute needs no mapping.
 fn is_settled(attribute: &Attribute) -> bool {
-    let is_zero = || attribute.value == Wire::Integer(0);
     match attribute.kind {
-        kind if SETTLED.contains(&kind) => true,
         // None (RFC 2865 §5.10)
-        Kind::FRAMED_ROUTING => is_zero(),
-        Kind::FRAMED_IP_NETMASK => attribute.value == Wire::Ipv4([255; 4].into()),
-        _ => false,
+        Kind::FRAMED_ROUTING if attribute.value == Wire::Integer(0) => true,
+        // that of a single address
+        Kind::FRAMED_IP_NETMASK if attribute.value == Wire::Ipv4([255; 4].into()) => true,
+        kind => standard(kind).is_some_and(|own| own.in_accept != InAccept::NotEnforced),
     }
 }
 

@@ -351,3 +351,35 @@ fn what_a_server_was_asked_and_how_it_did_is_told() {
     assert_eq!((second.requests, second.timeouts), (1, 1));
     assert_eq!(client.accounting_servers(now).count(), 0);
 }
+
+/// A server that answers too late is asked for less at a time; what was not sent yet can be withdrawn, and what waits goes out with each
+/// answer.
+#[test]
+fn a_server_that_is_late_gets_fewer_requests_at_a_time() {
+    let mut client = client(config(1, 0));
+    (0..3000).for_each(|token| client.authenticate(ZERO, token, access("alice")));
+    let (mut sent, _) = drain(&mut client);
+    assert_eq!(sent.len(), 1024);
+    // nothing is answered in time: half of it at the first repetitions
+    let repeated = client.poll_at().unwrap();
+    client.on_timeout(repeated);
+    drain(&mut client);
+    for request in sent.drain(..600) {
+        let bytes = reply(&request, Code::ACCESS_ACCEPT, &[]);
+        client.handle(repeated, request.socket, request.to, &bytes);
+    }
+    let (more, done) = drain(&mut client);
+    assert_eq!(done.len(), 600);
+    assert!((80..150).contains(&more.len()), "{}", more.len());
+    let open = client.open_requests();
+    assert!(!client.withdraw_authentication(700), "it was sent");
+    assert!(
+        !client.withdraw_authentication(2999),
+        "the latest goes first"
+    );
+    assert!(client.withdraw_authentication(1024));
+    assert!(!client.withdraw_authentication(1024), "once");
+    assert!(!client.open_tokens().any(|token| token == 1024));
+    assert_eq!(client.counters().withdrawn, 1);
+    assert_eq!(client.open_requests(), open);
+}

@@ -24,6 +24,8 @@ impl ControlPlane {
             lasted: entry.account.lasted(now.at),
             unix: now.unix,
         };
+        let seid = self.sessions[index].seid;
+        self.aaa.withdraw(seid);
         self.sessions.close(index, ending);
         self.end_changes(index);
         self.note_end(now, index, cause);

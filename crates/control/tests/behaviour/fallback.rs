@@ -296,3 +296,19 @@ fn servers_that_are_known_to_be_dead_are_not_waited_for() {
     assert_eq!(is_in(&mut w).as_deref(), Some(""));
     assert!(asked(&w));
 }
+
+/// More subscribers than a server may be asked about at a time: who hangs up before it was asked is not asked about.
+#[test]
+fn whoever_has_gone_is_not_asked_about() {
+    let mut w = World::new(1100, Choice::radius());
+    w.radius.dead = true;
+    (0..1100).for_each(|n| w.dial(n));
+    w.run(SECOND);
+    (0..1100).for_each(|n| w.hang_up(n));
+    w.radius.dead = false;
+    w.run(120 * SECOND);
+    let asked = w.radius.requests.len();
+    assert!((1..=1024).contains(&asked), "{asked}");
+    assert_eq!(w.sessions().len(), 0);
+    assert!(w.plane.ledger().is_balanced());
+}
