@@ -292,3 +292,28 @@ fn a_session_of_a_local_user_has_no_server_to_ask() {
     assert_eq!(change(&mut w, &[user(0), only(), state(9)]), nak(405));
     assert_eq!(w.online(), 1);
 }
+
+/// By the fallback, what the user's entry says counts, also when it changes.
+#[test]
+fn at_its_timeout_a_session_may_go_on_as_a_local_users() {
+    let mut w = world(1);
+    w.configure(&[
+        "set access-profiles pppoe fallback local-users",
+        "set users home0 password secret0",
+        "set users home0 mtu 1300",
+    ])
+    .unwrap();
+    w.hang_up(0);
+    w.run(10 * SECOND);
+    w.radius.accept = vec![timeout(600), again(), mtu(1400)];
+    w.dial(0);
+    w.run(500 * SECOND);
+    assert_eq!(settings(&w, 0).mtu, Some(1400));
+    w.radius.dead = true;
+    w.run(200 * SECOND);
+    assert_eq!((w.online(), settings(&w, 0).mtu), (1, Some(1300)));
+    w.configure(&["set users home0 mtu 1280"]).unwrap();
+    w.run(10 * SECOND);
+    assert_eq!(settings(&w, 0).mtu, Some(1280));
+    assert!(w.plane.ledger().is_balanced());
+}
