@@ -1,7 +1,7 @@
 //! Authentications on their way: which server is asked, when it is asked again, and when another one is.
 
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 use wire::radius::{Code, Missing, Packet, verify_response};
 
@@ -31,8 +31,6 @@ pub(crate) struct Open {
     pub(crate) slot: Option<Slot>,
     /// Sent packet.
     bytes: Vec<u8>,
-    /// Nobody waits for an answer any more.
-    is_withdrawn: bool,
 }
 
 /// Request that waits for the reply with an identifier, and the authenticator that verifies the reply.
@@ -47,8 +45,8 @@ pub(crate) struct Peer {
     pub(crate) server: Server,
     pub(crate) slots: Slots<Owner>,
     pub(crate) window: Window,
-    /// Requests that wait for room in the window or a free identifier, the latest last.
-    pub(crate) waiting: VecDeque<usize>,
+    /// Requests that wait for room in the window or a free identifier, by the time at which they were opened.
+    pub(crate) waiting: BTreeSet<(Duration, usize)>,
 }
 
 impl Peer {
@@ -57,7 +55,7 @@ impl Peer {
             server: Server::new(config),
             slots: Slots::new(sockets),
             window: Window::default(),
-            waiting: VecDeque::new(),
+            waiting: BTreeSet::new(),
         }
     }
 
@@ -75,9 +73,7 @@ impl Peer {
 impl Client {
     /// Tokens of open authentications.
     pub(crate) fn authentication_tokens(&self) -> impl Iterator<Item = u64> {
-        let requests = self.requests.iter().map(|(_, open)| open);
-        let wanted = requests.filter(|open| !open.is_withdrawn);
-        wanted.map(|open| open.token)
+        self.requests.iter().map(|(_, open)| open.token)
     }
 
     /// Nobody waits for the answer to an authentication any more. It is dropped if it was not sent yet; then this returns true, and there is
@@ -86,15 +82,19 @@ impl Client {
         let Some(key) = self.waiting.remove(&token) else {
             return false;
         };
-        self.requests[key].is_withdrawn = true;
+        let place = (self.requests.remove(key).since, key);
+        let mut peers = self.peers.iter_mut();
+        let was_there = peers.any(|peer| peer.waiting.remove(&place));
+        debug_assert!(was_there, "a request that waits does so at a server");
         self.counters.withdrawn += 1;
         true
     }
 
     /// Lets a request wait for room at a server.
     fn wait_at(&mut self, index: usize, key: usize) {
-        self.waiting.insert(self.requests[key].token, key);
-        self.peers[index].waiting.push_back(key);
+        let open = &self.requests[key];
+        self.waiting.insert(open.token, key);
+        self.peers[index].waiting.insert((open.since, key));
     }
 
     /// Whether a packet answers an authentication; `None` if the sender was not asked with this identifier.
@@ -176,7 +176,6 @@ impl Client {
             deadline: Duration::ZERO,
             slot: None,
             bytes: Vec::new(),
-            is_withdrawn: false,
         });
         self.ask_next(now, key);
     }
@@ -206,10 +205,6 @@ impl Client {
 
     /// Sends the first request to the next server, or waits for a free identifier there.
     pub(crate) fn ask_next(&mut self, now: Duration, key: usize) {
-        if self.requests[key].is_withdrawn {
-            self.requests.remove(key);
-            return;
-        }
         self.waiting.remove(&self.requests[key].token);
         let Some(index) = self.next_server(now, &self.requests[key]) else {
             return match self.next_attempt(now, key) {
@@ -315,7 +310,7 @@ impl Client {
             .peers
             .iter_mut()
             .find(|peer| peer.has_room() && !peer.waiting.is_empty())
-            && let Some(key) = peer.waiting.pop_back()
+            && let Some((_, key)) = peer.waiting.pop_last()
         {
             self.ask_next(now, key);
         }
@@ -344,6 +339,7 @@ impl Client {
         let waiting = core::mem::take(&mut peer.waiting);
         let sent = closed.into_iter();
         let sent = sent.flat_map(|number| self.requests_on(role, index, number));
+        let waiting = waiting.into_iter().map(|(_, key)| key);
         sent.chain(waiting).collect()
     }
 

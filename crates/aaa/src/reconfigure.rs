@@ -59,7 +59,7 @@ impl Client {
         for mut gone in old.into_iter().flatten() {
             let role = Role::Authentication;
             gone.server.close_connections(role, &mut self.output);
-            again.extend(gone.waiting);
+            again.extend(gone.waiting.iter().map(|(_, key)| *key));
         }
         for (key, open) in &mut self.requests {
             if let Some(present) = open.slot.and(open.asked.last())
