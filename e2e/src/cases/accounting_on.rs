@@ -83,6 +83,11 @@ fn started(lab: &Lab, site: &mut Site, known: usize) -> Result<()> {
 /// The control plane is asked to end, and started again.
 fn restart(lab: &Lab, site: &mut Site) -> Result<()> {
     site.cp.stop()?;
+    start(lab, site)
+}
+
+/// Starts a control plane that was stopped.
+pub fn start(lab: &Lab, site: &mut Site) -> Result<()> {
     let place = Place::ControlPlane;
     site.cp = daemon(lab, place, "sluice-cp", &lab.dir().join("cp.yaml"))?;
     let socket = lab.dir().join("cp.sock");

@@ -1,5 +1,6 @@
+use super::accounting_on;
 use crate::access_network::AccessNetwork;
-use crate::accounting::AccountingRecords;
+use crate::accounting::{AccountingRecords, is};
 use crate::certificates;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
@@ -12,7 +13,7 @@ use northbound::AaaServer;
 use serde_json::Value;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The server over TCP, and the one over TLS: there, authentication and accounting have one port.
 const TCP: Server = PAIR[0];
@@ -59,6 +60,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let before = site.drops()?.count("radius-unauthentic-reply")?;
     tls = killed(&mut homes, site, tls, &folder)?;
     wrong_authority(&mut homes, site, lab, &folder)?;
+    planned_end(lab, site)?;
     tls.stop()?;
     ensure!(site.drops()?.count("radius-unauthentic-reply")? == before);
     AccountingRecords::of(TCP.records(lab)?.into_iter().chain(TLS.records(lab)?))?.check()?;
@@ -145,6 +147,18 @@ fn killed(
     homes.sessions += 80;
     homes.recorded(site, &TLS)?;
     Ok(tls_again)
+}
+
+/// The control plane is stopped without sessions: Accounting-Off goes over TLS, and is answered before it has been waited for in vain.
+fn planned_end(lab: &Lab, site: &mut Site) -> Result<()> {
+    let begun = Instant::now();
+    site.cp.stop()?;
+    let took = begun.elapsed();
+    ensure!(took < Duration::from_secs(2), "the end took {took:?}");
+    let told = TLS.announcements(lab)?;
+    let off = told.iter().any(|entry| is(entry, "Accounting-Off"));
+    ensure!(off, "no Accounting-Off among {told:#?}");
+    accounting_on::start(lab, site)
 }
 
 /// The server's certificate is signed by another authority than the one that is configured: nothing is sent.

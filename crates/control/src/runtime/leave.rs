@@ -30,6 +30,7 @@ impl Edge {
                     let input = Input::Radius { socket, from, bytes: &bytes };
                     self.plane.handle(self.clock.now(), input);
                 }
+                Some((connection, event)) = self.streams.next() => self.on_stream(connection, event),
                 Ok(()) = self.durable.changed() => self.on_durable(),
                 () = sleep_until(wake) => self.plane.on_timeout(self.clock.now()),
             }
