@@ -94,15 +94,19 @@ pub(super) fn read(packet: &Packet, config: &DynamicConfig) -> Result<DynamicReq
         if identify(&mut ids, kind, value)? {
             continue;
         }
-        let own = standard(kind).filter(|_| !config.mappings.has(kind));
-        match (kind, own.map(|own| (own.in_accept, own.in_change))) {
+        match (
+            kind,
+            standard(kind).map(|own| (own.in_accept, own.in_change)),
+        ) {
             (Kind::SERVICE_TYPE | Kind::FRAMED_PROTOCOL, _) => {
                 check_service(packet.code, kind, value)?
             }
             // the caller has looked at them
             (_, Some((_, InChange::OfTheMessage | InChange::NamesGateway))) => {}
             // at the beginning it needs no action, and now it would be one
-            (_, Some((InAccept::NoAction, InChange::Unsupported))) => {
+            (_, Some((InAccept::NoAction, InChange::Unsupported)))
+                if !config.mappings.has(kind) =>
+            {
                 return Err(ErrorCause::UnsupportedAttribute);
             }
             _ if packet.code == Code::COA_REQUEST => changes.attributes.push(attribute.clone()),
