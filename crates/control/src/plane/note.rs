@@ -1,5 +1,6 @@
 //! Events for the history. Each event is in the same batch of the store as the change that it reports.
 
+use super::reauthorize::ASKED_AGAIN;
 use super::{Awaited, ControlPlane, Now, Output};
 use crate::counters::Counter;
 use crate::entry::{Entry, Noted};
@@ -182,7 +183,7 @@ impl ControlPlane {
         };
         let by = match by {
             Some(server) => format!("RADIUS server {server}"),
-            None => "RADIUS server, asked again".to_owned(),
+            None => ASKED_AGAIN.to_owned(),
         };
         let text = bounded(&text);
         self.note_step(now, index, Step::Authorized { by: &by, text });

@@ -7,8 +7,8 @@
 
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
+use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
 use crate::counters::Counter;
-use crate::entry::{Authorization, ChangeKey, PendingRequest, Wanted};
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
 use crate::topology::Seid;
@@ -18,6 +18,9 @@ use core::net::IpAddr;
 use ipnet::IpNet;
 use policy::TimeoutAction;
 use session::{AuthReply, Cause, Command, Grant, Phase};
+
+/// Who has changed or ended a session, in the history.
+pub(super) const ASKED_AGAIN: &str = "RADIUS server, asked again";
 
 impl ControlPlane {
     /// Ends a session whose time-out has passed, or authenticates its subscriber again. PAP cannot be asked for again: only the subscriber
@@ -114,7 +117,7 @@ impl ControlPlane {
             Outcome::Reject(reject) => {
                 let why = self.note_rejected(index, by, reject.reason);
                 tracing::info!(session = %seid, user, why, "the session is no longer authorized");
-                self.end(now, index, Cause::AdminReset);
+                self.end_by_servers(now, index, Cause::AdminReset);
             }
             Outcome::Unavailable(why) => {
                 tracing::warn!(session = %seid, user, %why, "no new authorization: the session stays as it is");
@@ -128,7 +131,7 @@ impl ControlPlane {
             let entry = &self.sessions[index];
             let user = entry.who.username.escape_ascii().to_string();
             tracing::info!(session = %entry.seid, user, why, "the session ends with AAA's new answer");
-            return self.end(now, index, cause);
+            return self.end_by_servers(now, index, cause);
         }
         self.count_attributes(index, accept);
         self.note_accepted(now, index, accept);
@@ -159,6 +162,12 @@ impl ControlPlane {
         }
     }
 
+    /// Ends a session because of what its servers have answered.
+    fn end_by_servers(&mut self, now: Now, index: u32, cause: Cause) {
+        self.entry(index).noted.by = Some(ASKED_AGAIN.into());
+        self.end(now, index, cause);
+    }
+
     /// Whether an open session can go on with an answer. Otherwise why it ends, and with which cause.
     fn check_answer(&self, index: u32, accept: &AccessAccept) -> Result<(), (String, Cause)> {
         self.check_profile(accept)
@@ -169,7 +178,7 @@ impl ControlPlane {
         let another = |what: String| {
             let why =
                 format!("AAA gives the subscriber {what}, which it gets when it connects again");
-            Err((why, Cause::NasRequest))
+            Err((why, Cause::AdminReset))
         };
         let profile = accept.filter_id.as_deref();
         let profile = profile.or(self

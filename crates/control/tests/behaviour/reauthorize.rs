@@ -2,6 +2,7 @@
 
 use crate::dynamic::{ACK, change, gold, history, mtu, nak, request, settings, user, world};
 use crate::world::World;
+use crate::world::radius::number;
 use core::time::Duration;
 use ipnet::IpNet;
 use policy::Role;
@@ -111,10 +112,7 @@ fn who_is_not_let_in_again_goes() {
         (w.radius.rejects, w.radius.dead) = (false, false);
         w.run(60 * SECOND);
         let causes = [1, 5, 17]; // User-Request, Session-Timeout, User-Error
-        let last = crate::world::radius::number(
-            w.radius.records.last().unwrap(),
-            Kind::ACCT_TERMINATE_CAUSE,
-        );
+        let last = number(w.radius.records.last().unwrap(), Kind::ACCT_TERMINATE_CAUSE);
         assert_eq!(last, causes[if is_dead { 1 } else { 2 }]);
         assert!(w.plane.ledger().is_balanced());
     }
@@ -186,18 +184,24 @@ fn another_address_or_an_unknown_profile_ends_the_session() {
         Value::Ipv4([100, 64, 0, 99].into()),
     );
     let prefix: ipnet::Ipv6Net = "2001:db8:0:99::/64".parse().unwrap();
-    for answer in [
-        address,
-        (Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix)),
-        (Kind::FRAMED_POOL, "nowhere".into()),
-        (Kind::FILTER_ID, "walled".into()),
-        (Kind::FILTER_ID, "nowhere".into()),
+    let (admin_reset, nas_error) = (6, 9);
+    for (answer, cause) in [
+        (address, admin_reset),
+        (
+            (Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix)),
+            admin_reset,
+        ),
+        ((Kind::FRAMED_POOL, "nowhere".into()), nas_error),
+        ((Kind::FILTER_ID, "walled".into()), admin_reset),
+        ((Kind::FILTER_ID, "nowhere".into()), nas_error),
     ] {
         let mut w = answered(&[]);
         w.radius.accept = vec![answer.clone(), mtu(1400)];
         assert_eq!(change(&mut w, &[user(0), only(), state(9)]), nak(507));
         w.run(10 * SECOND);
         assert_eq!(w.online(), 0, "{answer:?}");
+        let stop = w.radius.records.last().unwrap();
+        assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), cause);
         assert!(w.plane.ledger().is_balanced());
     }
     // its own it keeps
