@@ -36,6 +36,7 @@ mod describe;
 mod disk;
 mod history_checker;
 mod holdings;
+mod later;
 pub mod outage;
 mod plan;
 mod radius_checker;

@@ -15,6 +15,7 @@ use crate::access_network::{House, Line};
 use crate::check::{CROWDED, Checks, LISTEN};
 use crate::disk::Disk;
 use crate::history_checker::HistoryChecker;
+use crate::later::Later;
 use crate::plan::{CALM, END, HOMES, Link, Part, Plan, SERVERS, STORM, USER_PLANES};
 use crate::radius_checker::RadiusChecker;
 use crate::server::Health;
@@ -108,25 +109,6 @@ struct Radius {
     bytes: Vec<u8>,
 }
 
-struct Later(Duration, u64, Event);
-
-impl PartialEq for Later {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-impl Eq for Later {}
-impl PartialOrd for Later {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Later {
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 /// What passes without delay: on lines, and in the core.
 enum Instant {
     FromHome(usize, Vec<u8>),
@@ -202,7 +184,7 @@ pub struct World<'a> {
     pub plan: Plan,
     random: StdRng,
     pub(crate) now: Duration,
-    queue: BinaryHeap<Reverse<Later>>,
+    queue: BinaryHeap<Reverse<Later<Event>>>,
     sequence: u64,
     armed: BTreeMap<Who, Duration>,
     instants: VecDeque<Instant>,

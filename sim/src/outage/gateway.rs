@@ -1,6 +1,7 @@
 //! The gateway, its homes and its servers on one clock.
 
 use super::servers::{Request, Server};
+use crate::later::Later;
 use crate::radius_checker::RadiusChecker;
 use crate::server::SECRET;
 use crate::user_plane::{Memory, PORTS, Sent, UserPlane, gtpu_at};
@@ -62,25 +63,6 @@ enum Datagram {
     Radius(u16, SocketAddr, Vec<u8>),
 }
 
-struct Later(Duration, u64, Event);
-
-impl PartialEq for Later {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-impl Eq for Later {}
-impl PartialOrd for Later {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Later {
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 /// A home, and what it wants.
 pub struct House {
     home: Home,
@@ -96,7 +78,7 @@ pub struct House {
 pub struct Gateway {
     pub now: Duration,
     pub random: StdRng,
-    queue: BinaryHeap<Reverse<Later>>,
+    queue: BinaryHeap<Reverse<Later<Event>>>,
     sequence: u64,
     armed: BTreeMap<Who, Duration>,
     frames: VecDeque<(usize, Vec<u8>)>,
