@@ -20,6 +20,15 @@ pub struct RadiusBinding {
     pub vrf: Option<String>,
 }
 
+impl RadiusBinding {
+    /// Where it is, for operators: ` at ADDRESS in VRF DEVICE`, with another word for `at`. Empty: nowhere in particular.
+    pub(crate) fn place(&self, at: &str) -> String {
+        let source = self.source.map(|source| format!(" {at} {source}"));
+        let vrf = self.vrf.as_ref().map(|vrf| format!(" in VRF {vrf}"));
+        [source, vrf].into_iter().flatten().collect()
+    }
+}
+
 /// RADIUS socket to open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RadiusSocket {

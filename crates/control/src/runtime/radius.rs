@@ -143,12 +143,7 @@ fn why(ipv6: bool, binding: &RadiusBinding, error: &io::Error) -> String {
     let family = if ipv6 { "IPv6" } else { "IPv4" };
     let leaf = if ipv6 { "source-ipv6" } else { "source-ipv4" };
     let group = &binding.group;
-    let at = match (&binding.source, &binding.vrf) {
-        (None, None) => String::new(),
-        (Some(source), None) => format!(" at {source}"),
-        (None, Some(vrf)) => format!(" in VRF {vrf}"),
-        (Some(source), Some(vrf)) => format!(" at {source} in VRF {vrf}"),
-    };
+    let at = binding.place("at");
     let advice = match (&binding.source, &binding.vrf) {
         (_, Some(vrf)) if error.raw_os_error() == Some(nix::libc::ENODEV) => format!(
             "This machine has no device {vrf}: create it, or change `aaa server-groups {group} vrf`"

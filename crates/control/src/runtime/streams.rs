@@ -181,17 +181,12 @@ async fn live(
 }
 
 fn refusal(to: SocketAddr, binding: &RadiusBinding, error: &io::Error) -> String {
-    let RadiusBinding { group, source, vrf } = binding;
-    let from = match (source, vrf) {
-        (None, None) => String::new(),
-        (Some(source), None) => format!(" from {source}"),
-        (None, Some(vrf)) => format!(" in VRF {vrf}"),
-        (Some(source), Some(vrf)) => format!(" from {source} in VRF {vrf}"),
-    };
+    let from = binding.place("from");
     let advice = match error.kind() {
-        io::ErrorKind::AddrNotAvailable if source.is_some() => {
+        io::ErrorKind::AddrNotAvailable if binding.source.is_some() => {
             format!(
-                ". Give the address to an interface, or change it in `aaa server-groups {group}`"
+                ". Give the address to an interface, or change it in `aaa server-groups {}`",
+                binding.group
             )
         }
         _ => String::new(),
