@@ -35,8 +35,6 @@ pub enum Credentials {
 pub struct NasPort {
     /// Type of the port.
     pub port_type: PortType,
-    /// NAS-Port: the port as a number. By convention, slot, port and VLANs packed into 32 bits.
-    pub port: Option<u32>,
     /// NAS-Port-Id: the port as text, for example `up1/access0:100.7`.
     pub port_id: Option<String>,
     /// Calling-Station-Id, for example the MAC address as text.

@@ -180,9 +180,6 @@ fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort, service: u32) {
     packet.push(Kind::SERVICE_TYPE, service);
     packet.push(Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP);
     packet.push(Kind::NAS_PORT_TYPE, port_type(port.port_type));
-    if let Some(port) = port.port {
-        packet.push(Kind::NAS_PORT, port);
-    }
     push_text(packet, Kind::NAS_PORT_ID, port.port_id.as_deref());
     push_text(
         packet,

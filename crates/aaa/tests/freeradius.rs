@@ -181,7 +181,6 @@ impl Driver {
 
 fn nas_port() -> NasPort {
     NasPort {
-        port: Some(0x0064_0007),
         port_id: Some("up1/access0:100.7".into()),
         calling_station: Some("02:00:00:00:00:07".into()),
         circuit_id: Some(b"olt1 eth 1/1:100.7".to_vec()),

@@ -50,7 +50,6 @@ fn client(config: ClientConfig) -> Client {
 
 fn nas_port() -> NasPort {
     NasPort {
-        port: Some(0x0064_0007),
         port_id: Some("up1/access0:100.7".into()),
         calling_station: Some("02:00:00:00:00:07".into()),
         called_station: Some("internet".into()),

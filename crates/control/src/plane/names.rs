@@ -42,7 +42,6 @@ impl ControlPlane {
                 (Some(_), None) => PortType::PppoeOverVlan,
                 (Some(_), Some(_)) => PortType::PppoeOverQinq,
             },
-            port: None,
             port_id: Some(line.nas_port_id()),
             calling_station: Some(line.mac.to_string()),
             called_station: None,
