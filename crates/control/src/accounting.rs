@@ -10,8 +10,8 @@
 //! subscriber's session has.
 
 use crate::aaa_clients::AaaClients;
-use crate::entry::Owed;
 use crate::journal::{Awaited, Journal};
+use crate::records::Owed;
 use crate::store::Record;
 use crate::topology::Seid;
 use aaa::{Delivery, Slot};

@@ -1,9 +1,10 @@
 //! What is known of subscribers when no RADIUS server answers: the last answer of a server for each access line and user name
 //! (`fallback: last-policy`), in memory and in the store.
 
-use crate::entry::{LineIds, from_bytes, to_bytes};
+use crate::entry::LineIds;
 use crate::evaluate::AaaAnswer;
 use crate::journal::Journal;
+use crate::records::{extend, from_bytes_with_rest, take, to_bytes};
 use crate::store::Record as StoreRecord;
 use aaa::{AccessAccept, Authentic, Outcome, Unavailable};
 use core::net::Ipv4Addr;
@@ -91,7 +92,7 @@ pub(crate) struct LastAnswer {
     /// Time of the Access-Accept in seconds since 1970.
     pub accepted: u32,
     pub answer: AaaAnswer,
-    /// Addresses, pools, class and profile of the Access-Accept. Its other attributes are in `answer`.
+    /// Addresses, pools, class, profile and Port-Limit of the Access-Accept. Its other attributes are in `answer`.
     pub accept: AccessAccept,
 }
 
@@ -125,6 +126,7 @@ impl LastAnswer {
                 framed_ipv6_pool: accept.framed_ipv6_pool.clone(),
                 filter_id: accept.filter_id.clone(),
                 class: accept.class.clone(),
+                port_limit: accept.port_limit,
                 ..AccessAccept::default()
             },
         }
@@ -137,7 +139,7 @@ impl LastAnswer {
 
     fn to_bytes(&self) -> Vec<u8> {
         let accept = &self.accept;
-        to_bytes(&Stored {
+        let stored = to_bytes(&Stored {
             accepted: self.accepted,
             profile: self.answer.profile.clone(),
             overrides: self.answer.overrides.encoded(),
@@ -148,12 +150,17 @@ impl LastAnswer {
             interface_id: accept.framed_interface_id,
             ipv4_pool: accept.framed_pool.clone(),
             ipv6_pool: accept.framed_ipv6_pool.clone(),
-        })
+        });
+        extend(&accept.port_limit, stored)
     }
 
     /// Decodes a value of the store.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let stored: Stored = from_bytes(bytes)?;
+        let (version, stored, mut rest): (_, Stored, _) = from_bytes_with_rest(bytes)?;
+        let port_limit = match version {
+            8.. => take(&mut rest)?,
+            _ => None,
+        };
         Ok(LastAnswer {
             accepted: stored.accepted,
             accept: AccessAccept {
@@ -165,6 +172,7 @@ impl LastAnswer {
                 framed_ipv6_pool: stored.ipv6_pool,
                 filter_id: stored.profile.as_deref().map(str::to_owned),
                 class: stored.class,
+                port_limit,
                 ..AccessAccept::default()
             },
             answer: AaaAnswer {
@@ -284,6 +292,7 @@ mod tests {
             framed_routes: vec!["2001:db8:77::/48".parse().unwrap()],
             filter_id: Some("gold".into()),
             class: vec![b"c".to_vec()],
+            port_limit: Some(2),
             session_timeout: Some(Duration::from_secs(600)),
             reply_message: b"hello".to_vec(),
             ..AccessAccept::default()
@@ -299,6 +308,11 @@ mod tests {
         let ten_minutes = Some(Some(Duration::from_secs(600)));
         assert_eq!(read.answer.overrides.session_timeout, ten_minutes);
         assert_eq!(read.accept.filter_id.as_deref(), Some("gold"));
+        // version 7 ended before the Port-Limit
+        let mut earlier = stored[..stored.len() - 2].to_vec();
+        earlier[0] = 7;
+        let read = LastAnswer::from_bytes(&earlier).unwrap();
+        assert_eq!((read.accept.port_limit, read.accepted), (None, 7));
         assert!(LastAnswer::from_bytes(&stored[..9]).is_err());
     }
 

@@ -4,8 +4,9 @@
 use super::{ControlPlane, Now, Output};
 use crate::accounting::RecordKind;
 use crate::counters::Counter;
-use crate::entry::{Entry, Owed, Stage, Started};
+use crate::entry::{Entry, Stage, Started};
 use crate::jitter::Jitter;
+use crate::records::Owed;
 use crate::topology::Seid;
 use crate::user_planes::UsageFor;
 use aaa::{AccountingKind, AccountingRecord, TerminateCause, Traffic};

@@ -5,8 +5,8 @@
 //! rejects it. If the answer is lost, the session is established again with the previous policy.
 
 use super::{ControlPlane, Now};
+use crate::authorization::Proposal;
 use crate::counters::Counter;
-use crate::entry::Proposal;
 use crate::topology::UserPlaneId;
 use aaa::ErrorCause;
 use policy::{Bindings, Policy};

@@ -7,7 +7,8 @@
 
 use super::apply::Applied;
 use super::{Awaited, ControlPlane, Now, Output};
-use crate::entry::{Authorization, ChangeKey, Entry, PendingRequest, Wanted};
+use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
+use crate::entry::Entry;
 use crate::evaluate::AaaAnswer;
 use crate::topology::Seid;
 use aaa::{

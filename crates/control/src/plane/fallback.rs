@@ -1,8 +1,8 @@
 //! Fallback of access profiles when no RADIUS server answers (`docs/decisions/0024-fallback.md`).
 
 use super::{ControlPlane, Now};
+use crate::authorization::Authorization;
 use crate::counters::Counter;
-use crate::entry::Authorization;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, AnswerKey, LastAnswer};
 use aaa::{AccessAccept, RejectReason, Unavailable};

@@ -2,7 +2,8 @@
 
 use super::ControlPlane;
 use super::persist::{SESSION_PREFIX, session_key};
-use crate::entry::{Entry, Record, Stage};
+use crate::entry::{Entry, Stage};
+use crate::records::Record;
 use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use core::net::Ipv4Addr;

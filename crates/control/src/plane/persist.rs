@@ -1,9 +1,9 @@
 //! Keys and records of the control plane in the store.
 
 use super::{ControlPlane, Now};
-use crate::entry::{
-    Eighth, Ending, Fifth, Fourth, Record, Second, Sequence, Seventh, Sixth, Third, to_bytes,
-    usage_to_array,
+use crate::entry::{Ending, Sequence};
+use crate::records::{
+    Eighth, Fifth, Fourth, Record, Second, Seventh, Sixth, Third, to_bytes, usage_to_array,
 };
 use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, UserPlaneId};

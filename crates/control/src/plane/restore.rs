@@ -8,15 +8,15 @@ use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
 use crate::alarms::Condition;
 use crate::counters::Counter;
-use crate::entry::{
-    Account, BEFORE_FOURTH, Ending, Entry, Fourth, Owed, Record, Reports, Rules, Second, Seventh,
-    Stage, Started, Third, Who, from_bytes, usage_from_array,
-};
+use crate::entry::{Account, Ending, Entry, Reports, Rules, Stage, Started, Who};
 use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, LAST_ANSWER_PREFIX, LastAnswer};
 use crate::generations::GENERATION_KEY;
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::radius_sockets::{RADIUS_PORT_PREFIX, RadiusPorts};
+use crate::records::{
+    BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third, from_bytes, usage_from_array,
+};
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::{Live, Record as StoreRecord};

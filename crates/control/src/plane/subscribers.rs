@@ -1,8 +1,9 @@
 //! The subscribers of sessions, and the maximum number of their sessions.
 
 use super::ControlPlane;
-use crate::entry::{Entry, LineIds, Sixth};
+use crate::entry::{Entry, LineIds};
 use crate::lanes::Load;
+use crate::records::Sixth;
 use crate::subscribers::{Identity, StoredMember, Subscriber, Subscribers};
 use crate::topology::{SegmentId, Seid, SubscriberId, UserPlaneId};
 use aaa::AccessAccept;

@@ -1,0 +1,154 @@
+//! What RADIUS servers want of a session while it lasts: its end, and changes of its authorization.
+
+use crate::entry::Entry;
+use crate::evaluate::AaaAnswer;
+use aaa::RequestKey;
+use core::net::IpAddr;
+use ipnet::IpNet;
+use policy::{Binding, Bindings, Policy, Role};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Policy that is to replace the one in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Proposal {
+    pub policy: Arc<Policy>,
+    /// Change of authorization that it carries out, if any.
+    pub change: Option<ChangeKey>,
+}
+
+impl Authorization {
+    /// A session's bindings with the changed routes.
+    fn bindings(&self, before: &Bindings) -> Bindings {
+        let is_ipv4 = |net: &IpNet| matches!(net, IpNet::V4(_));
+        let is_replaced = |binding: &Binding| {
+            let mut same_family = self
+                .routes
+                .iter()
+                .filter(|n| is_ipv4(n) == binding.is_ipv4());
+            binding.role == Role::Route && (self.is_whole || same_family.next().is_some())
+        };
+        let stays = |net: &IpNet| self.routes.contains(net);
+        let kept = before.filtered(|b| !is_replaced(b) || stays(&b.prefix));
+        let claimed = self
+            .claimed
+            .iter()
+            .map(|net| Binding::new(Role::Route, *net));
+        // the claim was checked, and one that contradicts what the subscriber has got since is left out
+        claimed.fold(kept, |all, route| all.with(route).unwrap_or(all))
+    }
+}
+
+impl Proposal {
+    /// Whether both are the same proposal.
+    pub fn is(&self, other: &Proposal) -> bool {
+        Arc::ptr_eq(&self.policy, &other.policy) && self.change == other.change
+    }
+}
+
+/// Name of what a RADIUS server wants of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeKey {
+    /// A request of the server (RFC 5176), which waits for its answer.
+    Request(RequestKey),
+    /// The server's answer to a new question; the number is unique in a session for as long as it matters.
+    Answer(u8),
+}
+
+impl ChangeKey {
+    /// Request that waits for an answer.
+    pub fn request(self) -> Option<RequestKey> {
+        match self {
+            ChangeKey::Request(key) => Some(key),
+            ChangeKey::Answer(_) => None,
+        }
+    }
+}
+
+/// What a RADIUS server wants of a session and is not done yet.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingRequest {
+    pub key: ChangeKey,
+    pub wanted: Wanted,
+}
+
+/// What a RADIUS server wants of a session.
+#[derive(Clone, Debug)]
+pub(crate) enum Wanted {
+    /// Its end.
+    End,
+    /// Other values.
+    Change(Box<Authorization>),
+}
+
+/// Values in place of those that AAA gave before.
+#[derive(Clone, Debug)]
+pub(crate) struct Authorization {
+    pub answer: AaaAnswer,
+    /// Whether it is a whole answer: what it does not say is taken away. Otherwise that stays.
+    pub is_whole: bool,
+    /// All Class attributes.
+    pub class: Box<[Vec<u8>]>,
+    /// Networks behind the subscriber's router, in place of those of the same families.
+    pub routes: Box<[IpNet]>,
+    /// Those of the routes that are allocated for the change and are not the session's yet.
+    pub claimed: Vec<IpNet>,
+    /// Address of the RADIUS server that asked for the change. `None`: the gateway has asked.
+    pub by: Option<IpAddr>,
+}
+
+impl Entry {
+    /// Change of authorization that is under way.
+    pub fn change(&self) -> Option<(ChangeKey, &Authorization)> {
+        match self.requests.front()? {
+            PendingRequest {
+                key,
+                wanted: Wanted::Change(change),
+            } => Some((*key, change)),
+            _ => None,
+        }
+    }
+
+    /// The same, to be altered.
+    pub fn change_mut(&mut self) -> Option<&mut Authorization> {
+        match &mut self.requests.front_mut()?.wanted {
+            Wanted::Change(change) => Some(change),
+            Wanted::End => None,
+        }
+    }
+
+    /// AAA's answer with the change that is under way.
+    pub fn wanted_answer(&self) -> Cow<'_, AaaAnswer> {
+        match self.change() {
+            Some((_, change)) if change.is_whole => Cow::Borrowed(&change.answer),
+            Some((_, change)) => Cow::Owned(self.answer.changed_by(&change.answer)),
+            None => Cow::Borrowed(&self.answer),
+        }
+    }
+
+    /// The session's bindings with the change that is under way.
+    pub fn wanted_bindings(&self) -> Cow<'_, Bindings> {
+        let bindings = &self.policy.forwarding.bindings;
+        match self.change() {
+            Some((_, change)) if change.is_whole || !change.routes.is_empty() => {
+                Cow::Owned(change.bindings(bindings))
+            }
+            _ => Cow::Borrowed(bindings),
+        }
+    }
+
+    /// Makes a change that was under way part of AAA's answer.
+    pub fn adopt_change(&mut self) -> Option<(ChangeKey, Box<Authorization>)> {
+        let answer = self.wanted_answer().into_owned();
+        let is_change = |first: &mut PendingRequest| matches!(first.wanted, Wanted::Change(_));
+        let PendingRequest { key, wanted } = self.requests.pop_front_if(is_change)?;
+        let Wanted::Change(change) = wanted else {
+            return None;
+        };
+        self.answer = answer;
+        if change.is_whole || !change.class.is_empty() {
+            self.who.class.clone_from(&change.class);
+        }
+        Some((key, change))
+    }
+}
