@@ -21,8 +21,8 @@ const RUSH: Duration = Duration::from_secs(30);
 const SPEED: u32 = 500;
 /// What waits in the buffer of its socket.
 const BACKLOG: Duration = Duration::from_secs(2);
-/// How long it takes to leave, records included.
-const END: Duration = Duration::from_secs(300);
+/// After the last record was acknowledged, so long nothing more may come that is wrong.
+const END: Duration = Duration::from_secs(60);
 /// Access-Requests that a server has at most from the gateway: 256 identifiers on 16 sockets.
 const IDENTIFIERS: u32 = 16 * 256;
 /// Time until a request is repeated, at least: the first time-out of 2 s and its jitter.
@@ -57,7 +57,7 @@ const MANY: usize = 10_000;
 const SOME: usize = 1_000;
 
 /// Every trial.
-pub const TRIALS: [Trial; 12] = {
+pub const TRIALS: [Trial; 13] = {
     use Trouble::*;
     const fn trial(name: &'static str, troubles: [Option<Trouble>; 2], serves: bool) -> Trial {
         Trial {
@@ -79,6 +79,16 @@ pub const TRIALS: [Trial; 12] = {
             homes: MANY,
             speed: SPEED / 5,
             ..trial("dead, and then busy", [Some(Dead); 2], false)
+        },
+        Trial {
+            homes: MANY,
+            speed: SPEED / 5,
+            backlog: Duration::from_secs(30),
+            ..trial(
+                "dead, and then busy with a long queue",
+                [Some(Dead); 2],
+                false,
+            )
         },
         trial("one dead", [Some(Dead), None], true),
         trial("slow", [Some(Slow(10)); 2], true),
@@ -108,6 +118,12 @@ pub struct Outcome {
     pub online_after: [Duration; 2],
     /// Requests that the servers served, from the end of the trouble until all were online, for each newcomer that was not online.
     pub requests_each: f64,
+    /// Time until every record was acknowledged, after all homes had left within half a minute.
+    pub recorded_after: Duration,
+    /// Requests that the servers served for the end of each session.
+    pub requests_each_end: f64,
+    /// Starts and Stops that were written more than once: a server that answers late has one that went to the other.
+    pub doubled: u32,
 }
 
 impl Outcome {
@@ -141,8 +157,15 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{} of {} online meanwhile, half {half:.0} s and all {all:.0} s after it; {} requests open at most, {meanwhile} datagrams a \
-             second at a server at most, {after} after it, {:.1} requests served for each",
-            self.online_meanwhile, self.newcomers, self.most_requests, self.requests_each
+             second at a server at most, {after} after it, {:.1} requests served for each; all records {:.0} s after the end, {:.1} \
+             requests served for each, {} written twice",
+            self.online_meanwhile,
+            self.newcomers,
+            self.most_requests,
+            self.requests_each,
+            self.recorded_after.as_secs_f64(),
+            self.requests_each_end,
+            self.doubled
         )
     }
 }
@@ -220,8 +243,9 @@ impl Trial {
             return Err("somebody who was online is not any more".into());
         }
 
-        (0..self.homes).for_each(|home| gateway.hang_up_within(home, RUSH));
-        gateway.pass(END)?;
+        let before = served(&gateway);
+        let recorded_after = self.leave(&mut gateway)?;
+        let requests_at_end = served(&gateway) - before;
         let most = |from, to: Duration| {
             let servers = gateway.servers.iter();
             servers.map(move |s| s.most_in_a_second(from, to)).max()
@@ -234,6 +258,9 @@ impl Trial {
                 .map(Option::unwrap_or_default),
             online_after,
             requests_each: requests as f64 / waiting.max(1) as f64,
+            recorded_after,
+            requests_each_end: requests_at_end as f64 / self.homes as f64,
+            doubled: gateway.checker.doubled(),
         };
         match gateway.checker.unbalanced(self.is_exact()) {
             Some(wrong) => Err(wrong),
@@ -241,12 +268,31 @@ impl Trial {
         }
     }
 
-    /// Whether no answer of a server is lost, so that no other server gets a record that one has.
+    /// All homes leave. Returns the time after which every record was acknowledged.
+    fn leave(&self, gateway: &mut Gateway) -> Result<Duration, String> {
+        (0..self.homes).for_each(|home| gateway.hang_up_within(home, RUSH));
+        gateway.pass(RUSH)?;
+        let left = gateway.now;
+        let limit = self.patience(self.homes);
+        while let waiting = gateway.held(&["session", "accounting record"])
+            && waiting > 0
+        {
+            if gateway.now > left + limit {
+                return Err(format!(
+                    "{waiting} sessions and records are left {limit:?} after all homes have"
+                ));
+            }
+            gateway.pass(Duration::from_secs(1))?;
+        }
+        let took = gateway.now - left;
+        gateway.pass(END)?;
+        Ok(took)
+    }
+
+    /// Whether no answer of a server is lost or late, so that no other server gets a record that one has.
     fn is_exact(&self) -> bool {
-        self.troubles
-            .iter()
-            .flatten()
-            .all(|trouble| *trouble == Trouble::Dead)
+        let mut troubles = self.troubles.iter().flatten();
+        self.backlog <= BACKLOG && troubles.all(|trouble| *trouble == Trouble::Dead)
     }
 
     /// Time in which so many homes have to come online: what the servers need for each, twice, and what a home and the client wait

@@ -126,6 +126,12 @@ impl RadiusChecker {
         let found: Vec<_> = accounts.filter(|(_, account)| wrong(account)).collect();
         (!found.is_empty()).then(|| format!("sessions without one Start and one Stop: {found:?}"))
     }
+
+    /// Starts and Stops that were written more than once, by a server or by several.
+    pub fn doubled(&self) -> u32 {
+        let written = self.accounts.values().flat_map(|a| a.written.values());
+        written.map(|times| times.saturating_sub(1)).sum()
+    }
 }
 
 impl Account {

@@ -4,6 +4,8 @@
 //! once, it keeps its [`Slot`] until a server answers, and its Request Authenticator depends on both (RFC 2866 §3). So a server
 //! distinguishes a repetition from a new record, and an answer to a datagram of an earlier run counts. Records have no Acct-Delay-Time,
 //! because its change would make another datagram (RFC 2866 §5.2). Event-Timestamp has the time of the event.
+//!
+//! A server has a [`Window`] of unanswered records. What has no room waits, the oldest first: nobody gives a record up.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -15,8 +17,9 @@ use wire::radius::{Code, HEADER_LEN, Missing, verify_response};
 use crate::message::{AccountingRecord, Announcement};
 use crate::random::Random;
 use crate::requests::{accounting_attributes, accounting_request, announcement_attributes};
-use crate::server::{Server, Slot, Slots, first_timeout, next_timeout};
+use crate::server::{Server, ServerStatus, Slot, Slots, first_timeout, next_timeout};
 use crate::streams::{Origin, Role};
+use crate::window::Window;
 use crate::{Client, Output, Selection, ServerConfig};
 
 /// Minimum back-off after no server answered a record. Then all servers are tried again.
@@ -36,12 +39,14 @@ pub enum Delivery {
 
 pub(crate) struct Offer {
     token: u64,
+    /// Time at which its delivery began.
+    since: Duration,
     slot: Slot,
     attributes: Box<[u8]>,
     insists: bool,
     /// Servers tried in this round. Empty during the back-off.
     pub(crate) asked: Vec<usize>,
-    /// Current server. `None` during the back-off.
+    /// Current server. `None` during the back-off, and while it waits for room in a window.
     pub(crate) at: Option<usize>,
     /// Time of the first request to the current server.
     asked_at: Duration,
@@ -56,6 +61,9 @@ pub(crate) struct AccountingServer {
     pub(crate) server: Server,
     /// Number of records whose current server it is.
     load: usize,
+    window: Window,
+    /// Records that wait for room in the window, by the time at which their delivery began.
+    pub(crate) waiting: BTreeSet<(Duration, usize)>,
 }
 
 impl AccountingServer {
@@ -63,6 +71,22 @@ impl AccountingServer {
         Self {
             server: Server::new(config),
             load: 0,
+            window: Window::default(),
+            waiting: BTreeSet::new(),
+        }
+    }
+
+    /// Whether it may be sent one more record.
+    fn has_room(&self) -> bool {
+        self.window.has_room(self.load)
+    }
+
+    /// Status of the server.
+    pub(crate) fn status(&self, now: Duration) -> ServerStatus {
+        ServerStatus {
+            window: self.window.size(),
+            waiting: self.waiting.len(),
+            ..self.server.status(now)
         }
     }
 }
@@ -90,19 +114,27 @@ impl Accounting {
         self.offers.len()
     }
 
+    /// Time of the next time-out. A record that was withdrawn may have left room: then it is at once.
     pub(crate) fn poll_at(&self) -> Option<Duration> {
-        self.deadlines.first().map(|&(at, _)| at)
+        let is_free = |of: &AccountingServer| of.has_room() && !of.waiting.is_empty();
+        match self.servers.iter().any(is_free) {
+            true => Some(Duration::ZERO),
+            false => self.deadlines.first().map(|&(at, _)| at),
+        }
     }
 
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
         self.servers.iter().map(|of| &of.server)
     }
 
-    /// Next server that is alive and was not tried in this round.
+    /// Next server that is alive and was not tried in this round: one that has room for a record, or the one with the fewest.
     fn next_server(&self, now: Duration, selection: Selection, offer: &Offer) -> Option<usize> {
         let servers = self.servers.iter().enumerate();
         let left = servers.filter(|(index, _)| !offer.asked.contains(index));
-        selection.select(now, left.map(|(index, of)| (index, &of.server, of.load)))
+        let left = left.map(|(index, of)| (index, &of.server, of.load + of.waiting.len()));
+        let with_room = left.clone().filter(|(i, ..)| self.servers[*i].has_room());
+        let found = selection.select(now, with_room);
+        found.or_else(|| Selection::Balanced.select(now, left))
     }
 
     /// Makes a server the current one of a record, or none.
@@ -120,6 +152,22 @@ impl Accounting {
         }
     }
 
+    /// Lets a record wait for room at a server.
+    fn wait_at(&mut self, index: usize, key: usize) {
+        let offer = &mut self.offers[key];
+        if let Some(left) = offer.at.take() {
+            self.servers[left].load -= 1;
+        }
+        self.servers[index].waiting.insert((offer.since, key));
+    }
+
+    /// The oldest record that waits at a server with room.
+    fn take_waiting(&mut self) -> Option<usize> {
+        let mut servers = self.servers.iter_mut();
+        let server = servers.find(|of| of.has_room() && !of.waiting.is_empty())?;
+        server.waiting.pop_first().map(|(_, key)| key)
+    }
+
     /// Time at which a server counts as alive again; now if one is alive.
     fn next_life(&self) -> Duration {
         let until = self.servers().map(Server::dead_until);
@@ -131,7 +179,8 @@ impl Accounting {
     pub(crate) fn hasten(&mut self, now: Duration, random: &mut Random) {
         for (key, offer) in &mut self.offers {
             let at = now + REST.mul_f64(random.share());
-            if offer.asked.is_empty() && at < offer.deadline {
+            let is_armed = self.deadlines.contains(&(offer.deadline, key));
+            if is_armed && offer.asked.is_empty() && at < offer.deadline {
                 self.deadlines.remove(&(offer.deadline, key));
                 self.deadlines.insert((at, key));
                 offer.deadline = at;
@@ -148,6 +197,9 @@ impl Accounting {
         self.place(key, None);
         let offer = self.offers.remove(key);
         self.deadlines.remove(&(offer.deadline, key));
+        for server in &mut self.servers {
+            server.waiting.remove(&(offer.since, key));
+        }
         self.slots.free(offer.slot);
         offer.token
     }
@@ -199,6 +251,7 @@ impl Client {
         let accounting = &mut self.accounting;
         let key = accounting.offers.insert(Offer {
             token,
+            since: now,
             slot,
             attributes,
             insists: delivery != Delivery::Once,
@@ -249,11 +302,11 @@ impl Client {
         } = &mut self.accounting;
         let key = slots.owner(slot)?;
         let mut known = None;
-        for (index, AccountingServer { server, .. }) in servers.iter_mut().enumerate() {
-            if !origin.is(Role::Accounting, &server.config) {
+        for (index, of) in servers.iter_mut().enumerate() {
+            if !origin.is(Role::Accounting, &of.server.config) {
                 continue;
             }
-            let secret = &server.config.secret;
+            let secret = &of.server.config.secret;
             let attributes = &offers[key].attributes;
             let request = accounting_request(slot.identifier(), attributes, secret);
             let authenticator = request[4..HEADER_LEN]
@@ -266,6 +319,11 @@ impl Client {
                     // another than the one that is asked now answers late
                     let present = offer.at == Some(index);
                     let sent = if present { offer.sent } else { 0 };
+                    if sent == 1 {
+                        let AccountingServer { window, load, .. } = &mut *of;
+                        window.grow(*load);
+                    }
+                    let server = &mut of.server;
                     let revived = server.heard(now, offer.asked_at, sent);
                     match packet.code {
                         Code::ACCOUNTING_RESPONSE => self.accounted(key, true),
@@ -291,7 +349,11 @@ impl Client {
                 self.offer_next(now, key); // it has rested
                 continue;
             };
-            if (self.accounting.servers[server].server).repeats(offer.sent) {
+            let of = &mut self.accounting.servers[server];
+            if offer.sent == 1 {
+                of.window.shrink(now, offer.timeout);
+            }
+            if of.server.repeats(offer.sent) {
                 self.counters.retransmissions += 1;
                 let timeout = next_timeout(offer.timeout, self.random.jitter());
                 self.offer(now, key, server, timeout);
@@ -313,6 +375,8 @@ impl Client {
                 let others = self.requests_on(Role::Accounting, index, number);
                 moved.extend(others.into_iter().filter(|other| *other != key));
             }
+            let waiting = core::mem::take(&mut self.accounting.servers[index].waiting);
+            moved.extend(waiting.into_iter().map(|(_, key)| key));
             self.on_death(now);
         }
         for key in moved {
@@ -339,10 +403,20 @@ impl Client {
         }
     }
 
-    /// Tries a record at the next server. Without one, it starts the back-off or gives the record up.
+    /// Sends waiting records.
+    pub(crate) fn serve_records(&mut self, now: Duration) {
+        while let Some(key) = self.accounting.take_waiting() {
+            self.offer_next(now, key);
+        }
+    }
+
+    /// Tries a record at the next server, or lets it wait for room there. Without one, it starts the back-off or gives the record up.
     pub(crate) fn offer_next(&mut self, now: Duration, key: usize) {
         let offer = &self.accounting.offers[key];
         match self.accounting.next_server(now, self.selection, offer) {
+            Some(server) if !self.accounting.servers[server].has_room() => {
+                self.accounting.wait_at(server, key);
+            }
             Some(server) => {
                 self.counters.failovers += u64::from(!offer.asked.is_empty());
                 self.turns += 1;

@@ -8,7 +8,7 @@ use wire::radius::{Code, Missing, Packet, verify_response};
 use crate::attributes::{access_accept, reply_message};
 use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
 use crate::requests::access_request;
-use crate::server::{Server, Slot, Slots, first_timeout, next_timeout};
+use crate::server::{Server, ServerStatus, Slot, Slots, first_timeout, next_timeout};
 use crate::streams::{Origin, Role};
 use crate::window::Window;
 use crate::{Client, Output, ServerConfig};
@@ -62,6 +62,15 @@ impl Peer {
     /// Whether it may be sent one more request.
     fn has_room(&self) -> bool {
         self.slots.has_free() && self.window.has_room(self.slots.in_use())
+    }
+
+    /// Status of the server.
+    pub(crate) fn status(&self, now: Duration) -> ServerStatus {
+        ServerStatus {
+            window: self.window.size(),
+            waiting: self.waiting.len(),
+            ..self.server.status(now)
+        }
     }
 
     /// Number of open requests.

@@ -175,6 +175,7 @@ impl Client {
             match handle(self, now, slot, origin, bytes) {
                 Some(true) => {
                     self.serve_waiting(now);
+                    self.serve_records(now);
                     return Verdict::Authentic;
                 }
                 Some(false) => is_known = true,
@@ -206,6 +207,7 @@ impl Client {
         self.on_authentication_timeout(now);
         self.serve_waiting(now);
         self.on_accounting_timeout(now);
+        self.serve_records(now);
         self.on_probe_timeout(now);
     }
 
@@ -238,13 +240,12 @@ impl Client {
 
     /// State of the authentication servers, in order.
     pub fn authentication_servers(&self, now: Duration) -> impl Iterator<Item = ServerStatus> {
-        let servers = self.peers.iter().map(|peer| &peer.server);
-        servers.map(move |server| server.status(now))
+        self.peers.iter().map(move |peer| peer.status(now))
     }
 
     /// State of the accounting servers, in order.
     pub fn accounting_servers(&self, now: Duration) -> impl Iterator<Item = ServerStatus> {
-        let servers = self.accounting.servers();
+        let servers = self.accounting.servers.iter();
         servers.map(move |server| server.status(now))
     }
 }

@@ -96,14 +96,15 @@ impl Client {
                 None => AccountingServer::new(config),
             })
             .collect();
+        let mut again = Vec::new();
         for mut gone in old.into_iter().flatten() {
             let role = Role::Accounting;
             gone.server.close_connections(role, &mut self.output);
+            again.extend(gone.waiting.iter().map(|(_, key)| *key));
             if let Some(slot) = gone.server.probe.end() {
                 accounting.slots.free(slot);
             }
         }
-        let mut again = Vec::new();
         for (key, offer) in &mut accounting.offers {
             if let Some(present) = offer.at
                 && places[present].is_none()

@@ -141,6 +141,10 @@ pub struct ServerStatus {
     pub probes: ProbeStatus,
     /// Why it could not be connected to, if it has not answered since. Only of a server with connections.
     pub trouble: Option<Arc<str>>,
+    /// Requests that it may have unanswered at a time.
+    pub window: usize,
+    /// Requests that wait for room in the window.
+    pub waiting: usize,
 }
 
 /// Server, and whether it counts as alive.
@@ -204,7 +208,7 @@ impl Server {
         self.dead_until.take().is_some()
     }
 
-    /// Status of the server.
+    /// Status of the server, without its window.
     pub(crate) fn status(&self, now: Duration) -> ServerStatus {
         ServerStatus {
             address: self.config.address,
@@ -218,6 +222,8 @@ impl Server {
             last_answer: self.last_heard,
             probes: self.probe.status(self.is_silent()),
             trouble: self.connections.trouble(),
+            window: 0,
+            waiting: 0,
         }
     }
 

@@ -214,6 +214,7 @@ impl Client {
             }
         }
         self.serve_waiting(now);
+        self.serve_records(now);
     }
 
     /// Requests that were sent on a connection and have no answer.

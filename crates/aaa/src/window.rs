@@ -1,6 +1,6 @@
-//! How many authentications a server may have unanswered at a time.
+//! How many requests a server may have unanswered at a time, separately for authentications and accounting records.
 //!
-//! A server that is slower than subscribers come has a queue. If that is longer than the time after which a request is repeated and given
+//! A server that is slower than requests come has a queue. If that is longer than the time after which a request is repeated and given
 //! up, the server only serves requests for which nobody waits any more, and never recovers. So the number of unanswered requests follows
 //! what the server does, as in congestion control (RFC 5681): it grows with each answer in time, and is halved when one is late.
 
@@ -37,6 +37,11 @@ impl Default for Window {
 }
 
 impl Window {
+    /// Requests that may be unanswered at a time.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// Whether one more request may be sent beside so many unanswered ones.
     pub(crate) fn has_room(&self, unanswered: usize) -> bool {
         unanswered < self.size
@@ -74,7 +79,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn size(window: &Window) -> usize {
-        (0..).find(|n| !window.has_room(*n)).unwrap()
+        let size = window.size();
+        assert!(window.has_room(size - 1) && !window.has_room(size));
+        size
     }
 
     #[test]

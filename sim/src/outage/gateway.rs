@@ -234,6 +234,12 @@ impl Gateway {
         self.houses[homes].iter().filter(online).count()
     }
 
+    /// Number of these resources that the control plane has allocated.
+    pub fn held(&self, kinds: &[&str]) -> u64 {
+        let ledger = self.control.ledger();
+        kinds.iter().map(|kind| ledger.held(kind)).sum()
+    }
+
     /// Lets time pass.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use wire::radius::{
 };
 
 mod accounting;
+mod accounting_window;
 mod mapping;
 mod messages;
 mod probe;

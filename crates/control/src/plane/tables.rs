@@ -110,6 +110,8 @@ impl ControlPlane {
                         probe_answers: server.probes.answered,
                         transport: transport(aaa, name).into(),
                         trouble: server.trouble.as_deref().map(str::to_owned),
+                        window: server.window as u64,
+                        waiting: server.waiting as u64,
                     }
                 }));
             };

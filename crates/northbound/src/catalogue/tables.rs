@@ -327,7 +327,9 @@ pub const AAA_SERVERS: Table = Table {
         Column::new("last_answer_seconds", Number(SecondsAgo), "Time since its last answer").under("HEARD", 5),
         Column::new("probes", Number(Exact), "Status-Server packets sent while it was out"),
         Column::new("probe_answers", Number(Exact), "Answers to them"),
-        Column::new("trouble", Text, "Why it could not be connected to").under("TROUBLE", 7),
+        Column::new("trouble", Text, "Why it could not be connected to").under("TROUBLE", 8),
+        Column::new("window", Number(Exact), "Requests that it may have unanswered").under("WINDOW", 7),
+        Column::new("waiting", Number(Exact), "Requests that wait for room in the window").under("WAITING", 2),
     ],
 };
 
