@@ -34,6 +34,8 @@ pub enum InChange {
     OfTheMessage,
     /// It changes the session.
     Changes,
+    /// It changes what the subscriber gets from its next connection on.
+    ChangesNext,
     /// The request is rejected, unless a mapping gives it a meaning.
     Unsupported,
 }
@@ -146,13 +148,13 @@ pub static STANDARD: &[Standard] = &[
     row(Kind::MESSAGE_AUTHENTICATOR, REQUEST, InAccept::NoAction, InChange::OfTheMessage, "Proves who sent the packet."),
     row(Kind::ACCT_INTERIM_INTERVAL, NOWHERE, InAccept::Obeyed, InChange::Changes, "Time between interim records, at least 60 s."),
     row(Kind::NAS_PORT_ID, BOTH, InAccept::NotEnforced, InChange::Identifies, "User plane, port and VLAN ids, or by the template of the server group."),
-    row(Kind::FRAMED_POOL, NOWHERE, InAccept::Obeyed, InChange::Unsupported, "IPv4 pool of the subscriber."),
+    row(Kind::FRAMED_POOL, NOWHERE, InAccept::Obeyed, InChange::ChangesNext, "IPv4 pool of the subscriber."),
     row(Kind::NAS_IPV6_ADDRESS, BOTH, InAccept::NotEnforced, InChange::NamesGateway, "Address of the gateway."),
     row(Kind::FRAMED_INTERFACE_ID, RECORD, InAccept::Obeyed, InChange::Unsupported, "Interface identifier that the subscriber must use."),
     row(Kind::FRAMED_IPV6_PREFIX, RECORD, InAccept::Obeyed, InChange::Identifies, "Prefix of the link, a /64."),
     row(Kind::LOGIN_IPV6_HOST, NOWHERE, InAccept::NotEnforced, InChange::Unsupported, "Of a service that the gateway does not offer."),
     row(Kind::FRAMED_IPV6_ROUTE, RECORD, InAccept::Obeyed, InChange::Changes, "IPv6 network behind the subscriber. Gateway and metric have no effect."),
-    row(Kind::FRAMED_IPV6_POOL, NOWHERE, InAccept::Obeyed, InChange::Unsupported, "IPv6 pool of the subscriber."),
+    row(Kind::FRAMED_IPV6_POOL, NOWHERE, InAccept::Obeyed, InChange::ChangesNext, "IPv6 pool of the subscriber."),
     row(Kind::ERROR_CAUSE, NOWHERE, InAccept::NotEnforced, InChange::Unsupported, "In a NAK: why a request is rejected."),
     row(Kind::DELEGATED_IPV6_PREFIX, RECORD, InAccept::NotEnforced, InChange::Unsupported, "Delegation by DHCPv6 is not offered yet."),
     row(Kind::FRAMED_IPV6_ADDRESS, NOWHERE, InAccept::NotEnforced, InChange::Unsupported, "Addresses by DHCPv6 are not offered yet."),

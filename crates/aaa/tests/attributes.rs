@@ -324,7 +324,7 @@ fn an_attribute_of_a_change_does_what_is_declared() {
             InChange::OfTheMessage if *kind == Kind::MESSAGE_AUTHENTICATOR => {} // the codec adds it
             InChange::OfTheMessage => assert_eq!(change(&with()).unwrap(), usual, "{kind:?}"),
             InChange::Unsupported => assert_eq!(change(&with()), Err(401), "{kind:?}"),
-            InChange::Changes => {
+            InChange::Changes | InChange::ChangesNext => {
                 let mut cases = cases().into_iter();
                 let case = cases.find(|case| case.kind == *kind).unwrap();
                 let mut attributes = vec![named.clone()];
@@ -488,6 +488,8 @@ const TESTS: &[(&str, &[Kind])] = &[
     ("e2e radius-bad-authenticator", &[Kind::MESSAGE_AUTHENTICATOR]),
     ("aaa_answer::a_pool_that_aaa_names_is_used_in_place_of_the_profiles", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
     ("aaa_answer::a_pool_that_is_not_there_refuses_the_subscriber_by_name", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
+    ("next_pools::a_session_keeps_its_addresses_and_its_subscriber_gets_others_when_it_connects_again", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
+    ("next_pools::a_pool_that_the_network_instance_does_not_have_changes_nothing", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
     ("e2e radius-servers", &[Kind::NAS_IPV6_ADDRESS]),
     ("plane::homes_come_and_go_and_leave_nothing", &[Kind::FRAMED_INTERFACE_ID]),
     ("aaa_answer::what_vendors_attributes_say_reaches_the_user_plane_and_the_subscriber", &[Kind::DNS_SERVER_IPV6_ADDRESS]),
@@ -544,6 +546,7 @@ fn table() -> String {
             InChange::NamesGateway => "names the gateway",
             InChange::OfTheMessage => "about the request",
             InChange::Changes => "changes the session",
+            InChange::ChangesNext => "from the next connection",
             InChange::Unsupported => "rejected",
         };
         let tests: Vec<String> = tests_of(own.kind).map(|test| format!("`{test}`")).collect();

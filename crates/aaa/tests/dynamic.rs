@@ -371,7 +371,7 @@ fn what_is_authentic_and_cannot_be_done_is_rejected_with_its_cause() {
         ),
         (
             change,
-            vec![user(), (Kind::FRAMED_POOL, "homes".into())],
+            vec![user(), (Kind::PORT_LIMIT, 2.into())],
             401,
             "a running session has its addresses",
         ),

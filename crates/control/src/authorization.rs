@@ -2,6 +2,7 @@
 
 use crate::entry::Entry;
 use crate::evaluate::AaaAnswer;
+use crate::next_pools::Pools;
 use aaa::RequestKey;
 use core::net::IpAddr;
 use ipnet::IpNet;
@@ -93,6 +94,8 @@ pub(crate) struct Authorization {
     pub routes: Box<[IpNet]>,
     /// Those of the routes that are allocated for the change and are not the session's yet.
     pub claimed: Vec<IpNet>,
+    /// Pools from the subscriber's next connection on.
+    pub pools: Pools,
     /// Address of the RADIUS server that asked for the change. `None`: the gateway has asked.
     pub by: Option<IpAddr>,
 }

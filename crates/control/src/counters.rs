@@ -75,6 +75,10 @@ counters! {
     FallbackLastPolicy = "fallback-last-policy",
     /// The oldest answer for `fallback: last-policy` was removed early: there are as many as `limits sessions` allows.
     LastAnswersFull = "last-answers-full",
+    /// The oldest pools of a CoA-Request for a next connection were removed early: there are as many as `limits sessions` allows.
+    NextPoolsFull = "next-pools-full",
+    /// A pool of a CoA-Request had no effect at the next connection: the subscriber's network instance does not have it any more.
+    NextPoolGone = "next-pool-gone",
     /// A subscriber was rejected: too many passwords of local users waited to be compared with their hashes.
     PasswordQueueFull = "password-queue-full",
     /// A subscriber was rejected: its password was not compared with its hash within 5 seconds.

@@ -5,14 +5,13 @@ use crate::entry::LineIds;
 use crate::evaluate::AaaAnswer;
 use crate::journal::Journal;
 use crate::records::{extend, from_bytes_with_rest, take, to_bytes};
-use crate::store::Record as StoreRecord;
+use crate::remembered::{Remember, Remembered};
 use aaa::{AccessAccept, Authentic, Outcome, Unavailable};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use policy::Overrides;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Prefix of the keys of last answers, followed by an encoded [`AnswerKey`].
@@ -137,23 +136,6 @@ impl LastAnswer {
         unix.saturating_sub(self.accepted) < u32::from(hours) * 3600
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
-        let accept = &self.accept;
-        let stored = to_bytes(&Stored {
-            accepted: self.accepted,
-            profile: self.answer.profile.clone(),
-            overrides: self.answer.overrides.encoded(),
-            class: accept.class.clone(),
-            ipv4: accept.framed_ip,
-            ipv6_prefix: accept.framed_ipv6_prefix,
-            routes: accept.framed_routes.clone(),
-            interface_id: accept.framed_interface_id,
-            ipv4_pool: accept.framed_pool.clone(),
-            ipv6_pool: accept.framed_ipv6_pool.clone(),
-        });
-        extend(&accept.port_limit, stored)
-    }
-
     /// Decodes a value of the store.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let (version, stored, mut rest): (_, Stored, _) = from_bytes_with_rest(bytes)?;
@@ -183,94 +165,56 @@ impl LastAnswer {
     }
 }
 
-/// Last answers of servers, by encoded key. The store has the same ones.
-#[derive(Debug, Default)]
-pub(crate) struct LastAnswers {
-    by_key: BTreeMap<Arc<[u8]>, LastAnswer>,
-    by_age: BTreeSet<(u32, Arc<[u8]>)>,
+impl Remember for LastAnswer {
+    const PREFIX: &'static [u8] = LAST_ANSWER_PREFIX;
+
+    fn since(&self) -> u32 {
+        self.accepted
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let accept = &self.accept;
+        let stored = to_bytes(&Stored {
+            accepted: self.accepted,
+            profile: self.answer.profile.clone(),
+            overrides: self.answer.overrides.encoded(),
+            class: accept.class.clone(),
+            ipv4: accept.framed_ip,
+            ipv6_prefix: accept.framed_ipv6_prefix,
+            routes: accept.framed_routes.clone(),
+            interface_id: accept.framed_interface_id,
+            ipv4_pool: accept.framed_pool.clone(),
+            ipv6_pool: accept.framed_ipv6_pool.clone(),
+        });
+        extend(&accept.port_limit, stored)
+    }
 }
+
+/// Last answers of servers.
+pub(crate) type LastAnswers = Remembered<LastAnswer>;
 
 /// Maximum number of expired answers that are removed at a time.
 const PORTION: usize = 1000;
 
 impl LastAnswers {
-    /// Answers from the store.
-    pub fn resume(stored: Vec<(Arc<[u8]>, LastAnswer)>) -> Self {
-        let by_age = stored.iter();
-        LastAnswers {
-            by_age: by_age.map(|(k, a)| (a.accepted, k.clone())).collect(),
-            by_key: stored.into_iter().collect(),
-        }
-    }
-
-    pub fn get(&self, key: &[u8]) -> Option<&LastAnswer> {
-        self.by_key.get(key)
-    }
-
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        assert_eq!(self.by_age.len(), self.by_key.len());
-        self.by_key.len()
-    }
-
-    /// Keeps an answer in place of an earlier one with its key. If there are `most`, the oldest ones give way; then it returns true.
-    pub fn put(
-        &mut self,
-        key: Arc<[u8]>,
-        answer: LastAnswer,
-        most: usize,
-        journal: &mut Journal,
-    ) -> bool {
-        self.forget(&key);
-        let is_full = self.by_key.len() >= most;
-        while self.by_key.len() >= most
-            && let Some((_, oldest)) = self.by_age.pop_first()
-        {
-            self.by_key.remove(&oldest);
-            journal.add(StoreRecord::delete(store_key(&oldest)));
-        }
-        journal.add(StoreRecord::put(store_key(&key), answer.to_bytes()));
-        self.by_age.insert((answer.accepted, key.clone()));
-        self.by_key.insert(key, answer);
-        is_full
-    }
-
-    /// Removes an answer: its server has rejected the subscriber since.
-    pub fn remove(&mut self, key: &[u8], journal: &mut Journal) {
-        if self.forget(key) {
-            journal.add(StoreRecord::delete(store_key(key)));
-        }
-    }
-
-    fn forget(&mut self, key: &[u8]) -> bool {
-        let Some((key, answer)) = self.by_key.remove_entry(key) else {
-            return false;
-        };
-        self.by_age.remove(&(answer.accepted, key))
-    }
-
     /// Removes answers that are `hours` old or older, up to a portion of them.
     pub fn expire(&mut self, unix: u32, hours: u16, journal: &mut Journal) {
         for _ in 0..PORTION {
-            let Some((_, oldest)) = self.by_age.first() else {
+            let expired = self
+                .oldest()
+                .filter(|(_, last)| !last.is_valid(unix, hours));
+            let Some(key) = expired.map(|(key, _)| key.clone()) else {
                 return;
             };
-            if self.by_key[oldest].is_valid(unix, hours) {
-                return;
-            }
-            let oldest = oldest.clone();
-            self.remove(&oldest, journal);
+            self.remove(&key, journal);
         }
     }
-}
-
-fn store_key(key: &[u8]) -> Vec<u8> {
-    [LAST_ANSWER_PREFIX, key].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn key(n: u16) -> Arc<[u8]> {
         let line = LineIds::default();
@@ -325,7 +269,7 @@ mod tests {
         assert!(!answers.put(key(1), answer(110), 2, &mut journal));
         assert!(answers.put(key(3), answer(120), 2, &mut journal));
         assert!(answers.get(&key(2)).is_none());
-        assert_eq!(answers.len(), 2);
+        assert_eq!(answers.keys().len(), 2);
         let mut live = BTreeMap::new();
         for record in journal.take_batch() {
             match record.value {
@@ -333,8 +277,7 @@ mod tests {
                 None => live.remove(&record.key),
             };
         }
-        let keys: Vec<_> = answers.by_key.keys().map(|key| store_key(key)).collect();
-        assert_eq!(live.into_keys().collect::<Vec<_>>(), keys);
+        assert_eq!(live.into_keys().collect::<Vec<_>>(), answers.keys());
     }
 
     #[test]
@@ -344,12 +287,16 @@ mod tests {
         answers.put(key(1), answer(1000), 9, &mut journal);
         answers.put(key(2), answer(500), 9, &mut journal);
         answers.expire(4099, 1, &mut journal);
-        assert_eq!(answers.len(), 2, "500 + 3600 is the first second too late");
+        assert_eq!(
+            answers.keys().len(),
+            2,
+            "500 + 3600 is the first second too late"
+        );
         answers.expire(4100, 1, &mut journal);
         assert!(answers.get(&key(2)).is_none() && answers.get(&key(1)).is_some());
         answers.expire(400, 1, &mut journal);
-        assert_eq!(answers.len(), 1, "the clock was set back");
+        assert_eq!(answers.keys().len(), 1, "the clock was set back");
         answers.expire(400, 0, &mut journal);
-        assert_eq!(answers.len(), 0, "no profile falls back any more");
+        assert_eq!(answers.keys().len(), 0, "no profile falls back any more");
     }
 }

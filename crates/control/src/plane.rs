@@ -20,6 +20,7 @@ mod holdings;
 mod ledger;
 mod link;
 mod names;
+mod next_pools;
 mod note;
 mod overview;
 mod persist;
@@ -46,6 +47,7 @@ use crate::fallback::LastAnswers;
 use crate::generations::Generations;
 use crate::history::{Bounds, Outbox};
 use crate::journal::{Awaited, Journal};
+use crate::next_pools::AllNextPools;
 use crate::radius_sockets::RadiusSockets;
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
@@ -263,6 +265,8 @@ pub struct ControlPlane {
     dynamic_port: Option<u16>,
     /// Last answers of RADIUS servers, for when none answers.
     last_answers: LastAnswers,
+    /// Changed pools that count from the subscribers' next connections on.
+    next_pools: AllNextPools,
     /// Numbers as stored.
     numbers: Numbers,
     radius_sockets: RadiusSockets,
@@ -326,6 +330,7 @@ impl ControlPlane {
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, dictionary, keys[1]),
             last_answers: LastAnswers::resume(restored.take_last_answers()),
+            next_pools: AllNextPools::resume(restored.take_next_pools()),
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,
             session_ids: BTreeMap::new(),

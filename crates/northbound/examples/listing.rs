@@ -105,6 +105,7 @@ fn session(number: usize) -> Session {
         fallback: String::new(),
         access_loop: Vec::new(),
         without_effect: Vec::new(),
+        next_connection: Vec::new(),
         online_seconds: 125,
         traffic: Some(Traffic::default()),
     }

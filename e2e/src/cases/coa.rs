@@ -20,6 +20,10 @@ const TRAFFIC: u32 = 4000;
 /// Changes that radclient asks for at once, some at a time.
 const CHANGES: usize = 5000;
 const COUNTER: &str = "rate-exceeded-down";
+/// Begin of the addresses in pools from which nobody gets one by itself.
+const WALLED: &str = "100.96.0.";
+const WALLED6: &str = "2001:db8:f000:";
+const NEXT_POOLS: &str = "Framed-Pool = walled, Framed-IPv6-Pool = walled6";
 
 /// What radclient is told was done is done to packets, also after a restart; what it is told was rejected has changed nothing.
 pub fn run(fixture: &mut Fixture) -> Result<()> {
@@ -61,6 +65,20 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let none = lost(&mut crowd, COUNTER, &sluice, |_| Ok(true))?;
     ensure!(none == (0, 0), "after the change back: {none:?} are lost");
     smaller(lab, &sluice, &ids)?;
+    let has = addresses(&sluice)?;
+    sluice.configure(&format!(
+        "set ipv4-pools walled prefix {WALLED}0/24\nset ipv6-pools walled6 prefix {WALLED6}:/48"
+    ))?;
+    let none = lost(&mut crowd, COUNTER, &sluice, |_| {
+        change(lab, &ids, NEXT_POOLS)?;
+        Ok(true)
+    })?;
+    ensure!(
+        none == (0, 0),
+        "with other pools to come: {none:?} are lost"
+    );
+    ensure!(addresses(&sluice)? == has, "sessions have other addresses");
+    reconnected(lab, &scenario, &sluice)?;
 
     hurried(lab, &ids)?;
     rejected(lab, &ids)?;
@@ -123,6 +141,52 @@ fn smaller(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
     change(lab, ids, "Framed-MTU = 1492")
 }
 
+fn addresses(sluice: &Sluice) -> Result<Vec<(String, Option<String>, Option<String>)>> {
+    let all = sessions(sluice)?.into_iter();
+    let mut all: Vec<_> = all.map(|s| (s.id, s.ipv4, s.ipv6_prefix)).collect();
+    all.sort();
+    Ok(all)
+}
+
+/// A home has addresses of the pools that RADIUS has named when it connects again, although the control plane dies meanwhile, twice.
+fn reconnected(lab: &Lab, scenario: &Scenario, sluice: &Sluice) -> Result<()> {
+    let own = || {
+        let mut all = sessions(sluice)?.into_iter();
+        let own = all.find(|session| session.user == "home10003");
+        own.context("home10003 has no session")
+    };
+    let has = |session: &Session| (session.ipv4.clone(), session.ipv6_prefix.clone());
+    let restart = || {
+        scenario.gateway.kill(Daemon::ControlPlane)?;
+        scenario.gateway.wait_ready(Daemon::ControlPlane, PATIENCE)
+    };
+    let home = Newcomer::dial_on(lab, UserPlane::One, 3, 3)?;
+    home.wait_online(PATIENCE)?;
+    let before = own()?;
+    change(lab, std::slice::from_ref(&before.id), NEXT_POOLS)?;
+    restart()?;
+    let after = own()?;
+    ensure!(has(&after) == has(&before), "{after:?} after {before:?}");
+    let shown = sluice.run(&["show", "session", &before.id])?;
+    let to_come = "next connection   IPv4 pool walled, IPv6 pool walled6";
+    ensure!(shown.contains(to_come), "it does not say:\n{shown}");
+    home.hang_up(PATIENCE)?;
+    restart()?;
+    for _ in 0..2 {
+        let home = Newcomer::dial_on(lab, UserPlane::One, 3, 3)?;
+        home.wait_online(PATIENCE)?;
+        let (ipv4, ipv6) = has(&own()?);
+        let is_of =
+            |address: Option<String>, prefix| address.is_some_and(|a| a.starts_with(prefix));
+        ensure!(
+            is_of(ipv4.clone(), WALLED) && is_of(ipv6.clone(), WALLED6),
+            "it has {ipv4:?} and {ipv6:?}"
+        );
+        home.hang_up(PATIENCE)?;
+    }
+    Ok(())
+}
+
 /// Many changes at once, each of which has to be acknowledged; how fast, is printed.
 fn hurried(lab: &Lab, ids: &[String]) -> Result<()> {
     let request = |n: usize| {
@@ -149,6 +213,10 @@ fn rejected(lab: &Lab, ids: &[String]) -> Result<()> {
     for (request, cause) in [
         (
             format!("{own}, Filter-Id = nowhere, Framed-MTU = 1000"),
+            "Invalid-Attribute-Value",
+        ),
+        (
+            format!("{own}, Framed-MTU = 1000, Framed-Pool = nowhere"),
             "Invalid-Attribute-Value",
         ),
         (

@@ -86,6 +86,15 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     dave.hang_up(PATIENCE)?;
     let dave = dial(4, "dave@example.net", "sleeper")?;
     pool(&sluice, "dave@example.net", "100.64.")?;
+
+    let [next] = &of(&blocks, "coa-next")[..] else {
+        anyhow::bail!("one change for the next connection is on the page");
+    };
+    asked(lab, "coa", next, "Received CoA-ACK")?;
+    pool(&sluice, "carol@example.net", "100.64.")?;
+    carol.hang_up(PATIENCE)?;
+    let carol = dial(3, "carol@example.net", "singer")?;
+    pool(&sluice, "carol@example.net", "100.96.0.")?;
     for newcomer in [alice, bob, carol, dave, erin] {
         newcomer.hang_up(PATIENCE)?;
     }

@@ -137,7 +137,12 @@ pub fn clear_session(sockets: &Sockets, id: &str) -> Result<Answer, Failure> {
 }
 
 /// Lines that only a session has that they concern.
-const ONLY_IF_THERE: [&str; 3] = ["access loop", "fallback", "without effect"];
+const ONLY_IF_THERE: [&str; 4] = [
+    "access loop",
+    "fallback",
+    "without effect",
+    "next connection",
+];
 
 fn session_page(s: &Session) -> Vec<String> {
     let none = || "none".to_owned();
@@ -175,6 +180,7 @@ fn session_page(s: &Session) -> Vec<String> {
         ("access loop", s.access_loop.join(", ")),
         ("fallback", s.fallback.clone()),
         ("without effect", s.without_effect.join(", ")),
+        ("next connection", s.next_connection.join(", ")),
     ]
     .into_iter()
     .filter(|(name, value)| !ONLY_IF_THERE.contains(name) || !value.is_empty())
@@ -243,6 +249,7 @@ mod tests {
             fallback: String::new(),
             access_loop: Vec::new(),
             without_effect: Vec::new(),
+            next_connection: Vec::new(),
             online_seconds: 125,
             traffic: Some(Traffic {
                 up_packets: 1000,

@@ -143,14 +143,11 @@ fn authorize_only(packet: &Packet, changes: &Packet) -> Result<Requested, ErrorC
 }
 
 /// What is to be changed. Half of it is never done: one value that cannot be used is the end, and so is one that says nothing to a
-/// session that is running. Attributes that change nothing, like State, are no change.
+/// session that is running, or to its subscriber's next one. Attributes that change nothing, like State, are no change.
 fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCause> {
     let change = authorization(changes, mappings);
     let is_enforced = change.not_enforced.is_empty() && change.unknown.is_empty();
-    let is_of_begin = change.framed_pool.is_some()
-        || change.framed_ipv6_pool.is_some()
-        || change.framed_interface_id.is_some()
-        || change.port_limit.is_some();
+    let is_of_begin = change.framed_interface_id.is_some() || change.port_limit.is_some();
     match change.ignored.is_empty() {
         _ if !is_enforced || is_of_begin => Err(ErrorCause::UnsupportedAttribute),
         true if change == AccessAccept::default() => Err(ErrorCause::MissingAttribute),

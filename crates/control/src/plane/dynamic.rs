@@ -10,6 +10,7 @@ use super::{Awaited, ControlPlane, Now, Output};
 use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
 use crate::entry::Entry;
 use crate::evaluate::AaaAnswer;
+use crate::next_pools::Pools;
 use crate::topology::Seid;
 use aaa::{
     AccessAccept, DynamicClient, DynamicConfig, DynamicOutcome, DynamicRequest, ErrorCause,
@@ -86,6 +87,7 @@ impl ControlPlane {
         tracing::info!(session = %entry.seid, user, server = %by, "the session is disconnected by RADIUS");
         entry.noted.by = Some(format!("RADIUS server {by}").into());
         self.forget_answer(index);
+        self.forget_pools(index);
         self.end(now, index, Cause::AdminReset);
         Ok(())
     }
@@ -212,12 +214,17 @@ impl ControlPlane {
                 return Err(ErrorCause::InvalidAttributeValue);
             }
         }
+        if let Err(why) = self.check_pools(entry.instance, change) {
+            tracing::info!(session = %entry.seid, server = %by, why, "the session's pools cannot be changed");
+            return Err(ErrorCause::InvalidAttributeValue);
+        }
         Ok(Wanted::Change(Box::new(Authorization {
             answer,
             is_whole: false,
             class: change.class.clone().into(),
             routes: change.framed_routes.clone().into(),
             claimed: Vec::new(),
+            pools: Pools::of(change),
             by: Some(by),
         })))
     }
@@ -262,7 +269,8 @@ impl ControlPlane {
         let server = change.by.map(|by| by.to_string());
         let differs = entry.policy.differences(before).map(|s| s.label);
         let differs = differs.collect::<Vec<_>>().join(", ");
-        tracing::info!(session = %entry.seid, user, server, differs, "the session's policy is changed by RADIUS");
+        let next = change.pools.texts().collect::<Vec<_>>().join(", ");
+        tracing::info!(session = %entry.seid, user, server, differs, next, "the session's policy is changed by RADIUS");
         let has = |net: &IpNet| {
             let mut bindings = entry.policy.forwarding.bindings.iter();
             bindings.any(|binding| binding.prefix == *net)
@@ -274,7 +282,8 @@ impl ControlPlane {
         if !change.is_whole {
             self.remember_change(index, change);
         }
-        self.note_authorized(now, index, change.by, before);
+        self.remember_pools(now, index, &change.pools);
+        self.note_authorized(now, index, change, before);
         if let Some(key) = key.request() {
             self.journal.await_batch(Awaited::Answer(key));
         }

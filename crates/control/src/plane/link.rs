@@ -231,7 +231,8 @@ impl ControlPlane {
         let Some(accept) = self.with_free_addresses(now, index, accept) else {
             return; // it waits until they are free, or the session has ended
         };
-        self.take_addresses(now, index, &accept);
+        let with_pools = self.with_next_pools(now, index, &accept);
+        self.take_addresses(now, index, with_pools.as_ref().unwrap_or(&accept));
         if !self.entry(index).has_policy() {
             let entry = self.entry(index);
             let (seid, user) = (entry.seid, entry.who.username.escape_ascii().to_string());

@@ -2,12 +2,12 @@
 
 use super::reauthorize::ASKED_AGAIN;
 use super::{Awaited, ControlPlane, Now, Output};
+use crate::authorization::Authorization;
 use crate::counters::Counter;
 use crate::entry::{Entry, Noted};
 use crate::history::{Bounds, Event, Kind, Step, Subscriber, What};
 use crate::topology::{Topology, UserPlaneId};
 use config::Configuration;
-use core::net::IpAddr;
 use policy::{Bindings, Origins, Policy};
 use session::Cause;
 
@@ -162,7 +162,7 @@ impl ControlPlane {
         &mut self,
         now: Now,
         index: u32,
-        by: Option<IpAddr>,
+        change: &Authorization,
         before: &Policy,
     ) {
         let rows = |policy: &Policy| policy.rows(&Origins::default());
@@ -177,11 +177,13 @@ impl ControlPlane {
             let (label, was, is) = (was.setting.label, said(was.value), said(is.value));
             format!("{label}: {was}, now {is}")
         });
-        let text = match changed.collect::<Vec<_>>().join("; ") {
+        let next = change.pools.texts();
+        let next = next.map(|pool| format!("{pool} from the next connection"));
+        let text = match changed.chain(next).collect::<Vec<_>>().join("; ") {
             same if same.is_empty() => "it has these values already".to_owned(),
             changed => changed,
         };
-        let by = match by {
+        let by = match change.by {
             Some(server) => format!("RADIUS server {server}"),
             None => ASKED_AGAIN.to_owned(),
         };

@@ -11,6 +11,7 @@ use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
+use crate::next_pools::Pools;
 use crate::topology::Seid;
 use aaa::{AccessAccept, Credentials, Outcome};
 use config::model::Fallback;
@@ -135,8 +136,9 @@ impl ControlPlane {
         }
         self.count_attributes(index, accept);
         self.note_accepted(now, index, accept);
+        self.entry(index).accepted_by = by;
+        self.settle_pools(now, index, accept);
         let entry = self.entry(index);
-        entry.accepted_by = by;
         entry.state = accept.state.clone().into();
         let answer = match by.is_user() {
             // what its entry in the configuration says counts as long as it is there
@@ -149,6 +151,8 @@ impl ControlPlane {
             class: accept.class.clone().into(),
             routes: accept.framed_routes.clone().into(),
             claimed: Vec::new(),
+            // a session that could not stay with the pools of the answer has ended
+            pools: Pools::default(),
             by: None,
         };
         // the attempt tells answers to two proofs apart, and the other number those without

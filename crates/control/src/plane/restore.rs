@@ -13,6 +13,7 @@ use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, LAST_ANSWER_PREFIX, LastAnswer};
 use crate::generations::GENERATION_KEY;
 use crate::history::{BLOCK_PREFIX, Outbox};
+use crate::next_pools::{NEXT_POOLS_PREFIX, NextPools};
 use crate::radius_sockets::{RADIUS_PORT_PREFIX, RadiusPorts};
 use crate::records::{
     BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third, from_bytes, usage_from_array,
@@ -43,6 +44,7 @@ pub struct Restored {
     last_generation: u64,
     radius_ports: RadiusPorts,
     last_answers: Vec<(Arc<[u8]>, LastAnswer)>,
+    next_pools: Vec<(Arc<[u8]>, NextPools)>,
     /// Blocks of events that the history may not have.
     blocks: Vec<(u64, Vec<u8>)>,
     /// Last block that the history has.
@@ -112,6 +114,9 @@ impl Restored {
         } else if let Some(key) = key.strip_prefix(LAST_ANSWER_PREFIX) {
             let answer = LastAnswer::from_bytes(value)?;
             self.last_answers.push((key.into(), answer));
+        } else if let Some(key) = key.strip_prefix(NEXT_POOLS_PREFIX) {
+            let pools = NextPools::from_bytes(value)?;
+            self.next_pools.push((key.into(), pools));
         } else if let Some(block) = key.strip_prefix(BLOCK_PREFIX) {
             let block = u64::from_be_bytes(number(block)?);
             self.blocks.push((block, value.to_vec()));
@@ -141,6 +146,10 @@ impl Restored {
 
     pub(super) fn take_last_answers(&mut self) -> Vec<(Arc<[u8]>, LastAnswer)> {
         std::mem::take(&mut self.last_answers)
+    }
+
+    pub(super) fn take_next_pools(&mut self) -> Vec<(Arc<[u8]>, NextPools)> {
+        std::mem::take(&mut self.next_pools)
     }
 
     /// Outbox of events, and the blocks to send to the history again.

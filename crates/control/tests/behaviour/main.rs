@@ -16,6 +16,7 @@ mod last_counters;
 mod leaves;
 mod liar;
 mod names;
+mod next_pools;
 mod plane;
 mod radius_records;
 mod reauthorize;

@@ -76,6 +76,7 @@ pub const SESSIONS: Table = Table {
         Column::new("fallback", Text, "Fallback by which it came in while no RADIUS server answered; empty: none"),
         Column::new("access_loop", Texts, "Rates, delays and encapsulation of its access loop, as the access node says them"),
         Column::new("without_effect", Texts, "Attributes of AAA's answer that have no effect, and why"),
+        Column::new("next_connection", Texts, "What a RADIUS server has changed from its subscriber's next connection on"),
     ],
 };
 
