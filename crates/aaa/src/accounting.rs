@@ -210,8 +210,10 @@ impl Client {
     ///
     /// # Errors
     /// A value that does not fit into RADIUS, for example a name of more than 253 octets.
-    pub fn accounting_attributes(&self, record: &AccountingRecord) -> Result<Box<[u8]>> {
-        accounting_attributes(&self.nas, record)
+    pub fn accounting_attributes(&mut self, record: &AccountingRecord) -> Result<Box<[u8]>> {
+        let (attributes, is_shortened) = accounting_attributes(&self.nas, record)?;
+        self.counters.shortened += u64::from(is_shortened);
+        Ok(attributes)
     }
 
     /// Encoded attributes of an announcement, for [`account`](Self::account).

@@ -85,6 +85,8 @@ pub struct Counters {
     pub queue_full: u64,
     /// Requests that do not fit into RADIUS.
     pub unsendable: u64,
+    /// Accounting records without the prefixes behind the subscriber's router, with which they would not fit into RADIUS.
+    pub shortened: u64,
     /// Requests that were dropped before they were sent, because nobody waited for an answer any more.
     pub withdrawn: u64,
     /// Replies without an open request: late, repeated, or from an unknown sender. Ignored.

@@ -73,20 +73,24 @@ pub(crate) fn status_server(
 
 /// Attributes of an Accounting-Request. They have no Acct-Delay-Time, which would make another datagram of each repetition.
 /// Event-Timestamp has the time of the event. If the prefixes behind the subscriber's router make the packet longer than RADIUS
-/// allows (4,096 octets), the record goes without them.
+/// allows (4,096 octets), the record goes without them; then the second result is true.
 ///
 /// # Errors
 /// A value that does not fit into RADIUS, for example a name of more than 253 octets.
-pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Result<Box<[u8]>> {
+pub(crate) fn accounting_attributes(
+    nas: &Nas,
+    record: &AccountingRecord,
+) -> Result<(Box<[u8]>, bool)> {
     let mut packet = accounting_packet(nas, record);
     let (mut bytes, without) = (Vec::new(), packet.attributes.len());
     push_routed(&mut packet, record);
-    if packet.emit(&mut bytes).is_err() {
+    let is_too_long = packet.emit(&mut bytes).is_err();
+    if is_too_long {
         packet.attributes.truncate(without);
         bytes.clear();
         packet.emit(&mut bytes)?;
     }
-    Ok(bytes[HEADER_LEN..].into())
+    Ok((bytes[HEADER_LEN..].into(), is_too_long))
 }
 
 /// Attributes of an Accounting-On or Accounting-Off.

@@ -352,13 +352,13 @@ impl AaaClients {
 
     /// Encoded attributes of a record, for [`Client::account`].
     pub fn attributes(
-        &self,
+        &mut self,
         servers: &str,
         record: &AccountingRecord,
     ) -> Result<Box<[u8]>, String> {
         let group = self
             .groups
-            .get(servers)
+            .get_mut(servers)
             .ok_or("its server group no longer exists")?;
         let attributes = group.client.accounting_attributes(record);
         attributes.map_err(|error| error.to_string())

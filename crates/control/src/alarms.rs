@@ -53,6 +53,8 @@ pub enum Fault {
     HostLacking,
     /// Sockets of a RADIUS server group cannot be bound.
     ServerSocketsMissing,
+    /// The port for changes of authorization cannot be bound.
+    DynamicPortMissing,
 }
 
 impl Fault {
@@ -74,6 +76,7 @@ impl Fault {
             Fault::HistoryDamaged => "history-damaged",
             Fault::HostLacking => "host-lacking",
             Fault::ServerSocketsMissing => "aaa-sockets-missing",
+            Fault::DynamicPortMissing => "coa-port-missing",
         }
     }
 
@@ -87,6 +90,7 @@ impl Fault {
             Fault::ConfigurationNotInForce
             | Fault::PoolExhausted
             | Fault::ServerSocketsMissing
+            | Fault::DynamicPortMissing
             | Fault::StoreSlow
             | Fault::HistoryNotWritten => Severity::Major,
             Fault::ServerOut | Fault::PoolAlmostExhausted | Fault::HistoryDamaged => {
@@ -118,6 +122,7 @@ impl Fault {
             Fault::ServerOut
             | Fault::ServerGroupOut
             | Fault::ServerSocketsMissing
+            | Fault::DynamicPortMissing
             | Fault::CommitUnconfirmed
             | Fault::HistoryTooSmall
             | Fault::HistoryDamaged => seconds(0, 0),
@@ -280,6 +285,7 @@ mod tests {
             (Fault::StoreNotWritten, 12),
             (Fault::HostLacking, 13),
             (Fault::ServerSocketsMissing, 14),
+            (Fault::DynamicPortMissing, 15),
         ];
         for (fault, position) in positions {
             assert_eq!(postcard::to_allocvec(&fault), Ok(vec![position]));

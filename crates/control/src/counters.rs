@@ -165,6 +165,8 @@ pub(crate) fn radius_rows(clients: impl Iterator<Item = aaa::Counters>) -> Vec<D
         ("radius-connection-failed", sum(|c| c.connection_failures), "A connection to a RADIUS server over TCP or TLS could not be opened, \
             or ended without an answer: `show aaa-servers` says why."),
         ("radius-withdrawn", sum(|c| c.withdrawn), "An authentication was dropped before it was sent: its session had ended."),
+        ("radius-record-shortened", sum(|c| c.shortened), "An accounting record went without routes and delegated prefixes, which do \
+            not fit into its 4,096 octets."),
         ("radius-unsendable", sum(|c| c.unsendable), "A RADIUS request did not fit into a packet."),
     ]
     .into_iter()

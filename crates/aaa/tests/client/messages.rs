@@ -376,16 +376,18 @@ fn a_stop_says_what_was_used() {
 
 #[test]
 fn a_record_with_more_routes_than_a_packet_has_room_for_goes_without_them() {
-    let client = client(config(0, 1));
+    let mut client = client(config(0, 1));
     let mut record = record(AccountingKind::Start);
     let fits = client.accounting_attributes(&record).unwrap();
     let route = |n| format!("2001:db8:77:{n:x}::/64").parse().unwrap();
     record.framed_routes = (0..200).map(route).collect();
     let without = client.accounting_attributes(&record).unwrap();
     assert!(without.len() < fits.len());
+    assert_eq!(client.counters().shortened, 1);
     record.framed_routes.truncate(60);
     let with = client.accounting_attributes(&record).unwrap();
     assert!(with.len() > fits.len());
+    assert_eq!(client.counters().shortened, 1);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! UDP port for the requests of RADIUS servers (RFC 5176).
 
-use super::{RADIUS_QUEUE, bind, send};
+use super::{RADIUS_QUEUE, bind_in, send};
+use crate::alarms::{Condition, Fault};
 use core::net::{IpAddr, SocketAddr};
+use std::io;
 use std::sync::Arc;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -13,6 +15,8 @@ type Request = (SocketAddr, Vec<u8>);
 pub(super) struct Dynamic {
     addresses: config::Addresses,
     sockets: Vec<Open>,
+    /// Sockets that could not be opened, and why. They are tried again.
+    missing: Vec<(SocketAddr, io::Error)>,
     sender: mpsc::Sender<Request>,
     /// Requests in order. When the loop is behind, they wait in the sockets.
     pub requests: mpsc::Receiver<Request>,
@@ -36,6 +40,7 @@ impl Dynamic {
         Dynamic {
             addresses,
             sockets: Vec::new(),
+            missing: Vec::new(),
             sender,
             requests,
         }
@@ -44,24 +49,51 @@ impl Dynamic {
     /// Listens on this port and no other.
     pub fn listen(&mut self, port: Option<u16>) {
         self.sockets.clear();
+        self.missing.clear();
         let Some(port) = port else { return };
-        for own in self.addresses.iter() {
-            match bind(own, port) {
-                Ok(socket) => {
-                    let socket = Arc::new(socket);
-                    let hearing = tokio::spawn(hear(socket.clone(), self.sender.clone()));
-                    self.sockets.push(Open {
-                        own,
-                        socket,
-                        hearing: hearing.abort_handle(),
-                    });
-                }
-                Err(error) => {
-                    tracing::error!(%error, "RADIUS servers cannot change or end sessions: the port of \
-                    `aaa dynamic-authorization` is not open. Commit another port, or end the program that has it and restart")
-                }
-            }
+        let addresses: Vec<IpAddr> = self.addresses.iter().collect();
+        for own in addresses {
+            self.open(SocketAddr::new(own, port));
         }
+        for Condition { text, .. } in self.conditions() {
+            tracing::error!("{text}");
+        }
+    }
+
+    /// Tries again to open the missing sockets.
+    pub fn open_missing(&mut self) {
+        for (at, _) in std::mem::take(&mut self.missing) {
+            self.open(at);
+        }
+    }
+
+    fn open(&mut self, at: SocketAddr) {
+        match bind_in(at, None) {
+            Ok(socket) => {
+                let socket = Arc::new(socket);
+                let hearing = tokio::spawn(hear(socket.clone(), self.sender.clone()));
+                self.sockets.push(Open {
+                    own: at.ip(),
+                    socket,
+                    hearing: hearing.abort_handle(),
+                });
+            }
+            Err(error) => self.missing.push((at, error)),
+        }
+    }
+
+    /// Addresses on which the port is not open, and what to do.
+    pub fn conditions(&self) -> Vec<Condition> {
+        let missing = self.missing.iter();
+        let conditions = missing.map(|(at, error)| Condition {
+            fault: Fault::DynamicPortMissing,
+            resource: at.to_string(),
+            text: format!(
+                "UDP {at} cannot be bound: {error}. RADIUS servers cannot change or end sessions there. End the program that has \
+                the port, or change `aaa dynamic-authorization port`"
+            ),
+        });
+        conditions.collect()
     }
 
     /// Answers from the address of the server's family, to which the request went.

@@ -51,6 +51,8 @@ impl Edge {
             self.plane.handle(now, Input::RadiusPorts(ports));
         }
         wrong.extend(self.radius.conditions());
+        self.dynamic.open_missing();
+        wrong.extend(self.dynamic.conditions());
         self.plane.handle(now, Input::Look(wrong));
     }
 

@@ -336,3 +336,24 @@ fn radius_sockets_that_cannot_be_bound_raise_an_alarm_and_are_opened_as_soon_as_
         assert!(own.port() > 0);
     });
 }
+
+#[test]
+fn a_port_for_changes_that_cannot_be_bound_raises_an_alarm_and_is_opened_as_soon_as_it_can_be() {
+    let bench = Bench::new(
+        "aaa: {dynamic-authorization: {clients: {one: {address: 192.0.2.9, secret-key: coa-secret}}}}",
+    );
+    let at = format!("{}:3799", bench.address);
+    let taken = std::net::UdpSocket::bind(&at).unwrap();
+    bench.live(async |edge| {
+        assert_eq!(look(edge, 1).await, ["coa-port-missing"]);
+        let conditions = edge.dynamic.conditions();
+        let [condition] = &conditions[..] else {
+            panic!("{conditions:?}")
+        };
+        assert_eq!(condition.resource, at);
+        assert!(condition.text.contains("dynamic-authorization port"));
+        drop(taken);
+        assert_eq!(look(edge, 1).await, NONE);
+        assert!(std::net::UdpSocket::bind(&at).is_err(), "it is open");
+    });
+}
