@@ -166,7 +166,7 @@ fn cases() -> Vec<Case> {
             Kind::FRAMED_IPV6_PREFIX,
             Value::Ipv6Prefix(prefix.parse().unwrap()),
             Value::Invalid(vec![0, 129]),
-            |a| a.framed_ipv6_prefix = Some(prefix.parse().unwrap()),
+            |a| a.framed_ipv6_prefixes = vec![prefix.parse().unwrap()],
         ),
         case(
             Kind::DNS_SERVER_IPV6_ADDRESS,
@@ -374,10 +374,10 @@ fn record(nas_port: NasPort, is_full: bool) -> AccountingRecord {
         nas_port,
         class: vec![vec![1]; is_full.into()],
         framed_ip: is_full.then(|| [100, 64, 0, 7].into()),
-        framed_ipv6_prefix: is_full.then(|| "2001:db8:7::/64".parse().unwrap()),
+        framed_ipv6_prefixes: vec!["2001:db8:7::/64".parse().unwrap(); is_full.into()],
         framed_interface_id: is_full.then_some(7),
         framed_routes: match is_full {
-            true => vec![net("192.0.2.0/24"), net("2001:db8:77::/48")],
+            true => vec![net("192.0.2.0/24").into(), net("2001:db8:77::/48").into()],
             false => Vec::new(),
         },
         delegated_prefixes: vec!["2001:db8:100::/56".parse().unwrap(); is_full.into()],
