@@ -138,7 +138,10 @@ mod tests {
             ("192.0.2.0/29 192.0.2.1 7", Some((Some(7), false))),
             ("192.0.2.0/29 192.0.2.1 7 8 nine", Some((Some(7), false))),
             ("192.0.2.0/29 0", Some((Some(0), false))),
-            ("192.0.2.0/29  0.0.0.0  4294967295", Some((Some(u32::MAX), false))),
+            (
+                "192.0.2.0/29  0.0.0.0  4294967295",
+                Some((Some(u32::MAX), false)),
+            ),
             ("192.0.2.0/29 0.0.0.0 4294967296", Some((None, true))),
             ("192.0.2.0/29 0.0.0.0 -1", Some((None, true))),
             ("192.0.2.0/29 home", Some((None, true))),
@@ -148,7 +151,10 @@ mod tests {
             assert_eq!(read(text), read_as, "{text}");
         }
         let route: FramedRoute = "2001:db8:77::/48 :: 5".parse().unwrap();
-        assert_eq!((route.metric, route.text()), (Some(5), "2001:db8:77::/48 :: 5".into()));
+        assert_eq!(
+            (route.metric, route.text()),
+            (Some(5), "2001:db8:77::/48 :: 5".into())
+        );
         assert_eq!(route.to_string(), "2001:db8:77::/48 metric 5");
         assert_eq!("2001:db8:77::/48 :: x".parse::<FramedRoute>(), Err(NoRoute));
     }

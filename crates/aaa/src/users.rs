@@ -7,8 +7,8 @@ use ipnet::{IpNet, Ipv6Net};
 use subtle::ConstantTimeEq;
 use wire::radius::chap_response;
 
-use crate::Secret;
 use crate::FramedRoute;
+use crate::Secret;
 use crate::message::{
     AccessAccept, AccessReject, AccessRequest, Credentials, Outcome, RejectReason,
 };

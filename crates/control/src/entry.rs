@@ -387,10 +387,10 @@ impl Entry {
         self.policy.forwarding.bindings.links()
     }
 
-    /// Other prefixes that are routed to the session: delegated prefixes, and networks behind its router.
+    /// Other prefixes that are routed to the session: further ones of the link, delegated prefixes, and networks behind its router.
     pub fn routes(&self) -> impl Iterator<Item = &Binding> {
-        let bindings = self.policy.forwarding.bindings.iter();
-        bindings.filter(|b| matches!(b.role, Role::Delegated | Role::Route))
+        let others = self.policy.forwarding.bindings.others();
+        others.filter(|binding| binding.role != Role::Host)
     }
 
     /// Gives the session's routes other metrics.

@@ -343,8 +343,15 @@ mod tests {
         let earlier = &stored[..stored.len() - more];
         let read = LastAnswer::from_bytes(earlier).unwrap().accept;
         let first = answer(7).accept.framed_ipv6_prefixes[0];
-        assert_eq!((read.port_limit, read.framed_ipv6_prefixes), (Some(2), vec![first]));
-        assert!(read.framed_routes.iter().all(|route| route.metric.is_none()));
+        assert_eq!(
+            (read.port_limit, read.framed_ipv6_prefixes),
+            (Some(2), vec![first])
+        );
+        assert!(
+            read.framed_routes
+                .iter()
+                .all(|route| route.metric.is_none())
+        );
         let mut earlier = earlier[..earlier.len() - 2].to_vec();
         earlier[0] = 7;
         let read = LastAnswer::from_bytes(&earlier).unwrap();

@@ -28,9 +28,12 @@ impl Policy {
             bindings: bindings.map(|b| (b.role, b.prefix)).collect(),
             settings: all.map(|(setting, value)| (setting.id, value)).collect(),
         };
-        let stored = postcard::to_stdvec(&stored).expect("a policy has a size that serde can state");
+        let stored =
+            postcard::to_stdvec(&stored).expect("a policy has a size that serde can state");
         let bindings = self.forwarding.bindings.iter();
-        let metrics: Metrics = bindings.filter_map(|b| Some((b.prefix, b.metric?))).collect();
+        let metrics: Metrics = bindings
+            .filter_map(|b| Some((b.prefix, b.metric?)))
+            .collect();
         match metrics.is_empty() {
             true => stored,
             false => postcard::to_extend(&metrics, stored).expect("metrics have such a size, too"),
@@ -119,7 +122,10 @@ mod tests {
         let bindings = policy.forwarding.bindings.iter().copied();
         let further = Binding::link("2001:db8:0:9::/64".parse().unwrap());
         let route = |net: &str, metric| Binding::route(net.parse().unwrap(), metric);
-        let routes = [route("192.0.2.0/28", Some(0)), route("2001:db8:ff::/48", None)];
+        let routes = [
+            route("192.0.2.0/28", Some(0)),
+            route("2001:db8:ff::/48", None),
+        ];
         let all = bindings.chain([further]).chain(routes);
         policy.forwarding.bindings = Bindings::new(all).unwrap();
         let stored = policy.to_bytes();
@@ -127,7 +133,11 @@ mod tests {
         assert!(Policy::from_bytes(&[&stored[..], &[0]].concat()).is_err());
         // without a metric it is as the version before writes it
         policy.forwarding.bindings = Bindings::new(
-            policy.forwarding.bindings.iter().map(|b| Binding { metric: None, ..*b }),
+            policy
+                .forwarding
+                .bindings
+                .iter()
+                .map(|b| Binding { metric: None, ..*b }),
         )
         .unwrap();
         let shorter = policy.to_bytes();

@@ -143,7 +143,9 @@ impl Router {
         let lifetimes = (ra.valid_lifetime, ra.preferred_lifetime);
         let withdrawn = self.withdrawn.iter().map(|(prefix, _)| *prefix);
         let withdrawn = withdrawn.map(|prefix| prefix_option(prefix, (0, 0)));
-        let prefixes = grant.prefixes().map(|prefix| prefix_option(prefix, lifetimes));
+        let prefixes = grant
+            .prefixes()
+            .map(|prefix| prefix_option(prefix, lifetimes));
         let mut options: Vec<Opt> = prefixes.chain(withdrawn).collect();
         if !grant.dns.is_empty() {
             // Three intervals, so that two advertisements may be lost (RFC 8106 §5.1).

@@ -320,7 +320,9 @@ pub struct Ipv6Grant {
 impl Ipv6Grant {
     /// All prefixes of the subscriber's link.
     pub fn prefixes(&self) -> impl Iterator<Item = Ipv6Net> {
-        [self.prefix].into_iter().chain(self.further.iter().copied())
+        [self.prefix]
+            .into_iter()
+            .chain(self.further.iter().copied())
     }
 
     /// Replaces the prefixes. Without any it stays as it is.

@@ -324,12 +324,18 @@ fn a_route_with_another_metric_replaces_the_old_one_without_a_gap() {
         let shown = |family: &str| ip(&format!("{family} route show proto 96"));
         for (family, net) in [("-4", net("192.0.2.0/28")), ("-6", net("2001:db8:64::/56"))] {
             let mut metric = None;
-            bench.requester.request(request::export(net.into(), tun)).unwrap();
+            bench
+                .requester
+                .request(request::export(net.into(), tun))
+                .unwrap();
             for next in [Some(5), Some(2000), None] {
                 let (old, new) = (Announcement::new(net, metric), Announcement::new(net, next));
                 bench.requester.request(request::export(new, tun)).unwrap();
                 assert_eq!(shown(family).lines().count(), 2, "{}", shown(family));
-                bench.requester.request(request::withdraw(old, tun)).unwrap();
+                bench
+                    .requester
+                    .request(request::withdraw(old, tun))
+                    .unwrap();
                 let left = shown(family);
                 assert_eq!(left.lines().count(), 1, "{left}");
                 if let Some(metric) = next {

@@ -135,7 +135,8 @@ impl ControlPlane {
         if was.dns != is.dns {
             self.set_dns(now, index);
         }
-        let links = |policy: &Policy| -> Vec<Ipv6Net> { policy.forwarding.bindings.links().collect() };
+        let links =
+            |policy: &Policy| -> Vec<Ipv6Net> { policy.forwarding.bindings.links().collect() };
         if links(&before) != links(&policy) {
             self.drive(now, index, Command::SetPrefixes(links(&policy)));
         }

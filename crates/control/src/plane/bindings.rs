@@ -65,7 +65,11 @@ impl ControlPlane {
     fn give_link(&mut self, now: Now, index: u32, pool: Option<&String>) {
         let entry = &self.sessions[index];
         let stays = |link: IpNet| self.keeps(Some(link), None, pool);
-        let stays: Vec<IpNet> = entry.links().map(IpNet::from).filter(|l| stays(*l)).collect();
+        let stays: Vec<IpNet> = entry
+            .links()
+            .map(IpNet::from)
+            .filter(|l| stays(*l))
+            .collect();
         if !stays.is_empty() {
             let is_gone = |had: &Binding| had.role == Role::Link && !stays.contains(&had.prefix);
             return self.take_back(now, index, is_gone);

@@ -333,14 +333,23 @@ fn a_route_has_its_metric_and_the_digest_of_before() {
     }))
     .unwrap();
     let mut request = spec.establish();
-    assert_eq!(endpoint(&mut request, 3).framed_routes[1], "203.0.113.0/29 0.0.0.0 7");
-    assert_eq!(endpoint(&mut request, 6).framed_ipv6_routes[2], "2001:db8:ff::/48 :: 7");
+    assert_eq!(
+        endpoint(&mut request, 3).framed_routes[1],
+        "203.0.113.0/29 0.0.0.0 7"
+    );
+    assert_eq!(
+        endpoint(&mut request, 6).framed_ipv6_routes[2],
+        "2001:db8:ff::/48 :: 7"
+    );
     let rules = established(request);
     assert_eq!(subscriber_rules(&rules), spec.decoded());
     // a user plane of the version before reads the first word of a route
     assert_eq!(spec.digest(), without.digest());
     let change = without.change_from(&spec.told()).unwrap();
-    assert_eq!(subscriber_rules(&modified(&rules, change)), without.decoded());
+    assert_eq!(
+        subscriber_rules(&modified(&rules, change)),
+        without.decoded()
+    );
 }
 
 /// The version before refuses two prefixes of the link.
@@ -358,7 +367,10 @@ fn further_link_prefixes_are_named_as_delegated_ones() {
     assert_eq!(told.digest(), spec.digest());
     let told = told.forwarding.bindings;
     assert_eq!(told.ipv6(), spec.forwarding.bindings.ipv6());
-    assert!(told.iter().any(|b| b.prefix == further.prefix && b.role == Role::Delegated && b.is_announced));
+    assert!(
+        told.iter()
+            .any(|b| b.prefix == further.prefix && b.role == Role::Delegated && b.is_announced)
+    );
     let change = spec.change_from(&before.told()).unwrap();
     let rules = established(before.establish());
     assert_eq!(subscriber_rules(&modified(&rules, change)), spec.decoded());

@@ -148,7 +148,9 @@ impl Fib {
         }
         let neighbours = self.kernel.neighbours.keys();
         let hosts = neighbours.map(|(_, address)| host(*address));
-        let others: HashSet<IpNet> = hosts.chain(self.nets.iter().map(|announced| announced.net)).collect();
+        let others: HashSet<IpNet> = hosts
+            .chain(self.nets.iter().map(|announced| announced.net))
+            .collect();
         let judged =
             |net: &IpNet| self.installed.contains_key(net) || self.kernel.routes.contains(net);
         let others = others.into_iter().filter(|net| !judged(net));

@@ -561,7 +561,10 @@ fn subscriber_nets_are_announced_and_discarded() {
     fib.remove_net(pool);
     assert_eq!(
         fib.take_commands(),
-        [Command::Withdraw(pool.into(), TUN), Command::RemoveRoute(pool)]
+        [
+            Command::Withdraw(pool.into(), TUN),
+            Command::RemoveRoute(pool)
+        ]
     );
 }
 
@@ -581,7 +584,10 @@ fn each_metric_of_a_net_is_a_route_of_its_own() {
     // the packet path notices nothing of another metric
     fib.add_net(of(Some(9)));
     fib.remove_net(of(Some(7)));
-    let (export, withdraw) = (Command::Export(of(Some(9))), Command::Withdraw(of(Some(7)), TUN));
+    let (export, withdraw) = (
+        Command::Export(of(Some(9))),
+        Command::Withdraw(of(Some(7)), TUN),
+    );
     assert_eq!(fib.take_commands(), [export.clone(), withdraw]);
     let ours = |metric| {
         let mut ours = route("192.0.2.0/28", metric, &[(TUN, None)]);
@@ -596,9 +602,15 @@ fn each_metric_of_a_net_is_a_route_of_its_own() {
     let mut snapshot = Snapshot::default();
     snapshot.add(new(ours(7)));
     read(&mut fib, snapshot);
-    assert_eq!(fib.take_commands(), [Command::Withdraw(of(Some(7)), TUN), export]);
+    assert_eq!(
+        fib.take_commands(),
+        [Command::Withdraw(of(Some(7)), TUN), export]
+    );
     fib.remove_net(of(Some(9)));
-    let gone = [Command::Withdraw(of(Some(9)), TUN), Command::RemoveRoute(routed)];
+    let gone = [
+        Command::Withdraw(of(Some(9)), TUN),
+        Command::RemoveRoute(routed),
+    ];
     assert_eq!(fib.take_commands(), gone);
 }
 

@@ -301,8 +301,7 @@ impl Named {
                 ..*binding
             }
         });
-        let is_address =
-            |route: &&Binding| self.addresses.iter().any(|b| b.prefix == route.prefix);
+        let is_address = |route: &&Binding| self.addresses.iter().any(|b| b.prefix == route.prefix);
         let routes = self.routes.iter().filter(|route| !is_address(route));
         let routes = routes.copied();
         Bindings::new(addresses.chain(routes))
