@@ -377,7 +377,7 @@ fn record(nas_port: NasPort, is_full: bool) -> AccountingRecord {
         framed_ipv6_prefixes: vec!["2001:db8:7::/64".parse().unwrap(); is_full.into()],
         framed_interface_id: is_full.then_some(7),
         framed_routes: match is_full {
-            true => vec![net("192.0.2.0/24").into(), net("2001:db8:77::/48").into()],
+            true => vec![net("192.0.2.0/24"), net("2001:db8:77::/48")],
             false => Vec::new(),
         },
         delegated_prefixes: vec!["2001:db8:100::/56".parse().unwrap(); is_full.into()],

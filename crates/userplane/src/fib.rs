@@ -354,6 +354,14 @@ impl Fib {
         self.nets.union(&self.kept).copied()
     }
 
+    /// Whether a prefix is announced, with whatever metric.
+    fn announces(&self, net: IpNet) -> bool {
+        let announced = |metric| Announcement { net, metric };
+        let all = announced(0)..=announced(u32::MAX);
+        let is_in = |nets: &BTreeSet<Announcement>| nets.range(all.clone()).next().is_some();
+        is_in(&self.nets) || is_in(&self.kept)
+    }
+
     /// Number of routes that the dataplane has.
     pub fn routes(&self) -> usize {
         self.installed.len()
@@ -403,7 +411,7 @@ impl Fib {
         {
             return self.meaning(prefix, way);
         }
-        if is_announced(&self.nets, prefix) || is_announced(&self.kept, prefix) {
+        if self.announces(prefix) {
             return Desired::Target(Target::Discard);
         }
         if is_host(&prefix) {
@@ -456,13 +464,6 @@ impl Fib {
             .min()
             .map_or(Desired::Nothing, |&link| Desired::Via(link, address))
     }
-}
-
-/// Whether a prefix is announced, with whatever metric.
-fn is_announced(nets: &BTreeSet<Announcement>, net: IpNet) -> bool {
-    let announced = |metric| Announcement { net, metric };
-    let mut found = nets.range(announced(0)..=announced(u32::MAX));
-    found.next().is_some()
 }
 
 enum Desired {

@@ -211,6 +211,9 @@ fn identify(ids: &mut SessionIds, kind: Kind, value: &Value) -> Result<bool, Err
             _ => set(&mut ids.framed_ip, None),
         },
         Kind::FRAMED_IPV6_PREFIX => match value {
+            Value::Ipv6Prefix(prefix) if ids.framed_ipv6_prefixes.contains(prefix) => {
+                Err(ErrorCause::InvalidRequest)
+            }
             Value::Ipv6Prefix(prefix) => {
                 ids.framed_ipv6_prefixes.push(*prefix);
                 Ok(())

@@ -14,6 +14,9 @@ use core::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv6Net};
 use policy::{Binding, Bindings, Role};
 
+/// What AAA passes on is what a session has room for.
+const _: () = assert!(aaa::MOST_PREFIXES == policy::MOST_LINKS);
+
 impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
     /// renegotiates PPP keeps its addresses.

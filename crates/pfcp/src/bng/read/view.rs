@@ -353,10 +353,6 @@ pub fn downlink_of(view: &View<'_>, to: &ForwardingParameters) -> Outcome<Tunnel
 fn route(text: &str) -> Option<Binding> {
     let mut words = text.split_whitespace();
     let net: IpNet = words.next()?.parse().ok()?;
-    let metric = words.nth(1).map(|metric| metric.parse().ok());
-    let metric = match metric {
-        Some(metric) => Some(metric?),
-        None => None,
-    };
+    let metric = words.nth(1).map(str::parse).transpose().ok()?;
     (net.trunc() == net).then(|| Binding::route(net, metric))
 }
