@@ -339,8 +339,14 @@ mod tests {
         assert_eq!(read.answer.overrides.session_timeout, ten_minutes);
         assert_eq!(read.accept.filter_id.as_deref(), Some("gold"));
         // a release before ended before the metrics, and version 7 before the Port-Limit
-        let more = 1 + 2 + 1 + 1 + 18;
-        let earlier = &stored[..stored.len() - more];
+        let further = answer(7).accept.framed_ipv6_prefixes[1];
+        let more = More {
+            metrics: vec![Some(5), None],
+            ipv6_prefixes: vec![further],
+        };
+        let more = extend(&more, Vec::new());
+        assert!(stored.ends_with(&more));
+        let earlier = &stored[..stored.len() - more.len()];
         let read = LastAnswer::from_bytes(earlier).unwrap().accept;
         let first = answer(7).accept.framed_ipv6_prefixes[0];
         assert_eq!(
