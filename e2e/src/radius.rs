@@ -108,7 +108,8 @@ impl Server {
         Ok(text.matches("Login OK").count())
     }
 
-    fn detail(&self, lab: &Lab) -> PathBuf {
+    /// The file of its records.
+    pub fn detail(&self, lab: &Lab) -> PathBuf {
         lab.dir().join(format!("{}.detail", self.name))
     }
 

@@ -153,7 +153,7 @@ fn check(accept: &AccessAccept) {
     assert!(accept.vlan_priority.is_none_or(|priority| priority <= 7));
     assert!(accept.dns.len() <= 8, "{} DNS servers", accept.dns.len());
     let routes = &accept.framed_routes;
-    assert!(routes.iter().all(|route| route.prefix_len() > 0));
+    assert!(routes.iter().all(|route| route.net.prefix_len() > 0));
 }
 
 /// Dictionaries, mappings and answers to begin with.

@@ -244,6 +244,7 @@ impl World {
         };
         let ipv6 = Ipv6Grant {
             prefix: "2001:db8:7::/64".parse().expect("a prefix"),
+            further: Vec::new(),
             dns: vec!["2001:db8::53".parse().expect("an address")],
             interface_id: (families & 4 != 0).then_some(0x1234),
         };

@@ -4,7 +4,7 @@ use crate::access_network::{CHOOSY, Line, RESTLESS};
 use crate::holdings::{Holdings, addresses};
 use crate::plan::HOMES;
 use crate::user_plane::UserPlane;
-use crate::world::{World, fixed_address, fixed_prefix, routes};
+use crate::world::{METRIC, World, fixed_address, fixed_prefix, further_prefix, routes};
 use control::ControlPlane;
 use control::counters::Counter;
 use control::plane::StoredSession;
@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use northbound::Ledger;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use userplane::announcement::Announcement;
 use wire::eth::{Frame, PPPOE_SESSION};
 use wire::pfcp::Cause;
 use wire::ppp::{self, Control};
@@ -240,15 +241,19 @@ impl World<'_> {
         let house = &self.houses[home];
         let address = house.address(Family::V4)?;
         let own = address == IpAddr::from(fixed_address(home)?);
-        let mut open = routes(home).into_iter().filter(|net| match net {
+        let routes = routes(home).into_iter();
+        let routes = routes.map(|net| Announcement::new(net, Some(METRIC)));
+        let further = further_prefix(home).map(|prefix| IpNet::from(prefix).into());
+        let mut open = routes.chain(further).filter(|wanted| match wanted.net {
             IpNet::V4(_) => own,
             IpNet::V6(_) => own && house.wants(Family::V6),
         });
-        let announced = self.announced();
-        open.find_map(|net| {
+        open.find_map(|wanted| {
+            let net = wanted.net;
             let holder = self.history.holder(net.broadcast());
-            if !announced.iter().any(|(other, _)| *other == net) {
-                Some(format!("{net} is not announced"))
+            let mut planes = self.planes.iter().flatten();
+            if !planes.any(|up| up.nets.contains(&wanted)) {
+                Some(format!("{wanted} is not announced"))
             } else if holder.and_then(Line::home) != Some(home) {
                 Some(format!("the history says that {holder:?} has {net}"))
             } else {

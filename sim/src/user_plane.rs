@@ -13,7 +13,6 @@ use crate::worker::{Event as WorkerEvent, UplinkResult, Workers};
 use config::{Fault, HoldSessions, UserPlaneDocument};
 use core::time::Duration;
 use dataplane::{Held, InstanceIndex, Part, Piece, PortIndex, SessionIndex};
-use ipnet::IpNet;
 use mi::{Configured, Document, DocumentFault, InForce, Keep, Response};
 use northbound::{Ledger, Refusal};
 use pfcp::{Node, RequestId};
@@ -22,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use userplane::announcement::Announcement;
 use userplane::association;
 use userplane::compile::Layout;
 use userplane::cpri::{Redirection, Verdict};
@@ -111,7 +111,7 @@ pub struct UserPlane {
     /// Of each worker: somebody was told that there is work.
     told: Vec<bool>,
     /// The nets that it announces.
-    pub nets: BTreeSet<IpNet>,
+    pub nets: BTreeSet<Announcement>,
     sent: VecDeque<Sent>,
 }
 

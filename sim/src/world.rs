@@ -30,7 +30,7 @@ use orders::Orders;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use scene::document;
-pub(crate) use scene::{fixed_address, fixed_prefix, routes};
+pub(crate) use scene::{METRIC, fixed_address, fixed_prefix, further_prefix, routes};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use stops::Stop;

@@ -3,12 +3,13 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::Ipv6Net;
 use wire::radius::{Kind, Packet, Value, values};
 
 use crate::config::NotEnforced;
 use crate::mapping::{self, Mappings};
-use crate::message::{AccessAccept, RejectReason};
+use crate::message::{AccessAccept, MOST_PREFIXES, RejectReason};
+use crate::route::{self, FramedRoute};
 
 /// Minimum interval: RFC 2869 §5.16 forbids shorter ones.
 const SHORTEST_INTERIM: Duration = Duration::from_secs(60);
@@ -85,10 +86,7 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
     let interim = reader.time(Kind::ACCT_INTERIM_INTERVAL);
     let mut accept = AccessAccept {
         framed_ip: reader.framed_ip(),
-        framed_ipv6_prefix: reader.single(Kind::FRAMED_IPV6_PREFIX, |value| match value {
-            Value::Ipv6Prefix(prefix) => Some(*prefix),
-            _ => None,
-        }),
+        framed_ipv6_prefixes: reader.ipv6_prefixes(),
         framed_routes: reader.framed_routes(),
         framed_interface_id: reader.single(Kind::FRAMED_INTERFACE_ID, |value| match value {
             Value::InterfaceId(identifier) => Some(*identifier),
@@ -206,44 +204,35 @@ impl<'a> Reader<'a> {
         address.flatten()
     }
 
-    fn framed_routes(&mut self) -> Vec<IpNet> {
-        let ipv4 = |value: &Value| route(value).and_then(ipv4_route).map(IpNet::V4);
-        let ipv6 = |value: &Value| route(value).and_then(ipv6_route).map(IpNet::V6);
-        let mut routes = self.several(Kind::FRAMED_ROUTE, ipv4);
-        routes.extend(self.several(Kind::FRAMED_IPV6_ROUTE, ipv6));
-        routes
+    /// Routes of both families. One whose metric makes no sense has none, and is named.
+    fn framed_routes(&mut self) -> Vec<FramedRoute> {
+        let text = |value: &Value| match value {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+        let mut routes = self.several(Kind::FRAMED_ROUTE, |value| route::ipv4(&text(value)?));
+        let ipv6 = self.several(Kind::FRAMED_IPV6_ROUTE, |value| route::ipv6(&text(value)?));
+        routes.extend(ipv6);
+        let odd = routes.iter().filter(|(_, is_odd)| *is_odd);
+        let odd = odd.map(|(route, _)| name(route.kind()).to_owned());
+        self.ignored.extend(odd);
+        routes.into_iter().map(|(route, _)| route).collect()
     }
-}
 
-/// Destination of a route: its first word. A gateway and metrics may follow, but there is only one way to the peer.
-fn route(value: &Value) -> Option<&str> {
-    match value {
-        Value::Text(text) => text.split_whitespace().next(),
-        _ => None,
-    }
-}
-
-/// Network of an IPv4 route. Without a length it has that of its class (RFC 2865 §5.22). 0.0.0.0/0 cannot be a subscriber's
-/// route.
-pub(crate) fn ipv4_route(net: &str) -> Option<Ipv4Net> {
-    let net = match net.contains('/') {
-        true => net.parse().ok()?,
-        false => {
-            let address: Ipv4Addr = net.parse().ok()?;
-            let length = match address.octets()[0] {
-                0..128 => 8,
-                128..192 => 16,
-                192..224 => 24,
-                224.. => return None,
-            };
-            Ipv4Net::new(address, length).ok()?
+    /// Prefixes of the link. One that is said again, and those for which there is no room, are named.
+    fn ipv6_prefixes(&mut self) -> Vec<Ipv6Net> {
+        let kind = Kind::FRAMED_IPV6_PREFIX;
+        let all = self.several(kind, |value| match value {
+            Value::Ipv6Prefix(prefix) => Some(prefix.trunc()),
+            _ => None,
+        });
+        let mut prefixes = Vec::new();
+        for prefix in all {
+            match prefixes.len() < MOST_PREFIXES && !prefixes.contains(&prefix) {
+                true => prefixes.push(prefix),
+                false => self.ignored.push(name(kind).to_owned()),
+            }
         }
-    };
-    (net.prefix_len() > 0).then_some(net.trunc())
-}
-
-/// Network of an IPv6 route. ::/0 cannot be a subscriber's route.
-pub(crate) fn ipv6_route(net: &str) -> Option<Ipv6Net> {
-    let net = net.parse::<Ipv6Net>().ok()?;
-    (net.prefix_len() > 0).then(|| net.trunc())
+        prefixes
+    }
 }

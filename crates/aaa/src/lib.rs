@@ -51,6 +51,7 @@ mod probe;
 mod random;
 mod reconfigure;
 mod requests;
+mod route;
 mod secret;
 mod selection;
 mod server;
@@ -68,10 +69,11 @@ pub use dynamic::{
 };
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Announcement,
-    Authentic, Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic,
-    Unavailable,
+    Authentic, Credentials, MOST_PREFIXES, NasPort, Outcome, PortType, RejectReason,
+    TerminateCause, Traffic, Unavailable,
 };
 pub use probe::ProbeStatus;
+pub use route::{FramedRoute, NoRoute};
 pub use secret::Secret;
 pub use server::{ServerStatus, Slot};
 pub use standard::{InAccept, InChange, STANDARD, Sent, Standard, standard};

@@ -3,11 +3,12 @@
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::Ipv6Net;
 use wire::Malformed;
 use wire::access_loop::AccessLoop;
 
 use crate::Secret;
+use crate::route::FramedRoute;
 
 /// Proof of a subscriber's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,15 +81,18 @@ pub struct AccessRequest {
     pub state: Vec<u8>,
 }
 
+/// Maximum number of Framed-IPv6-Prefixes of a subscriber. Further ones are ignored.
+pub const MOST_PREFIXES: usize = 8;
+
 /// Settings of an accepted subscriber.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessAccept {
     /// Framed-IP-Address. `None` also for the two values that leave the choice to the user or to us (RFC 2865 §5.8).
     pub framed_ip: Option<Ipv4Addr>,
-    /// Framed-IPv6-Prefix (RFC 3162).
-    pub framed_ipv6_prefix: Option<Ipv6Net>,
+    /// All Framed-IPv6-Prefixes in their order, each once and at most [`MOST_PREFIXES`] (RFC 3162 §2.3).
+    pub framed_ipv6_prefixes: Vec<Ipv6Net>,
     /// All Framed-Routes and Framed-IPv6-Routes: networks behind the peer (RFC 2865 §5.22, RFC 3162 §2.5).
-    pub framed_routes: Vec<IpNet>,
+    pub framed_routes: Vec<FramedRoute>,
     /// Framed-Interface-Id: interface identifier that the peer must use (RFC 3162).
     pub framed_interface_id: Option<u64>,
     /// Framed-Pool: name of the subscriber's IPv4 pool (RFC 2869).
@@ -242,12 +246,12 @@ pub struct AccountingRecord {
     pub class: Vec<Vec<u8>>,
     /// IPv4 address, if there is one.
     pub framed_ip: Option<Ipv4Addr>,
-    /// IPv6 prefix on the subscriber's link, if there is one.
-    pub framed_ipv6_prefix: Option<Ipv6Net>,
+    /// IPv6 prefixes on the subscriber's link.
+    pub framed_ipv6_prefixes: Vec<Ipv6Net>,
     /// The peer's interface identifier, if there is one.
     pub framed_interface_id: Option<u64>,
     /// Networks behind the subscriber's router (Framed-Route, Framed-IPv6-Route).
-    pub framed_routes: Vec<IpNet>,
+    pub framed_routes: Vec<FramedRoute>,
     /// Prefixes delegated to the subscriber's router (RFC 4818).
     pub delegated_prefixes: Vec<Ipv6Net>,
     /// Name of the subscriber's settings, if AAA named them (Filter-Id).

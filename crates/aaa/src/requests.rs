@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use ipnet::IpNet;
 use wire::Result;
 use wire::access_loop::{AccessLoop, LoopValue};
 use wire::radius::{
@@ -253,23 +252,18 @@ fn push_addresses(packet: &mut Packet, record: &AccountingRecord) {
     if let Some(address) = record.framed_ip {
         packet.push(Kind::FRAMED_IP_ADDRESS, address);
     }
-    if let Some(prefix) = record.framed_ipv6_prefix {
-        packet.push(Kind::FRAMED_IPV6_PREFIX, prefix);
+    for prefix in &record.framed_ipv6_prefixes {
+        packet.push(Kind::FRAMED_IPV6_PREFIX, *prefix);
     }
     if let Some(identifier) = record.framed_interface_id {
         packet.push(Kind::FRAMED_INTERFACE_ID, Value::InterfaceId(identifier));
     }
 }
 
-/// Adds the prefixes behind the subscriber's router. A route's gateway is the subscriber, which the unspecified address stands for, and
-/// its metric is 1 (RFC 2865 §5.22, RFC 3162 §2.5).
+/// Adds the prefixes behind the subscriber's router.
 fn push_routed(packet: &mut Packet, record: &AccountingRecord) {
     for route in &record.framed_routes {
-        let (kind, gateway) = match route {
-            IpNet::V4(_) => (Kind::FRAMED_ROUTE, "0.0.0.0"),
-            IpNet::V6(_) => (Kind::FRAMED_IPV6_ROUTE, "::"),
-        };
-        packet.push(kind, format!("{route} {gateway} 1"));
+        packet.push(route.kind(), route.text());
     }
     for prefix in &record.delegated_prefixes {
         packet.push(Kind::DELEGATED_IPV6_PREFIX, *prefix);

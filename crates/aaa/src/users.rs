@@ -7,6 +7,7 @@ use ipnet::{IpNet, Ipv6Net};
 use subtle::ConstantTimeEq;
 use wire::radius::chap_response;
 
+use crate::FramedRoute;
 use crate::Secret;
 use crate::message::{
     AccessAccept, AccessReject, AccessRequest, Credentials, Outcome, RejectReason,
@@ -122,8 +123,8 @@ impl User {
     fn accept(&self) -> Outcome {
         Outcome::Accept(Box::new(AccessAccept {
             framed_ip: self.ipv4,
-            framed_ipv6_prefix: self.ipv6_prefix,
-            framed_routes: self.routes.clone(),
+            framed_ipv6_prefixes: self.ipv6_prefix.into_iter().collect(),
+            framed_routes: self.routes.iter().copied().map(FramedRoute::from).collect(),
             filter_id: self.profile.clone(),
             ..AccessAccept::default()
         }))
@@ -228,8 +229,8 @@ mod tests {
             };
             assert_eq!(bob.framed_ip, Some(Ipv4Addr::new(100, 64, 9, 1)));
             assert_eq!(
-                bob.framed_ipv6_prefix,
-                Some("2001:db8:9:1::/64".parse().unwrap())
+                bob.framed_ipv6_prefixes,
+                ["2001:db8:9:1::/64".parse().unwrap()]
             );
             assert_eq!(bob.framed_routes, ["203.0.113.0/28".parse().unwrap()]);
             assert_eq!(bob.filter_id.as_deref(), Some("gold"));

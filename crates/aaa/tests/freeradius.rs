@@ -198,7 +198,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         nas_port: nas_port(),
         class: vec![b"gold".to_vec()],
         framed_ip: Some([100, 64, 0, 7].into()),
-        framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),
+        framed_ipv6_prefixes: vec!["2001:db8:0:7::/64".parse().unwrap()],
         framed_interface_id: Some(0x0200_0000_0000_0007),
         framed_routes: vec![
             "198.51.100.0/24".parse().unwrap(),
@@ -239,7 +239,7 @@ fn chap(password: &str) -> Credentials {
 fn alice() -> AccessAccept {
     AccessAccept {
         framed_ip: Some([100, 64, 0, 7].into()),
-        framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),
+        framed_ipv6_prefixes: vec!["2001:db8:0:7::/64".parse().unwrap()],
         framed_routes: ["192.0.2.0/29", "2001:db8:77::/48"]
             .map(|net| net.parse().unwrap())
             .into(),

@@ -225,11 +225,11 @@ impl Addresses {
         self.give_fixed(holder, net, net).map(drop)
     }
 
-    /// Allocates a session's binding again that it had before a restart.
+    /// Allocates a binding that is known: AAA chose it, or the session had it before a restart.
     ///
     /// # Errors
     /// The reason for which it is not available.
-    pub fn give_again(
+    pub fn give_binding(
         &mut self,
         holder: Holder,
         binding: &Binding,

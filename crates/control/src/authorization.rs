@@ -3,9 +3,9 @@
 use crate::entry::Entry;
 use crate::evaluate::AaaAnswer;
 use crate::next_pools::Pools;
-use aaa::RequestKey;
+use aaa::{FramedRoute, RequestKey};
 use core::net::IpAddr;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use policy::{Binding, Bindings, Policy, Role};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,24 +19,34 @@ pub(crate) struct Proposal {
 }
 
 impl Authorization {
-    /// A session's bindings with the changed routes.
+    /// A session's bindings with the changed ones.
     fn bindings(&self, before: &Bindings) -> Bindings {
-        let is_ipv4 = |net: &IpNet| matches!(net, IpNet::V4(_));
-        let is_replaced = |binding: &Binding| {
-            let mut same_family = self
-                .routes
-                .iter()
-                .filter(|n| is_ipv4(n) == binding.is_ipv4());
-            binding.role == Role::Route && (self.is_whole || same_family.next().is_some())
-        };
-        let stays = |net: &IpNet| self.routes.contains(net);
-        let kept = before.filtered(|b| !is_replaced(b) || stays(&b.prefix));
-        let claimed = self
-            .claimed
-            .iter()
-            .map(|net| Binding::new(Role::Route, *net));
+        let claimed = self.claimed.iter().copied();
         // the claim was checked, and one that contradicts what the subscriber has got since is left out
-        claimed.fold(kept, |all, route| all.with(route).unwrap_or(all))
+        claimed.fold(self.kept(before), |all, new| all.with(new).unwrap_or(all))
+    }
+
+    /// What a session keeps of its bindings, with the metrics that its routes get.
+    pub fn kept(&self, before: &Bindings) -> Bindings {
+        let route = |net: IpNet| self.routes.iter().find(|route| route.net == net);
+        let kept = before.filtered(|binding| match (binding.role, binding.prefix) {
+            (Role::Route, net) => !self.replaces_routes(binding.is_ipv4()) || route(net).is_some(),
+            (Role::Link, IpNet::V6(net)) => self.links.is_empty() || self.links.contains(&net),
+            _ => true,
+        });
+        kept.with_metrics(|had| route(had.prefix).map_or(had.metric, |route| route.metric))
+    }
+
+    /// Bindings that a session is to have, of which it may have some.
+    pub fn wanted(&self) -> impl Iterator<Item = Binding> {
+        let links = self.links.iter().map(|prefix| Binding::link(*prefix));
+        let routes = self.routes.iter();
+        links.chain(routes.map(|route| Binding::route(route.net, route.metric)))
+    }
+
+    fn replaces_routes(&self, of_ipv4: bool) -> bool {
+        let is_ipv4 = |route: &FramedRoute| matches!(route.net, IpNet::V4(_));
+        self.is_whole || self.routes.iter().any(|route| is_ipv4(route) == of_ipv4)
     }
 }
 
@@ -90,10 +100,12 @@ pub(crate) struct Authorization {
     pub is_whole: bool,
     /// All Class attributes.
     pub class: Box<[Vec<u8>]>,
+    /// Prefixes of the link, in place of those of before. Empty: those stay.
+    pub links: Box<[Ipv6Net]>,
     /// Networks behind the subscriber's router, in place of those of the same families.
-    pub routes: Box<[IpNet]>,
-    /// Those of the routes that are allocated for the change and are not the session's yet.
-    pub claimed: Vec<IpNet>,
+    pub routes: Box<[FramedRoute]>,
+    /// Those of the prefixes and routes that are allocated for the change and are not the session's yet.
+    pub claimed: Vec<Binding>,
     /// Pools from the subscriber's next connection on.
     pub pools: Pools,
     /// Address of the RADIUS server that asked for the change. `None`: the gateway has asked.

@@ -377,16 +377,26 @@ impl Entry {
         self.policy.forwarding.bindings.ipv4()
     }
 
-    /// Its IPv6 prefix.
+    /// Its first IPv6 prefix of the link.
     pub fn ipv6(&self) -> Option<Ipv6Net> {
         self.policy.forwarding.bindings.ipv6()
     }
 
-    /// Other prefixes that are routed to the session: delegated prefixes, and networks behind its router.
-    pub fn routes(&self) -> impl Iterator<Item = IpNet> {
-        let bindings = self.policy.forwarding.bindings.iter();
-        let routed = bindings.filter(|b| matches!(b.role, Role::Delegated | Role::Route));
-        routed.map(|binding| binding.prefix)
+    /// All its IPv6 prefixes of the link.
+    pub fn links(&self) -> impl Iterator<Item = Ipv6Net> {
+        self.policy.forwarding.bindings.links()
+    }
+
+    /// Other prefixes that are routed to the session: further ones of the link, delegated prefixes, and networks behind its router.
+    pub fn routes(&self) -> impl Iterator<Item = &Binding> {
+        let others = self.policy.forwarding.bindings.others();
+        others.filter(|binding| binding.role != Role::Host)
+    }
+
+    /// Gives the session's routes other metrics.
+    pub fn set_metrics(&mut self, metric: impl Fn(&Binding) -> Option<u32>) {
+        let bindings = &mut Arc::make_mut(&mut self.policy).forwarding.bindings;
+        *bindings = bindings.with_metrics(metric);
     }
 
     /// Adds a binding. It must not contradict the session's other bindings.

@@ -6,7 +6,7 @@ use crate::evaluate::AaaAnswer;
 use crate::journal::Journal;
 use crate::records::{extend, from_bytes_with_rest, take, to_bytes};
 use crate::remembered::{Remember, Remembered};
-use aaa::{AccessAccept, Authentic, Outcome, Unavailable};
+use aaa::{AccessAccept, Authentic, FramedRoute, Outcome, Unavailable};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
@@ -110,6 +110,15 @@ struct Stored {
     ipv6_pool: Option<String>,
 }
 
+/// What follows [`Stored`] and the Port-Limit.
+#[derive(Default, Serialize, Deserialize)]
+struct More {
+    /// Metrics of the routes.
+    metrics: Vec<Option<u32>>,
+    /// Prefixes of the link after the first.
+    ipv6_prefixes: Vec<Ipv6Net>,
+}
+
 impl LastAnswer {
     /// What a server has just said.
     pub fn new(accepted: u32, accept: &AccessAccept) -> Self {
@@ -118,7 +127,7 @@ impl LastAnswer {
             answer: AaaAnswer::of(accept, Duration::ZERO),
             accept: AccessAccept {
                 framed_ip: accept.framed_ip,
-                framed_ipv6_prefix: accept.framed_ipv6_prefix,
+                framed_ipv6_prefixes: accept.framed_ipv6_prefixes.clone(),
                 framed_routes: accept.framed_routes.clone(),
                 framed_interface_id: accept.framed_interface_id,
                 framed_pool: accept.framed_pool.clone(),
@@ -143,12 +152,20 @@ impl LastAnswer {
             8.. => take(&mut rest)?,
             _ => None,
         };
+        let more: More = match rest {
+            [] => More::default(), // earlier releases of version 8 end here
+            _ => take(&mut rest)?,
+        };
+        let metrics = more.metrics.into_iter().chain(core::iter::repeat(None));
+        let routes = stored.routes.into_iter().zip(metrics);
+        let routes = routes.map(|(net, metric)| FramedRoute { net, metric });
+        let prefixes = stored.ipv6_prefix.into_iter().chain(more.ipv6_prefixes);
         Ok(LastAnswer {
             accepted: stored.accepted,
             accept: AccessAccept {
                 framed_ip: stored.ipv4,
-                framed_ipv6_prefix: stored.ipv6_prefix,
-                framed_routes: stored.routes,
+                framed_ipv6_prefixes: prefixes.collect(),
+                framed_routes: routes.collect(),
                 framed_interface_id: stored.interface_id,
                 framed_pool: stored.ipv4_pool,
                 framed_ipv6_pool: stored.ipv6_pool,
@@ -180,13 +197,19 @@ impl Remember for LastAnswer {
             overrides: self.answer.overrides.encoded(),
             class: accept.class.clone(),
             ipv4: accept.framed_ip,
-            ipv6_prefix: accept.framed_ipv6_prefix,
-            routes: accept.framed_routes.clone(),
+            ipv6_prefix: accept.framed_ipv6_prefixes.first().copied(),
+            routes: accept.framed_routes.iter().map(|route| route.net).collect(),
             interface_id: accept.framed_interface_id,
             ipv4_pool: accept.framed_pool.clone(),
             ipv6_pool: accept.framed_ipv6_pool.clone(),
         });
-        extend(&accept.port_limit, stored)
+        let metrics = accept.framed_routes.iter().map(|route| route.metric);
+        let further = accept.framed_ipv6_prefixes.iter().skip(1).copied();
+        let more = More {
+            metrics: metrics.collect(),
+            ipv6_prefixes: further.collect(),
+        };
+        extend(&more, extend(&accept.port_limit, stored))
     }
 }
 
@@ -233,7 +256,14 @@ mod tests {
     fn answer(accepted: u32) -> LastAnswer {
         let accept = AccessAccept {
             framed_ip: Some([192, 0, 2, 7].into()),
-            framed_routes: vec!["2001:db8:77::/48".parse().unwrap()],
+            framed_ipv6_prefixes: vec![
+                "2001:db8:9::/64".parse().unwrap(),
+                "2001:db8:8::/64".parse().unwrap(),
+            ],
+            framed_routes: vec![
+                "2001:db8:77::/48 :: 5".parse().unwrap(),
+                "192.0.2.8/29".parse().unwrap(),
+            ],
             filter_id: Some("gold".into()),
             class: vec![b"c".to_vec()],
             port_limit: Some(2),
@@ -252,8 +282,27 @@ mod tests {
         let ten_minutes = Some(Some(Duration::from_secs(600)));
         assert_eq!(read.answer.overrides.session_timeout, ten_minutes);
         assert_eq!(read.accept.filter_id.as_deref(), Some("gold"));
-        // version 7 ended before the Port-Limit
-        let mut earlier = stored[..stored.len() - 2].to_vec();
+        // a release before ended before the metrics, and version 7 before the Port-Limit
+        let further = answer(7).accept.framed_ipv6_prefixes[1];
+        let more = More {
+            metrics: vec![Some(5), None],
+            ipv6_prefixes: vec![further],
+        };
+        let more = extend(&more, Vec::new());
+        assert!(stored.ends_with(&more));
+        let earlier = &stored[..stored.len() - more.len()];
+        let read = LastAnswer::from_bytes(earlier).unwrap().accept;
+        let first = answer(7).accept.framed_ipv6_prefixes[0];
+        assert_eq!(
+            (read.port_limit, read.framed_ipv6_prefixes),
+            (Some(2), vec![first])
+        );
+        assert!(
+            read.framed_routes
+                .iter()
+                .all(|route| route.metric.is_none())
+        );
+        let mut earlier = earlier[..earlier.len() - 2].to_vec();
         earlier[0] = 7;
         let read = LastAnswer::from_bytes(&earlier).unwrap();
         assert_eq!((read.accept.port_limit, read.accepted), (None, 7));

@@ -8,12 +8,15 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of bindings of one session.
 pub const MOST_BINDINGS: usize = 64;
 
+/// Maximum number of link prefixes of one session. Each of them is an option of every Router Advertisement.
+pub const MOST_LINKS: usize = 8;
+
 /// What a prefix is to the subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// The address of the subscriber's router: a prefix of full length.
     Host,
-    /// The prefix of the link between router and gateway: a /64 (RFC 4862).
+    /// A prefix of the link between router and gateway: a /64 (RFC 4862).
     Link,
     /// A prefix that the router hands on to its own networks (RFC 8415 §6.3).
     Delegated,
@@ -31,6 +34,8 @@ pub struct Binding {
     /// The user plane announces it for the session alone: no net that it announces for the subscriber group covers it. A route
     /// is always announced.
     pub is_announced: bool,
+    /// Metric of a route, with which it is announced (RFC 2865 §5.22). `None`: the default of the kernel's routes.
+    pub metric: Option<u32>,
 }
 
 impl Binding {
@@ -39,9 +44,17 @@ impl Binding {
         Binding::new(Role::Host, address.into())
     }
 
-    /// The prefix of the link.
+    /// A prefix of the link.
     pub fn link(prefix: Ipv6Net) -> Self {
         Binding::new(Role::Link, prefix.trunc().into())
+    }
+
+    /// A route with its metric.
+    pub fn route(prefix: IpNet, metric: Option<u32>) -> Self {
+        Binding {
+            metric,
+            ..Binding::new(Role::Route, prefix)
+        }
     }
 
     /// A prefix in a role.
@@ -50,6 +63,7 @@ impl Binding {
             role,
             prefix,
             is_announced: role == Role::Route,
+            metric: None,
         }
     }
 
@@ -77,11 +91,11 @@ pub struct Bindings(Vec<Binding>);
 pub enum Contradiction {
     /// Two host addresses of one family.
     TwoHosts(IpNet, IpNet),
-    /// Two link prefixes.
-    TwoLinks(IpNet, IpNet),
+    /// More link prefixes than [`MOST_LINKS`].
+    TooManyLinks(usize),
     /// A prefix twice, in two roles.
     Twice(IpNet),
-    /// A host address that is none, a link prefix that is no /64, or a prefix with host bits.
+    /// A host address that is none, a link prefix that is no /64, a prefix with host bits, or a metric of what is no route.
     Malformed(IpNet),
     /// More than [`MOST_BINDINGS`].
     TooMany(usize),
@@ -93,7 +107,12 @@ impl fmt::Display for Contradiction {
             Contradiction::TwoHosts(a, b) => {
                 write!(f, "two host addresses of one family, {a} and {b}")
             }
-            Contradiction::TwoLinks(a, b) => write!(f, "two link prefixes, {a} and {b}"),
+            Contradiction::TooManyLinks(count) => {
+                write!(
+                    f,
+                    "{count} link prefixes, and at most {MOST_LINKS} are possible"
+                )
+            }
             Contradiction::Twice(net) => write!(f, "{net} in two roles"),
             Contradiction::Malformed(net) => write!(f, "{net} cannot have its role"),
             Contradiction::TooMany(count) => {
@@ -119,6 +138,10 @@ impl Bindings {
         bindings.dedup();
         if bindings.len() > MOST_BINDINGS {
             return Err(Contradiction::TooMany(bindings.len()));
+        }
+        let links = bindings.iter().filter(|b| b.role == Role::Link).count();
+        if links > MOST_LINKS {
+            return Err(Contradiction::TooManyLinks(links));
         }
         for (at, binding) in bindings.iter().enumerate() {
             check_form(binding)?;
@@ -151,9 +174,14 @@ impl Bindings {
         })
     }
 
-    /// The IPv6 prefix of the link.
+    /// The first IPv6 prefix of the link.
     pub fn ipv6(&self) -> Option<Ipv6Net> {
-        self.0.iter().find_map(|binding| match binding {
+        self.links().next()
+    }
+
+    /// All IPv6 prefixes of the link, in order.
+    pub fn links(&self) -> impl Iterator<Item = Ipv6Net> {
+        self.0.iter().filter_map(|binding| match binding {
             Binding {
                 role: Role::Link,
                 prefix: IpNet::V6(net),
@@ -165,11 +193,27 @@ impl Bindings {
 
     /// All but [`Bindings::ipv4`] and [`Bindings::ipv6`].
     pub fn others(&self) -> impl Iterator<Item = &Binding> {
-        self.0.iter().filter(|binding| match binding.role {
+        let first = self.ipv6().map(IpNet::from);
+        self.0.iter().filter(move |binding| match binding.role {
             Role::Host => !binding.is_ipv4(),
-            Role::Link => false,
+            Role::Link => Some(binding.prefix) != first,
             Role::Delegated | Role::Route => true,
         })
+    }
+
+    /// These for rules that have room for one link prefix: further ones are delegated prefixes, which are forwarded alike.
+    pub fn with_one_link(&self) -> Bindings {
+        let first = self.ipv6().map(IpNet::from);
+        let bindings = self.0.iter().map(|binding| Binding {
+            role: match binding.role {
+                Role::Link if Some(binding.prefix) != first => Role::Delegated,
+                role => role,
+            },
+            ..*binding
+        });
+        let mut bindings: Vec<Binding> = bindings.collect();
+        bindings.sort();
+        Bindings(bindings)
     }
 
     /// The bindings for which `keep` is true.
@@ -180,7 +224,20 @@ impl Bindings {
     /// These with the announcement that follows from their roles alone, as long as nobody looks at the pools.
     pub fn regardless_of_pools(&self) -> Bindings {
         let bindings = self.0.iter();
-        Bindings(bindings.map(|b| Binding::new(b.role, b.prefix)).collect())
+        let regardless = bindings.map(|binding| Binding {
+            is_announced: binding.role == Role::Route,
+            ..*binding
+        });
+        Bindings(regardless.collect())
+    }
+
+    /// These with other metrics of their routes.
+    pub fn with_metrics(&self, metric: impl Fn(&Binding) -> Option<u32>) -> Bindings {
+        let bindings = self.0.iter().map(|binding| Binding {
+            metric: metric(binding).filter(|_| binding.role == Role::Route),
+            ..*binding
+        });
+        Bindings(bindings.collect())
     }
 
     /// These with one more.
@@ -208,7 +265,8 @@ fn check_form(binding: &Binding) -> Result<(), Contradiction> {
         (Role::Route, _) => binding.is_announced,
         (Role::Link | Role::Delegated, IpNet::V4(_)) => false,
     };
-    match fits && net.trunc() == net {
+    let has_room = binding.metric.is_none() || binding.role == Role::Route;
+    match fits && has_room && net.trunc() == net {
         true => Ok(()),
         false => Err(Contradiction::Malformed(net)),
     }
@@ -219,7 +277,6 @@ fn check_pair(a: &Binding, b: &Binding) -> Result<(), Contradiction> {
         (Role::Host, Role::Host) if a.is_ipv4() == b.is_ipv4() => {
             Err(Contradiction::TwoHosts(a.prefix, b.prefix))
         }
-        (Role::Link, Role::Link) => Err(Contradiction::TwoLinks(a.prefix, b.prefix)),
         _ if a.prefix == b.prefix => Err(Contradiction::Twice(a.prefix)),
         _ => Ok(()),
     }
@@ -257,9 +314,21 @@ mod tests {
             said(Host, "100.64.0.8/32"),
             "two host addresses of one family, 100.64.0.7/32 and 100.64.0.8/32"
         );
+        let more: Vec<Binding> = (8..15)
+            .map(|n| binding(Link, &format!("2001:db8:0:{n}::/64")))
+            .collect();
+        let with_more = Bindings::new(sound.into_iter().chain(more.iter().copied())).unwrap();
+        assert_eq!(with_more.links().count(), MOST_LINKS);
+        assert_eq!(with_more.ipv6(), all.ipv6());
+        let others = with_more.others().filter(|other| other.role == Link);
+        assert!(others.eq(&more), "all but the first");
+        let one = with_more.with_one_link();
+        assert_eq!(Bindings::new(one.iter().copied()).as_ref(), Ok(&one));
+        assert_eq!((one.links().count(), one.ipv6()), (1, all.ipv6()));
+        assert_eq!(one.iter().count(), with_more.iter().count());
         assert_eq!(
-            said(Link, "2001:db8:0:8::/64"),
-            "two link prefixes, 2001:db8:0:7::/64 and 2001:db8:0:8::/64"
+            with_more.with(binding(Link, "2001:db8:0:f::/64")),
+            Err(Contradiction::TooManyLinks(9))
         );
         assert_eq!(
             said(Route, "2001:db8:7700::/56"),
@@ -284,6 +353,14 @@ mod tests {
             ..binding(Route, "192.0.2.64/28")
         };
         assert!(all.with(quiet).is_err(), "a route is announced");
+        let measured = Binding {
+            metric: Some(5),
+            ..binding(Delegated, "2001:db8:7800::/56")
+        };
+        assert!(all.with(measured).is_err(), "only routes have metrics");
+        let net = "192.0.2.0/28".parse().unwrap();
+        let same = all.with(Binding::route(net, Some(5)));
+        assert_eq!(same, Err(Contradiction::Twice(net)));
         let many =
             (0..=64).map(|n| Binding::new(Route, IpNet::new([10, n, 0, 0].into(), 16).unwrap()));
         assert_eq!(Bindings::new(many.clone()), Err(Contradiction::TooMany(65)));

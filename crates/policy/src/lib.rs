@@ -27,7 +27,7 @@ mod settings;
 mod stored;
 
 pub use access::Access;
-pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, Role};
+pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, MOST_LINKS, Role};
 pub use settings::{
     ControlSettings, Origin, Origins, Overrides, PacketSettings, Rate, Reach, Row, Setting,
     TimeoutAction,

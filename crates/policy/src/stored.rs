@@ -14,6 +14,9 @@ struct Stored {
     settings: Vec<(u8, Vec<u8>)>,
 }
 
+/// Metrics of routes, which follow [`Stored`] where there are any. A policy without one is as earlier versions write it.
+type Metrics = Vec<(IpNet, u32)>;
+
 impl Policy {
     /// The policy in octets.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -25,7 +28,16 @@ impl Policy {
             bindings: bindings.map(|b| (b.role, b.prefix)).collect(),
             settings: all.map(|(setting, value)| (setting.id, value)).collect(),
         };
-        postcard::to_stdvec(&stored).expect("a policy has a size that serde can state")
+        let stored =
+            postcard::to_stdvec(&stored).expect("a policy has a size that serde can state");
+        let bindings = self.forwarding.bindings.iter();
+        let metrics: Metrics = bindings
+            .filter_map(|b| Some((b.prefix, b.metric?)))
+            .collect();
+        match metrics.is_empty() {
+            true => stored,
+            false => postcard::to_extend(&metrics, stored).expect("metrics have such a size, too"),
+        }
     }
 
     /// The policy that [`Policy::to_bytes`] wrote.
@@ -35,13 +47,14 @@ impl Policy {
     pub fn from_bytes(octets: &[u8]) -> Result<Policy, String> {
         let (stored, rest): (Stored, _) =
             postcard::take_from_bytes(octets).map_err(|error| format!("policy: {error}"))?;
-        if !rest.is_empty() {
-            return Err("policy: octets are left over".into());
-        }
+        let metrics = read_metrics(rest)?;
         let mut policy = Policy::default();
         policy.forwarding.network_instance = stored.network_instance;
-        let bindings = stored.bindings.into_iter();
-        let bindings = Bindings::new(bindings.map(|(role, prefix)| Binding::new(role, prefix)));
+        let binding = |(role, prefix)| Binding {
+            metric: metrics.iter().find(|(of, _)| *of == prefix).map(|m| m.1),
+            ..Binding::new(role, prefix)
+        };
+        let bindings = Bindings::new(stored.bindings.into_iter().map(binding));
         policy.forwarding.bindings = bindings.map_err(|why| format!("policy: {why}"))?;
         for (id, value) in stored.settings {
             let set = policy.forwarding.packets.decode(id, &value);
@@ -55,6 +68,16 @@ impl Policy {
         let checked = policy.forwarding.packets.check();
         checked.map_err(|setting| format!("policy: no packet can have this {}", setting.label))?;
         Ok(policy)
+    }
+}
+
+fn read_metrics(octets: &[u8]) -> Result<Metrics, String> {
+    if octets.is_empty() {
+        return Ok(Metrics::new());
+    }
+    match postcard::take_from_bytes(octets) {
+        Ok((metrics, [])) => Ok(metrics),
+        _ => Err("policy: octets are left over".into()),
     }
 }
 
@@ -91,6 +114,34 @@ mod tests {
         let settings =
             crate::PacketSettings::SETTINGS.len() + crate::ControlSettings::SETTINGS.len();
         assert_eq!(differences, settings, "a setting is missing in `full`");
+    }
+
+    #[test]
+    fn metrics_and_further_link_prefixes_are_stored() {
+        let mut policy = full();
+        let bindings = policy.forwarding.bindings.iter().copied();
+        let further = Binding::link("2001:db8:0:9::/64".parse().unwrap());
+        let route = |net: &str, metric| Binding::route(net.parse().unwrap(), metric);
+        let routes = [
+            route("192.0.2.0/28", Some(0)),
+            route("2001:db8:ff::/48", None),
+        ];
+        let all = bindings.chain([further]).chain(routes);
+        policy.forwarding.bindings = Bindings::new(all).unwrap();
+        let stored = policy.to_bytes();
+        assert_eq!(Policy::from_bytes(&stored), Ok(policy.clone()));
+        assert!(Policy::from_bytes(&[&stored[..], &[0]].concat()).is_err());
+        // without a metric it is as the version before writes it
+        policy.forwarding.bindings = Bindings::new(
+            policy
+                .forwarding
+                .bindings
+                .iter()
+                .map(|b| Binding { metric: None, ..*b }),
+        )
+        .unwrap();
+        let shorter = policy.to_bytes();
+        assert_eq!(shorter, stored[..shorter.len()]);
     }
 
     #[test]

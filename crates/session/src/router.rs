@@ -1,10 +1,14 @@
-//! The gateway as IPv6 router of one subscriber: Router Advertisements with the subscriber's own /64 (RFC 4861 §6.2), and answers
+//! The gateway as IPv6 router of one subscriber: Router Advertisements with the subscriber's own /64s (RFC 4861 §6.2), and answers
 //! for the gateway's link-local address. PPP has no link-layer addresses, so no option has one.
+//!
+//! A prefix that was advertised and that the subscriber has no more is withdrawn: the next [`INITIAL`] unsolicited advertisements have it
+//! with lifetimes of 0. A host then uses its addresses in it for no new connection (RFC 4862 §5.5.3 and §5.5.4).
 use crate::layer::Core;
 use crate::time::Deadline;
 use crate::types::{Discarded, Ipv6Grant};
 use core::net::Ipv6Addr;
 use core::time::Duration;
+use ipnet::Ipv6Net;
 use wire::ipv6::{ALL_NODES, link_local};
 use wire::nd::{Message, Opt, Packet, PrefixInformation, RouterAdvertisement};
 use wire::ppp;
@@ -12,12 +16,18 @@ use wire::ppp;
 /// MAX_INITIAL_RTR_ADVERTISEMENTS and MAX_INITIAL_RTR_ADVERT_INTERVAL (RFC 4861 §10).
 const INITIAL: u8 = 3;
 const INITIAL_INTERVAL: Duration = Duration::from_secs(16);
+/// Maximum number of prefixes that are withdrawn at a time, the last ones. Each is an option of 32 octets.
+const MOST_WITHDRAWN: usize = 8;
 
 /// State of the unsolicited Router Advertisements.
 pub(crate) struct Router {
     pub(crate) at: Deadline,
     /// Number of initial, more frequent advertisements that were sent.
     sent: u8,
+    /// Prefixes that were advertised last.
+    advertised: Vec<Ipv6Net>,
+    /// Prefixes that are being withdrawn, with the number of unsolicited advertisements that are left to say so.
+    withdrawn: Vec<(Ipv6Net, u8)>,
 }
 
 /// Interface identifiers of both ends of the link.
@@ -33,20 +43,36 @@ impl Router {
         Router {
             at: Deadline::NEVER,
             sent: 0,
+            advertised: Vec::new(),
+            withdrawn: Vec::new(),
         }
     }
 
+    /// Stops the advertisements. What was advertised is known, and is withdrawn when the peer comes back without it.
+    pub(crate) fn silence(&mut self) {
+        (self.at, self.sent) = (Deadline::NEVER, 0);
+    }
+
     /// Router of a session that continues after a restart. Its next advertisement comes at a random time within the interval.
-    pub(crate) fn resumed(core: &mut Core) -> Self {
+    pub(crate) fn resumed(core: &mut Core, grant: &Ipv6Grant) -> Self {
         let delay = core.rng.between(Duration::ZERO, core.config.ra.interval);
         Router {
             at: Deadline::after(core.now, delay),
             sent: INITIAL,
+            advertised: grant.prefixes().collect(),
+            withdrawn: Vec::new(),
         }
+    }
+
+    /// Goes on with other prefixes, which are advertised soon and as often as at the beginning.
+    pub(crate) fn renumber(&mut self, core: &mut Core, ends: Ends, grant: &Ipv6Grant) {
+        self.sent = 0;
+        self.advertise(core, ends, grant);
     }
 
     /// Sends an unsolicited advertisement and sets the time of the next one.
     pub(crate) fn advertise(&mut self, core: &mut Core, ends: Ends, grant: &Ipv6Grant) {
+        self.update_withdrawn(grant);
         let longest = core.config.ra.interval;
         let mut delay = core.rng.between(longest / 3, longest);
         if self.sent < INITIAL {
@@ -59,7 +85,20 @@ impl Router {
         } else {
             link_local(ends.peer)
         };
-        send_advertisement(core, ends, to, grant);
+        self.send_advertisement(core, ends, to, grant);
+        self.withdrawn.iter_mut().for_each(|(_, left)| *left -= 1);
+        self.withdrawn.retain(|(_, left)| *left > 0);
+    }
+
+    /// Notes prefixes that were advertised and are missing in the grant.
+    fn update_withdrawn(&mut self, grant: &Ipv6Grant) {
+        let is_granted = |prefix: &Ipv6Net| grant.prefixes().any(|own| own == *prefix);
+        let advertised = std::mem::replace(&mut self.advertised, grant.prefixes().collect());
+        self.withdrawn.retain(|(prefix, _)| !is_granted(prefix));
+        let gone = advertised.into_iter().filter(|p| !is_granted(p));
+        self.withdrawn.extend(gone.map(|prefix| (prefix, INITIAL)));
+        let surplus = self.withdrawn.len().saturating_sub(MOST_WITHDRAWN);
+        self.withdrawn.drain(..surplus);
     }
 
     /// Handles a packet with next header ICMPv6 that the user plane redirected.
@@ -82,7 +121,7 @@ impl Router {
                     (true, 0) => ALL_NODES,
                     (true, peer) => link_local(peer),
                 };
-                send_advertisement(core, ends, to, grant);
+                self.send_advertisement(core, ends, to, grant);
                 Ok(())
             }
             Message::NeighborSolicitation { target, .. } if target == link_local(ends.ours) => {
@@ -98,40 +137,51 @@ impl Router {
             Message::RouterAdvertisement(_) => Err(Discarded("RA from a subscriber")),
         }
     }
+
+    fn send_advertisement(&self, core: &mut Core, ends: Ends, to: Ipv6Addr, grant: &Ipv6Grant) {
+        let ra = &core.config.ra;
+        let lifetimes = (ra.valid_lifetime, ra.preferred_lifetime);
+        let withdrawn = self.withdrawn.iter().map(|(prefix, _)| *prefix);
+        let withdrawn = withdrawn.map(|prefix| prefix_option(prefix, (0, 0)));
+        let prefixes = grant
+            .prefixes()
+            .map(|prefix| prefix_option(prefix, lifetimes));
+        let mut options: Vec<Opt> = prefixes.chain(withdrawn).collect();
+        if !grant.dns.is_empty() {
+            // Three intervals, so that two advertisements may be lost (RFC 8106 §5.1).
+            let lifetime = u32::try_from(ra.interval.as_secs().saturating_mul(3));
+            options.push(Opt::Rdnss {
+                lifetime: lifetime.unwrap_or(u32::MAX),
+                servers: grant.dns.clone(),
+            });
+        }
+        let message = Message::RouterAdvertisement(RouterAdvertisement {
+            hop_limit: 64,
+            router_lifetime: ra.router_lifetime,
+            options,
+            ..RouterAdvertisement::default()
+        });
+        send(
+            core,
+            &Packet {
+                source: link_local(ends.ours),
+                destination: to,
+                message,
+            },
+        );
+    }
 }
 
-fn send_advertisement(core: &mut Core, ends: Ends, to: Ipv6Addr, grant: &Ipv6Grant) {
-    let ra = &core.config.ra;
-    let mut options = vec![Opt::Prefix(PrefixInformation {
-        prefix: grant.prefix.network(),
-        length: grant.prefix.prefix_len(),
+/// Prefix Information (RFC 4861 §4.6.2).
+fn prefix_option(prefix: Ipv6Net, (valid_lifetime, preferred_lifetime): (u32, u32)) -> Opt {
+    Opt::Prefix(PrefixInformation {
+        prefix: prefix.network(),
+        length: prefix.prefix_len(),
         on_link: true,
         autonomous: true,
-        valid_lifetime: ra.valid_lifetime,
-        preferred_lifetime: ra.preferred_lifetime,
-    })];
-    if !grant.dns.is_empty() {
-        // Three intervals, so that two advertisements may be lost (RFC 8106 §5.1).
-        let lifetime = u32::try_from(ra.interval.as_secs().saturating_mul(3)).unwrap_or(u32::MAX);
-        options.push(Opt::Rdnss {
-            lifetime,
-            servers: grant.dns.clone(),
-        });
-    }
-    let message = Message::RouterAdvertisement(RouterAdvertisement {
-        hop_limit: 64,
-        router_lifetime: ra.router_lifetime,
-        options,
-        ..RouterAdvertisement::default()
-    });
-    send(
-        core,
-        &Packet {
-            source: link_local(ends.ours),
-            destination: to,
-            message,
-        },
-    );
+        valid_lifetime,
+        preferred_lifetime,
+    })
 }
 
 /// Answers a Neighbor Solicitation; to all nodes if the asker has no address yet (RFC 4861 §7.2.4).

@@ -14,6 +14,7 @@ use crate::types::{
 };
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
+use ipnet::Ipv6Net;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::lcp::{self as lcp_wire, ProtocolReject};
@@ -174,6 +175,7 @@ impl Session {
             Command::Abandon(cause) => self.finish(cause, true),
             Command::Configure(config) => self.reconfigure(config),
             Command::SetDns { ipv4, ipv6 } => self.set_dns(ipv4, ipv6),
+            Command::SetPrefixes(prefixes) => self.set_prefixes(prefixes),
         }
         Ok(())
     }
@@ -227,6 +229,18 @@ impl Session {
         }
         if let Some(grant) = &mut self.ipv6 {
             grant.dns = ipv6;
+        }
+    }
+
+    fn set_prefixes(&mut self, prefixes: Vec<Ipv6Net>) {
+        let Some(grant) = &mut self.ipv6 else {
+            return;
+        };
+        grant.set_prefixes(prefixes);
+        // otherwise the first advertisement has them
+        if self.ipv6_rules >= RulesState::Installed && self.ipv6cp.state() == State::Opened {
+            self.router
+                .renumber(&mut self.core, ends(&self.ipv6cp), grant);
         }
     }
 
@@ -534,7 +548,7 @@ impl Session {
         }
         if self.ipv6_rules != RulesState::Off && !self.ipv6cp.state().is_running() {
             self.ipv6_rules = RulesState::Off;
-            self.router = Router::silent();
+            self.router.silence();
             self.core.outputs.push_back(Output::Down(Family::Ipv6));
         }
     }

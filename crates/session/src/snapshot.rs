@@ -104,10 +104,9 @@ impl Session {
             rng: Rng(seed),
             now,
         };
-        let router = if snapshot.ipv6 {
-            Router::resumed(&mut core)
-        } else {
-            Router::silent()
+        let router = match grant.ipv6.as_ref().filter(|_| snapshot.ipv6) {
+            Some(ipv6) => Router::resumed(&mut core, ipv6),
+            None => Router::silent(),
         };
         let mut session = Session::resume(
             core,

@@ -169,6 +169,8 @@ pub enum Command {
         /// IPv6.
         ipv6: Vec<Ipv6Addr>,
     },
+    /// Use other prefixes on the link. Router Advertisements announce them at once, and withdraw those that are missing.
+    SetPrefixes(Vec<Ipv6Net>),
 }
 
 /// Frame to the access line.
@@ -301,15 +303,36 @@ pub struct Ipv4Grant {
     pub dns: [Option<Ipv4Addr>; 2],
 }
 
-/// IPv6 prefix with its parameters.
+/// IPv6 prefixes with their parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ipv6Grant {
     /// The subscriber's own /64.
     pub prefix: Ipv6Net,
+    /// Further /64s of the subscriber's link. A snapshot does not have them: the link's owner stores them with its bindings.
+    #[serde(skip)]
+    pub further: Vec<Ipv6Net>,
     /// DNS servers (RFC 8106).
     pub dns: Vec<Ipv6Addr>,
     /// Interface identifier that the subscriber must use; `None` if it may choose.
     pub interface_id: Option<u64>,
+}
+
+impl Ipv6Grant {
+    /// All prefixes of the subscriber's link.
+    pub fn prefixes(&self) -> impl Iterator<Item = Ipv6Net> {
+        [self.prefix]
+            .into_iter()
+            .chain(self.further.iter().copied())
+    }
+
+    /// Replaces the prefixes. Without any it stays as it is.
+    pub fn set_prefixes(&mut self, prefixes: impl IntoIterator<Item = Ipv6Net>) {
+        let mut prefixes = prefixes.into_iter();
+        if let Some(first) = prefixes.next() {
+            self.prefix = first;
+            self.further = prefixes.collect();
+        }
+    }
 }
 
 /// Cause of a session's end.

@@ -283,6 +283,92 @@ fn advertisements_are_repeated() {
     }
 }
 
+/// Prefixes of the next Router Advertisement, with their valid and preferred lifetimes.
+fn advertised(line: &mut Line) -> Vec<(String, u32, u32)> {
+    let packet = Packet::parse(&line.expect_ipv6()).unwrap();
+    let Message::RouterAdvertisement(ra) = packet.message else {
+        panic!("{packet:?}")
+    };
+    let prefixes = ra.options.into_iter().filter_map(|option| match option {
+        Opt::Prefix(p) => Some((p.prefix.to_string(), p.valid_lifetime, p.preferred_lifetime)),
+        _ => None,
+    });
+    prefixes.collect()
+}
+
+#[test]
+fn other_prefixes_are_advertised_at_once_and_the_old_ones_withdrawn_three_times() {
+    let mut line = Line::open_with(SessionConfig {
+        echo_interval: Duration::ZERO,
+        ..SessionConfig::default()
+    });
+    let prefix = |n: u16| format!("2001:db8:0:{n}::");
+    let set = |line: &mut Line, prefixes: &[u16]| {
+        let prefixes = prefixes.iter().map(|n| format!("{}/64", prefix(*n)));
+        let prefixes = prefixes.map(|prefix| prefix.parse().unwrap()).collect();
+        line.command(Command::SetPrefixes(prefixes));
+    };
+    let lives = |n: u16| (prefix(n), 86_400, 14_400);
+    let withdrawn = |n: u16| (prefix(n), 0, 0);
+    set(&mut line, &[7, 8]);
+    assert_eq!(advertised(&mut line), [lives(7), lives(8)]);
+    line.pass_to_next();
+    assert_eq!(advertised(&mut line), [lives(7), lives(8)]);
+    set(&mut line, &[8, 9]);
+    let both = [lives(8), lives(9), withdrawn(7)];
+    assert_eq!(advertised(&mut line), both);
+    let solicitation = ipv6_frame(
+        "fe80::9",
+        "ff02::2",
+        Message::RouterSolicitation { options: vec![] },
+    );
+    for _ in 0..2 {
+        line.send_frame(&solicitation);
+        assert_eq!(advertised(&mut line), both, "who asks is told, too");
+        let before = line.now;
+        line.pass_to_next();
+        assert!(line.now - before <= 16 * SECOND);
+        assert_eq!(advertised(&mut line), both);
+    }
+    line.pass_to_next();
+    assert_eq!(advertised(&mut line), both[..2]);
+    // one that comes back is withdrawn no more
+    set(&mut line, &[9]);
+    assert_eq!(advertised(&mut line), [lives(9), withdrawn(8)]);
+    set(&mut line, &[8]);
+    assert_eq!(advertised(&mut line), [lives(8), withdrawn(9)]);
+    set(&mut line, &[]);
+    assert_eq!(advertised(&mut line), [lives(8), withdrawn(9)], "it stays");
+}
+
+#[test]
+fn who_begins_ppp_anew_without_a_prefix_is_told_that_it_is_gone() {
+    let mut line = Line::open();
+    line.command(Command::SetPrefixes(vec![
+        "2001:db8:0:7::/64".parse().unwrap(),
+        "2001:db8:0:8::/64".parse().unwrap(),
+    ]));
+    assert_eq!(advertised(&mut line).len(), 2);
+    line.send(LCP, 1, 50, &home_lcp());
+    let outputs = line.take_outputs();
+    let mut frames = outputs.iter().filter_map(ppp_of);
+    let request = frames.find(|frame| frame[2] == 1).unwrap();
+    line.send(LCP, 2, request[3], &request[6..]);
+    let attempt = line.answer_challenge();
+    let reply = accept(ipv6_only());
+    line.command(Command::Auth { attempt, reply });
+    line.expect_kind(CHAP, 3);
+    let (id, options) = line.expect_kind(IPV6CP, 1);
+    line.send(IPV6CP, 2, id, &options);
+    line.send(IPV6CP, 1, 8, &home_ipv6cp());
+    line.expect_kind(IPV6CP, 2);
+    line.expect(Output::Install(Family::Ipv6));
+    line.command(Command::Installed(Family::Ipv6));
+    let told = advertised(&mut line);
+    let gone = ("2001:db8:0:8::".to_owned(), 0, 0);
+    assert_eq!((told.len(), &told[1]), (2, &gone), "{told:?}");
+}
+
 #[test]
 fn the_gateway_answers_for_its_own_address_only() {
     let mut line = Line::open();

@@ -213,6 +213,7 @@ fn read_ipv6(ours: &[&Rung], config: &mut SessionConfig, random: &mut Random) ->
     }
     let mut grant = Ipv6Grant {
         prefix: "2001:db8::/64".parse().unwrap(),
+        further: Vec::new(),
         dns: vec![],
         interface_id: None,
     };

@@ -10,6 +10,8 @@ use policy::Access;
 use wire::eth::MacAddr;
 use wire::pfcp::{Cause, IeId, bbf_ie, ie};
 
+use crate::announcement::Announcement;
+
 /// Minimum IPv4 MTU (RFC 791 §3.2).
 const LEAST_MTU: u16 = 68;
 
@@ -34,7 +36,7 @@ pub enum CompiledSession {
         /// Tunnel for control packets.
         tunnel: ControlTunnel,
         /// Prefix blocks to announce, sorted.
-        nets: Vec<(InstanceIndex, IpNet)>,
+        nets: Vec<(InstanceIndex, Announcement)>,
     },
     /// Session of a subscriber.
     Subscriber {
@@ -43,7 +45,7 @@ pub enum CompiledSession {
         /// Tunnel for control packets.
         tunnel: ControlTunnel,
         /// Prefixes that the session announces, sorted.
-        nets: Vec<(InstanceIndex, IpNet)>,
+        nets: Vec<(InstanceIndex, Announcement)>,
         /// Usage reporting rule.
         usage: Option<UsageRule>,
         /// Digest of the rules, for audits.
@@ -66,7 +68,7 @@ impl CompiledSession {
     }
 
     /// Prefixes to announce, sorted.
-    pub fn nets(&self) -> &[(InstanceIndex, IpNet)] {
+    pub fn nets(&self) -> &[(InstanceIndex, Announcement)] {
         match self {
             CompiledSession::Default { nets, .. } | CompiledSession::Subscriber { nets, .. } => {
                 nets
@@ -114,7 +116,8 @@ impl Layout {
             .map(|(port, _)| port);
         let mut nets = Vec::with_capacity(rules.nets.len());
         for net in &rules.nets {
-            nets.push((self.instance(&net.network_instance)?, net.net.trunc()));
+            let instance = self.instance(&net.network_instance)?;
+            nets.push((instance, net.net.trunc().into()));
         }
         nets.sort();
         nets.dedup();
@@ -154,7 +157,8 @@ impl Layout {
         };
         let bindings = &forwarding.bindings;
         let announced = bindings.iter().filter(|binding| binding.is_announced);
-        let mut nets: Vec<_> = announced.map(|b| (instance, b.prefix)).collect();
+        let nets = announced.map(|b| (instance, Announcement::new(b.prefix, b.metric)));
+        let mut nets: Vec<_> = nets.collect();
         nets.sort();
         // the worker checks source addresses against these two itself
         let (ipv4, ipv6) = (bindings.ipv4(), bindings.ipv6());

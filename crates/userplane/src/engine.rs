@@ -29,13 +29,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use dataplane::{InstanceIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
-use ipnet::IpNet;
 use pfcp::bng::{Rejection, RuleSet, Usage, UsageMeter};
 use wire::pfcp::{
     Cause, FSeid, IeId, Message, NodeId, SessionEstablishmentRequest, SessionModificationRequest,
     UsageReport, bbf_ie, ie,
 };
 
+use crate::announcement::Announcement;
 use crate::compile::{CompiledSession, Layout};
 use crate::table::{Seid, Table};
 
@@ -162,9 +162,9 @@ pub enum Output<T> {
         message: Message,
     },
     /// Announce a subscriber prefix.
-    AddNet(InstanceIndex, IpNet),
+    AddNet(InstanceIndex, Announcement),
     /// Withdraw a subscriber prefix.
-    RemoveNet(InstanceIndex, IpNet),
+    RemoveNet(InstanceIndex, Announcement),
 }
 
 /// Counters since the start.
@@ -316,9 +316,9 @@ pub struct Engine<T> {
     /// Default sessions with the port of each; `None`: all ports.
     defaults: BTreeMap<SessionIndex, Option<PortIndex>>,
     /// How many sessions announce each prefix.
-    nets: BTreeMap<(InstanceIndex, IpNet), usize>,
+    nets: BTreeMap<(InstanceIndex, Announcement), usize>,
     /// Prefixes of default sessions that a control plane has replaced: announced until it has announced its own again.
-    held: HashMap<SocketAddr, BTreeSet<(InstanceIndex, IpNet)>>,
+    held: HashMap<SocketAddr, BTreeSet<(InstanceIndex, Announcement)>>,
     /// Control planes.
     peers: HashMap<SocketAddr, Peer>,
     departed: Departed,

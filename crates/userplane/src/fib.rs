@@ -29,6 +29,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
 
+use crate::announcement::Announcement;
 use crate::netlink::message::{Fact, RouteKind, Way};
 
 mod adjacency;
@@ -90,9 +91,9 @@ pub enum Command {
     /// Kernel: resolve or confirm this neighbour.
     UseNeighbour(u32, IpAddr),
     /// Kernel: announce this subscriber prefix.
-    Export(IpNet),
+    Export(Announcement),
     /// Kernel: withdraw a route of ours from this link.
-    Withdraw(IpNet, u32),
+    Withdraw(Announcement, u32),
     /// The kernel changed its tables without notice: read everything again.
     Resync,
 }
@@ -108,9 +109,9 @@ pub struct Fib {
     down: HashSet<u32>,
     kernel: Snapshot,
     /// Subscriber prefixes.
-    nets: BTreeSet<IpNet>,
+    nets: BTreeSet<Announcement>,
     /// Prefixes that an earlier run announced and no session has announced again yet.
-    kept: BTreeSet<IpNet>,
+    kept: BTreeSet<Announcement>,
     /// Whether announcements of an earlier run are kept, so that routing does not notice a restart.
     keeping: bool,
     /// Routes that the dataplane has.
@@ -183,7 +184,7 @@ impl Fib {
 
     /// Clears the instance: removes all routes and announcements.
     pub fn clear(&mut self) {
-        let nets: Vec<IpNet> = self.nets().collect();
+        let nets: Vec<Announcement> = self.nets().collect();
         let withdrawn = nets.iter().map(|net| Command::Withdraw(*net, self.tun));
         self.commands.extend(withdrawn);
         self.nets.clear();
@@ -220,7 +221,8 @@ impl Fib {
                 self.commands.push(Command::Withdraw(net, link));
             }
         }
-        let changed: Vec<IpNet> = kept.symmetric_difference(&self.kept).copied().collect();
+        let changed = kept.symmetric_difference(&self.kept);
+        let changed: Vec<IpNet> = changed.map(|announced| announced.net).collect();
         changed.into_iter().for_each(|net| self.refresh(net));
         let missing = self
             .nets
@@ -274,10 +276,11 @@ impl Fib {
             Fact::Route { route, .. } if route.ours => {}
             Fact::RouteGone(route) if route.ours => {
                 // Another process removed it, or the TUN went down.
-                if self.nets.contains(&route.destination) {
-                    self.commands.push(Command::Export(route.destination));
-                } else if self.kept.remove(&route.destination) {
-                    self.refresh(route.destination);
+                let announced = route.announcement();
+                if self.nets.contains(&announced) {
+                    self.commands.push(Command::Export(announced));
+                } else if self.kept.remove(&announced) {
+                    self.refresh(announced.net);
                 }
             }
             Fact::Route { route, place } => {
@@ -318,12 +321,13 @@ impl Fib {
     }
 
     /// Announces a subscriber prefix, and discards packets for its addresses without a session.
-    pub fn add_net(&mut self, net: IpNet) {
+    pub fn add_net(&mut self, net: impl Into<Announcement>) {
+        let net = net.into();
         if self.nets.insert(net) {
             if !self.kept.remove(&net) {
                 self.commands.push(Command::Export(net));
             }
-            self.refresh(net);
+            self.refresh(net.net);
         }
     }
 
@@ -332,21 +336,30 @@ impl Fib {
         self.keeping = false;
         for net in std::mem::take(&mut self.kept) {
             self.commands.push(Command::Withdraw(net, self.tun));
-            self.refresh(net);
+            self.refresh(net.net);
         }
     }
 
     /// Withdraws a subscriber prefix.
-    pub fn remove_net(&mut self, net: IpNet) {
+    pub fn remove_net(&mut self, net: impl Into<Announcement>) {
+        let net = net.into();
         if self.nets.remove(&net) {
             self.commands.push(Command::Withdraw(net, self.tun));
-            self.refresh(net);
+            self.refresh(net.net);
         }
     }
 
     /// Subscriber prefixes that are announced.
-    pub fn nets(&self) -> impl Iterator<Item = IpNet> + '_ {
+    pub fn nets(&self) -> impl Iterator<Item = Announcement> + '_ {
         self.nets.union(&self.kept).copied()
+    }
+
+    /// Whether a prefix is announced, with whatever metric.
+    fn announces(&self, net: IpNet) -> bool {
+        let announced = |metric| Announcement { net, metric };
+        let all = announced(0)..=announced(u32::MAX);
+        let is_in = |nets: &BTreeSet<Announcement>| nets.range(all.clone()).next().is_some();
+        is_in(&self.nets) || is_in(&self.kept)
     }
 
     /// Number of routes that the dataplane has.
@@ -398,7 +411,7 @@ impl Fib {
         {
             return self.meaning(prefix, way);
         }
-        if self.nets.contains(&prefix) || self.kept.contains(&prefix) {
+        if self.announces(prefix) {
             return Desired::Target(Target::Discard);
         }
         if is_host(&prefix) {

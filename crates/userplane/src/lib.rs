@@ -21,7 +21,7 @@
 //!
 //! **The kernel's part.** The kernel owns the addresses of core ports and the gateway's own. Each core port and subinterface has
 //! a TAP, and each network instance a TUN; both are persistent. Subscriber prefixes are exported as `NET dev TUN proto sluice`
-//! (protocol number 96). A clean exit withdraws them, because nobody forwards any more. A crash leaves them for the next process.
+//! (protocol number 96), with the metric of the subscriber's policy, if it has one. A clean exit withdraws them, because nobody forwards any more. A crash leaves them for the next process.
 //! It keeps them for a minute and then removes those that no control plane announced again, so that routing does not notice a
 //! restart. A supervisor (systemd's descriptor store) holds the devices open meanwhile; otherwise they would lose their carrier.
 //!
@@ -30,17 +30,19 @@
 //!
 //! // One core port (3) behind the TAP with link index 10; the TUN has link index 9.
 //! let mut fib = Fib::new([(10, 3)].into(), 9);
-//! fib.add_net("100.64.0.0/24".parse().unwrap());
+//! let net: ipnet::IpNet = "100.64.0.0/24".parse().unwrap();
+//! fib.add_net(net);
 //! assert_eq!(
 //!     fib.take_commands(),
 //!     [
-//!         Command::Export("100.64.0.0/24".parse().unwrap()),
-//!         Command::SetRoute("100.64.0.0/24".parse().unwrap(), Target::Discard),
+//!         Command::Export(net.into()),
+//!         Command::SetRoute(net, Target::Discard),
 //!     ]
 //! );
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod announcement;
 pub mod association;
 pub mod compile;
 pub mod configure;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use northbound::{Fault, Ledger};
+use userplane::announcement::Announcement;
 use userplane::device::{Device, Kind};
 use userplane::fib::{Command, Fib, Meaning, Snapshot, Target};
 use userplane::netlink::request::{self, LinkSettings};
@@ -277,7 +278,7 @@ fn subscriber_nets_are_exported_and_leftovers_withdrawn() {
         for pool in ["100.64.0.0/24", "2001:db8:64::/56", "100.64.9.0/24"] {
             bench
                 .requester
-                .request(request::export(net(pool), tun))
+                .request(request::export(net(pool).into(), tun))
                 .unwrap();
         }
         let shown = ip("route show proto 96") + &ip("-6 route show proto 96");
@@ -290,10 +291,10 @@ fn subscriber_nets_are_exported_and_leftovers_withdrawn() {
         bench.fib.end_keeping();
         commands.extend(bench.fib.take_commands());
         assert!(
-            commands.contains(&Command::Withdraw(net("100.64.9.0/24"), tun)),
+            commands.contains(&Command::Withdraw(net("100.64.9.0/24").into(), tun)),
             "{commands:?}"
         );
-        assert!(commands.contains(&Command::Withdraw(net("2001:db8:64::/56"), tun)));
+        assert!(commands.contains(&Command::Withdraw(net("2001:db8:64::/56").into(), tun)));
         for command in commands {
             if let Command::Withdraw(pool, link) = command {
                 bench
@@ -309,8 +310,40 @@ fn subscriber_nets_are_exported_and_leftovers_withdrawn() {
         );
         let missing = bench
             .requester
-            .request(request::withdraw(net("100.64.9.0/24"), tun));
+            .request(request::withdraw(net("100.64.9.0/24").into(), tun));
         assert_eq!(missing.unwrap_err().raw_os_error(), Some(libc::ESRCH));
+    });
+}
+
+/// In both families: without its metric, a withdrawal of IPv6 would take the route with the smallest.
+#[test]
+fn a_route_with_another_metric_replaces_the_old_one_without_a_gap() {
+    in_a_namespace(|| async {
+        let bench = Bench::new();
+        let tun = bench.tun.index();
+        let shown = |family: &str| ip(&format!("{family} route show proto 96"));
+        for (family, net) in [("-4", net("192.0.2.0/28")), ("-6", net("2001:db8:64::/56"))] {
+            let mut metric = None;
+            bench
+                .requester
+                .request(request::export(net.into(), tun))
+                .unwrap();
+            for next in [Some(5), Some(2000), None] {
+                let (old, new) = (Announcement::new(net, metric), Announcement::new(net, next));
+                bench.requester.request(request::export(new, tun)).unwrap();
+                assert_eq!(shown(family).lines().count(), 2, "{}", shown(family));
+                bench
+                    .requester
+                    .request(request::withdraw(old, tun))
+                    .unwrap();
+                let left = shown(family);
+                assert_eq!(left.lines().count(), 1, "{left}");
+                if let Some(metric) = next {
+                    assert!(left.contains(&format!("metric {metric} ")), "{left}");
+                }
+                metric = next;
+            }
+        }
     });
 }
 
@@ -339,7 +372,7 @@ fn the_ledger_finds_what_the_kernel_has_for_nobody_and_what_it_lacks() {
         let tun = bench.tun.index();
         let announced = net("100.64.0.0/24");
         bench.fib.add_net(announced);
-        let export = request::export(announced, tun);
+        let export = request::export(announced.into(), tun);
         bench.requester.request(export).unwrap();
         ip("neigh replace 198.51.100.9 lladdr 02:00:00:00:00:09 dev t-core0");
         bench.read_all();

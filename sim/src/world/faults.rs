@@ -254,7 +254,7 @@ impl World<'_> {
     pub(crate) fn announced(&self) -> BTreeSet<(ipnet::IpNet, usize)> {
         let planes = self.planes.iter().enumerate();
         planes
-            .flat_map(|(n, up)| up.iter().flat_map(|up| &up.nets).map(move |net| (*net, n)))
+            .flat_map(|(n, up)| up.iter().flat_map(|up| &up.nets).map(move |a| (a.net, n)))
             .collect()
     }
 }

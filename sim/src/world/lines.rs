@@ -182,8 +182,8 @@ impl World<'_> {
     pub(super) fn route(&self, address: IpAddr) -> Option<usize> {
         let announced = self.planes.iter().enumerate().flat_map(|(n, up)| {
             let nets = up.iter().flat_map(|up| &up.nets);
-            nets.filter(|net| net.contains(&address))
-                .map(move |net| (net.prefix_len(), n))
+            nets.filter(|announced| announced.net.contains(&address))
+                .map(move |announced| (announced.net.prefix_len(), n))
         });
         announced.max().map(|(_, n)| n)
     }

@@ -137,15 +137,19 @@ pub(super) fn gifts(user: &str) -> Gift {
     if let Some(address) = fixed_address(number) {
         gifts.push((Kind::FRAMED_IP_ADDRESS, Value::Ipv4(address)));
     }
-    if let Some(prefix) = fixed_prefix(number) {
+    for prefix in fixed_prefix(number)
+        .into_iter()
+        .chain(further_prefix(number))
+    {
         gifts.push((Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix)));
     }
     gifts.extend(routes(number).into_iter().map(|net| {
-        let kind = match net {
-            IpNet::V4(_) => Kind::FRAMED_ROUTE,
-            IpNet::V6(_) => Kind::FRAMED_IPV6_ROUTE,
+        let (kind, gateway) = match net {
+            IpNet::V4(_) => (Kind::FRAMED_ROUTE, "0.0.0.0"),
+            IpNet::V6(_) => (Kind::FRAMED_IPV6_ROUTE, "::"),
         };
-        (kind, net.to_string().as_str().into())
+        let text = format!("{net} {gateway} {METRIC}");
+        (kind, text.as_str().into())
     }));
     gifts
 }
@@ -167,6 +171,15 @@ pub(crate) fn fixed_prefix(home: usize) -> Option<Ipv6Net> {
     let prefix = [0x2001, 0xdb8, 0x7600, home as u16, 0, 0, 0, 0].into();
     chosen.then(|| Ipv6Net::new_assert(prefix, 64))
 }
+
+/// The second prefix that RADIUS chooses for the link of a home that has a fixed one.
+pub(crate) fn further_prefix(home: usize) -> Option<Ipv6Net> {
+    let prefix = [0x2001, 0xdb8, 0x7610, home as u16, 0, 0, 0, 0].into();
+    fixed_prefix(home).map(|_| Ipv6Net::new_assert(prefix, 64))
+}
+
+/// Metric of the routes to networks behind routers.
+pub(crate) const METRIC: u32 = 7;
 
 /// Networks behind a home's router.
 pub(crate) fn routes(home: usize) -> Vec<IpNet> {

@@ -41,8 +41,8 @@ pub struct SessionIds {
     pub acct_session_id: Option<String>,
     /// Framed-IP-Address.
     pub framed_ip: Option<Ipv4Addr>,
-    /// Framed-IPv6-Prefix.
-    pub framed_ipv6_prefix: Option<Ipv6Net>,
+    /// Framed-IPv6-Prefixes, all of which must be prefixes of the session's link.
+    pub framed_ipv6_prefixes: Vec<Ipv6Net>,
     /// Calling-Station-Id, as the gateway sends it: the MAC address.
     pub calling_station: Option<String>,
     /// NAS-Port-Id, as the gateway sends it.
@@ -63,16 +63,14 @@ impl core::fmt::Display for SessionIds {
             ("Acct-Session-Id", self.acct_session_id.clone()),
             ("User-Name", octets(&self.username)),
             ("Framed-IP-Address", self.framed_ip.map(|ip| ip.to_string())),
-            (
-                "Framed-IPv6-Prefix",
-                self.framed_ipv6_prefix.map(|net| net.to_string()),
-            ),
             ("Calling-Station-Id", self.calling_station.clone()),
             ("NAS-Port-Id", self.port_id.clone()),
             ("Agent-Circuit-Id", octets(&self.circuit_id)),
             ("Agent-Remote-Id", octets(&self.remote_id)),
         ];
-        let ids = ids.into_iter();
+        let prefixes = self.framed_ipv6_prefixes.iter();
+        let prefixes = prefixes.map(|net| ("Framed-IPv6-Prefix", Some(net.to_string())));
+        let ids = ids.into_iter().chain(prefixes);
         let ids = ids.filter_map(|(name, id)| Some(format!("{name} {}", id?)));
         f.write_str(&ids.collect::<Vec<_>>().join(", "))
     }
@@ -210,8 +208,14 @@ fn identify(ids: &mut SessionIds, kind: Kind, value: &Value) -> Result<bool, Err
             _ => set(&mut ids.framed_ip, None),
         },
         Kind::FRAMED_IPV6_PREFIX => match value {
-            Value::Ipv6Prefix(prefix) => set(&mut ids.framed_ipv6_prefix, Some(*prefix)),
-            _ => set(&mut ids.framed_ipv6_prefix, None),
+            Value::Ipv6Prefix(prefix) if ids.framed_ipv6_prefixes.contains(prefix) => {
+                Err(ErrorCause::InvalidRequest)
+            }
+            Value::Ipv6Prefix(prefix) => {
+                ids.framed_ipv6_prefixes.push(*prefix);
+                Ok(())
+            }
+            _ => Err(ErrorCause::InvalidAttributeValue),
         },
         _ => return Ok(false),
     }?;

@@ -165,8 +165,8 @@ impl Reading<'_> {
             Setting::IdleTimeout => fill(&mut accept.idle_timeout, read::time(value, unit)),
             Setting::Route => {
                 let route = read::route(value);
-                accept.framed_routes.extend(route);
-                route.is_some()
+                accept.framed_routes.extend(route.map(|(route, _)| route));
+                route.is_some_and(|(_, is_odd)| !is_odd)
             }
             Setting::Nothing => true,
         }

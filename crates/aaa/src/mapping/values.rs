@@ -4,11 +4,11 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::Ipv4Net;
 
 use super::Unit;
-use crate::attributes::{ipv4_route, ipv6_route};
 use crate::dictionary::Value;
+use crate::route::{self, FramedRoute};
 
 /// Rates in bit/s that a subscriber can have: 8 kbit/s to 400 Gbit/s. Others are taken for a wrong unit.
 const RATES: RangeInclusive<u64> = 8_000..=400_000_000_000;
@@ -103,27 +103,28 @@ pub(super) fn time(value: Value<'_>, unit: Unit) -> Option<Duration> {
     Some(Duration::from_secs(seconds.into()))
 }
 
-/// Network: a prefix, an IPv4 network with its mask, or the text of Framed-Route or Framed-IPv6-Route.
-pub(super) fn route(value: Value<'_>) -> Option<IpNet> {
+/// Route: a prefix, an IPv4 network with its mask, or the text of Framed-Route or Framed-IPv6-Route. Returns whether its metric makes
+/// no sense, too.
+pub(super) fn route(value: Value<'_>) -> Option<(FramedRoute, bool)> {
     let text = match value {
-        Value::Prefix(net) => return (net.prefix_len() > 0).then_some(net),
+        Value::Prefix(net) => return (net.prefix_len() > 0).then(|| (net.into(), false)),
         Value::Text(text) => text,
         _ => return None,
     };
-    let mut words = text.split_whitespace();
-    let net = words.next()?;
-    if net.contains(':') {
-        return ipv6_route(net).map(IpNet::V6);
+    if text.split_whitespace().next()?.contains(':') {
+        return route::ipv6(text);
     }
-    let mask = words.next().and_then(|mask| mask.parse().ok());
-    let with_mask = mask
-        .filter(|_| !net.contains('/'))
-        .and_then(|mask| Ipv4Net::with_netmask(net.parse().ok()?, mask).ok())
-        .filter(|net| net.prefix_len() > 0);
-    let route = with_mask.map(|net| net.trunc());
-    let route = route.or_else(|| ipv4_route(net))?;
+    let read = with_mask(text).or_else(|| route::ipv4(text))?;
     // a default route with its mask, 0.0.0.0 0.0.0.0, cannot be a subscriber's
-    (!route.network().is_unspecified()).then_some(IpNet::V4(route))
+    (!read.0.net.network().is_unspecified()).then_some(read)
+}
+
+/// Route whose network has a mask in a word of its own.
+fn with_mask(text: &str) -> Option<(FramedRoute, bool)> {
+    let mut words = text.split_whitespace();
+    let (net, mask) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let net = Ipv4Net::with_netmask(net, mask).ok()?.trunc();
+    (net.prefix_len() > 0).then(|| FramedRoute::of(net.into(), words))
 }
 
 impl Unit {

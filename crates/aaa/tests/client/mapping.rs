@@ -95,7 +95,7 @@ fn cisco() {
         pair("ipv6:addr-pool*homes6"),
         pair("ip:dns-servers=192.0.2.53 192.0.2.54"),
         pair("ipv6:ipv6-dns-servers-addr=2001:db8::53"),
-        pair("ip:route=198.51.100.0 255.255.255.0"),
+        pair("ip:route=198.51.100.0 255.255.255.0 0.0.0.0 7"),
         pair("ip:route#2=203.0.113.64/26"),
         pair("ip:route=10.0.0.0"),
         pair("ipv6:route=2001:db8:77::/48"),
@@ -107,7 +107,7 @@ fn cisco() {
         framed_pool: Some("homes".into()),
         framed_ipv6_pool: Some("homes6".into()),
         framed_routes: [
-            "198.51.100.0/24",
+            "198.51.100.0/24 0.0.0.0 7",
             "203.0.113.64/26",
             "10.0.0.0/8",
             "2001:db8:77::/48",

@@ -139,22 +139,25 @@ fn an_accept_is_read_as_a_whole() {
         (Kind::FRAMED_ROUTE, "192.0.2.0/29 0.0.0.0 1".into()),
         (Kind::FRAMED_ROUTE, "198.51.100.77/28".into()),
         (Kind::FRAMED_ROUTE, "192.0.2.0".into()),
-        (Kind::FRAMED_IPV6_ROUTE, "2001:db8:77::/48 :: 1".into()),
+        (Kind::FRAMED_IPV6_ROUTE, "2001:db8:77::/48 :: 7 8 9".into()),
         (Kind::standard(200), b"not known".into()),
     ]);
     let Outcome::Accept(accept) = outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(accept.framed_ip, Some([100, 64, 0, 7].into()));
-    assert_eq!(accept.framed_ipv6_prefix, Some(prefix));
+    assert_eq!(accept.framed_ipv6_prefixes, [prefix]);
     assert_eq!(accept.framed_interface_id, Some(7));
     let routes = [
-        "192.0.2.0/29",
+        "192.0.2.0/29 0.0.0.0 1",
         "198.51.100.64/28",
         "192.0.2.0/24",
-        "2001:db8:77::/48",
+        "2001:db8:77::/48 :: 7",
     ];
-    assert_eq!(accept.framed_routes, routes.map(|net| net.parse().unwrap()));
+    assert_eq!(
+        accept.framed_routes,
+        routes.map(|route| route.parse().unwrap())
+    );
     assert_eq!(accept.framed_pool.as_deref(), Some("homes"));
     assert_eq!(accept.framed_ipv6_pool.as_deref(), Some("homes6"));
     assert_eq!(accept.class, [b"gold".to_vec(), b"second".to_vec()]);
@@ -258,27 +261,34 @@ fn what_cannot_be_used_of_an_accept_is_ignored_by_name() {
 }
 
 #[test]
-fn of_several_prefixes_and_names_the_first_is_used() {
-    let prefix = |text: &str| Value::Ipv6Prefix(text.parse().unwrap());
-    let outcome = accept(&[
-        (Kind::FRAMED_IPV6_PREFIX, prefix("2001:db8:1::/64")),
-        (Kind::FRAMED_IPV6_PREFIX, prefix("2001:db8:2::/64")),
+fn of_several_names_the_first_is_used_and_of_the_prefixes_all_for_which_there_is_room() {
+    let prefix = |n: u16| ipnet::Ipv6Net::new_assert([0x2001, 0xdb8, n, 0, 0, 0, 0, 0].into(), 64);
+    let prefixes = [3, 1, 2, 1].into_iter().chain(4..10).map(|n| {
+        let prefix = Value::Ipv6Prefix(prefix(n));
+        (Kind::FRAMED_IPV6_PREFIX, prefix)
+    });
+    let others = [
         (Kind::FILTER_ID, "gold".into()),
         (Kind::FILTER_ID, "silver".into()),
         (Kind::FILTER_ID, "bronze".into()),
         (Kind::FRAMED_ROUTE, "home".into()),
         (Kind::FRAMED_ROUTE, "192.0.2.0/29".into()),
-    ]);
+        (Kind::FRAMED_ROUTE, "192.0.2.8/29 0.0.0.0 far".into()),
+    ];
+    let outcome = accept(&prefixes.chain(others).collect::<Vec<_>>());
     let Outcome::Accept(accept) = outcome else {
         panic!("{outcome:?}")
     };
-    let first = "2001:db8:1::/64".parse().unwrap();
-    assert_eq!(accept.framed_ipv6_prefix, Some(first));
+    let first = [3, 1, 2, 4, 5, 6, 7, 8].map(prefix);
+    assert_eq!(accept.framed_ipv6_prefixes, first);
     assert_eq!(accept.filter_id.as_deref(), Some("gold"));
-    assert_eq!(accept.framed_routes, ["192.0.2.0/29".parse().unwrap()]);
+    let routes = ["192.0.2.0/29", "192.0.2.8/29"];
+    assert_eq!(accept.framed_routes, routes.map(|net| net.parse().unwrap()));
     let ignored = [
+        "Framed-IPv6-Prefix", // the same again, and the ninth
         "Framed-IPv6-Prefix",
-        "Framed-Route",
+        "Framed-Route", // no network
+        "Framed-Route", // no metric
         "Filter-Id",
         "Filter-Id",
     ];
@@ -333,7 +343,7 @@ fn a_stop_says_what_was_used() {
         (Kind::ACCT_STATUS_TYPE, values::ACCT_STATUS_TYPE_STOP.into()),
         (Kind::FILTER_ID, "gold".into()),
         (Kind::FRAMED_ROUTE, "198.51.100.0/24 0.0.0.0 1".into()),
-        (Kind::FRAMED_IPV6_ROUTE, "2001:db8:77::/48 :: 1".into()),
+        (Kind::FRAMED_IPV6_ROUTE, "2001:db8:77::/48 :: 7".into()),
         (
             Kind::DELEGATED_IPV6_PREFIX,
             Value::Ipv6Prefix("2001:db8:100::/56".parse().unwrap()),

@@ -216,16 +216,16 @@ fn bindings_of_every_role_are_allocated_again() {
     ] {
         let mut a = addresses();
         let binding = Binding::new(role, prefix.parse().unwrap());
-        let (again, new_net) = a.give_again(HOME, &binding).unwrap();
+        let (again, new_net) = a.give_binding(HOME, &binding).unwrap();
         let expected = Binding {
             is_announced,
             ..binding
         };
         assert_eq!(again, expected);
         assert_eq!(new_net.is_none(), is_announced, "{binding}");
-        assert_eq!(a.give_again(OTHER, &binding), Err(PoolError::InUse));
+        assert_eq!(a.give_binding(OTHER, &binding), Err(PoolError::InUse));
         take(&mut a, binding.prefix);
         assert_eq!(a.given().count(), 0, "{binding}");
-        assert!(a.give_again(OTHER, &binding).is_ok(), "{binding}");
+        assert!(a.give_binding(OTHER, &binding).is_ok(), "{binding}");
     }
 }

@@ -9,7 +9,7 @@ use crate::jitter::Jitter;
 use crate::records::Owed;
 use crate::topology::Seid;
 use crate::user_planes::UsageFor;
-use aaa::{AccountingKind, AccountingRecord, TerminateCause, Traffic};
+use aaa::{AccountingKind, AccountingRecord, FramedRoute, TerminateCause, Traffic};
 use ipnet::IpNet;
 use policy::{Bindings, Role};
 use session::Cause;
@@ -200,13 +200,14 @@ impl ControlPlane {
         let entry = &self.sessions[index];
         let usage = entry.account.usage;
         let bindings = &entry.policy.forwarding.bindings;
-        let in_role = |role: Role| {
-            let own = bindings.iter().filter(move |b| b.role == role);
-            own.map(|binding| binding.prefix)
-        };
-        let delegated = in_role(Role::Delegated).filter_map(|prefix| match prefix {
+        let in_role = |role: Role| bindings.iter().filter(move |b| b.role == role);
+        let delegated = in_role(Role::Delegated).filter_map(|binding| match binding.prefix {
             IpNet::V6(prefix) => Some(prefix),
             IpNet::V4(_) => None,
+        });
+        let routes = in_role(Role::Route).map(|route| FramedRoute {
+            net: route.prefix,
+            metric: route.metric,
         });
         let inputs = self.view().policy_inputs(entry);
         let (session_time, event_time) = match entry.stage {
@@ -221,9 +222,9 @@ impl ControlPlane {
             nas_port: self.nas_port(index),
             class: entry.who.class.to_vec(),
             framed_ip: entry.ipv4(),
-            framed_ipv6_prefix: entry.ipv6(),
+            framed_ipv6_prefixes: bindings.links().collect(),
             framed_interface_id: entry.status().and_then(|status| status.peer_interface_id),
-            framed_routes: in_role(Role::Route).collect(),
+            framed_routes: routes.collect(),
             delegated_prefixes: delegated.collect(),
             filter_id: inputs.aaa_profile_name().map(str::to_owned),
             authentic: entry.accepted_by.authentic(),

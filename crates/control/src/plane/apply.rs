@@ -9,7 +9,9 @@ use crate::authorization::Proposal;
 use crate::counters::Counter;
 use crate::topology::UserPlaneId;
 use aaa::ErrorCause;
+use ipnet::Ipv6Net;
 use policy::{Bindings, Policy};
+use session::Command;
 use std::sync::Arc;
 use wire::pfcp::Cause;
 
@@ -133,6 +135,11 @@ impl ControlPlane {
         if was.dns != is.dns {
             self.set_dns(now, index);
         }
+        let links =
+            |policy: &Policy| -> Vec<Ipv6Net> { policy.forwarding.bindings.links().collect() };
+        if links(&before) != links(&policy) {
+            self.drive(now, index, Command::SetPrefixes(links(&policy)));
+        }
         if (was.session_timeout, was.interim_interval) != (is.session_timeout, is.interim_interval)
         {
             self.arm_times(now, index);
@@ -180,7 +187,7 @@ impl ControlPlane {
     }
 
     /// Handles a lost answer to a modification: forgets the new policy, because it is unknown which one the user plane has.
-    pub(super) fn policy_unknown(&mut self, index: u32) {
+    pub(super) fn policy_unknown(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
         entry.proposed = None;
         if entry.rules.sending.take().is_some() {
@@ -189,7 +196,7 @@ impl ControlPlane {
             tracing::warn!(session = %entry.seid, "no answer to a change of the session's policy: the previous policy is \
                 sent again");
         }
-        self.changes_unknown(index);
+        self.changes_unknown(now, index);
     }
 
     /// Evaluates the policies of all sessions of a user plane again, because the configuration may have changed while it was away.

@@ -9,10 +9,13 @@ use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::pool::PoolError;
 use crate::topology::{GroupId, UserPlaneId};
-use aaa::AccessAccept;
+use aaa::{AccessAccept, FramedRoute};
 use core::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv6Net};
-use policy::{Binding, Role};
+use policy::{Binding, Bindings, Role};
+
+/// What AAA passes on is what a session has room for.
+const _: () = assert!(aaa::MOST_PREFIXES == policy::MOST_LINKS);
 
 impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
@@ -22,7 +25,10 @@ impl ControlPlane {
             self.give_ipv4(now, index, accept.framed_ip, accept.framed_pool.as_ref());
         }
         let pool = accept.framed_ipv6_pool.as_ref();
-        self.give_ipv6(now, index, accept.framed_ipv6_prefix, pool);
+        match &accept.framed_ipv6_prefixes[..] {
+            [] => self.give_link(now, index, pool),
+            fixed => self.give_fixed_links(now, index, fixed),
+        }
         self.give_routes(now, index, &accept.framed_routes);
     }
 
@@ -58,21 +64,71 @@ impl ControlPlane {
         self.replace(now, index, Role::Host, given, (fixed, exhausted));
     }
 
-    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>, pool: Option<&String>) {
+    /// Allocates a prefix of the link from pools, unless the session keeps what it has.
+    fn give_link(&mut self, now: Now, index: u32, pool: Option<&String>) {
         let entry = &self.sessions[index];
-        if self.keeps(entry.ipv6(), fixed, pool) {
-            return;
+        let stays = |link: IpNet| self.keeps(Some(link), None, pool);
+        let stays: Vec<IpNet> = entry
+            .links()
+            .map(IpNet::from)
+            .filter(|l| stays(*l))
+            .collect();
+        if !stays.is_empty() {
+            let is_gone = |had: &Binding| had.role == Role::Link && !stays.contains(&had.prefix);
+            return self.take_back(now, index, is_gone);
         }
         let pools = match pool {
             Some(pool) => vec![pool.clone()],
             None => self.own_pools(entry, false).to_vec(),
         };
-        let given = self.addresses.give_ipv6(self.holder(index), &pools, fixed);
+        let given = self.addresses.give_ipv6(self.holder(index), &pools, None);
         let given =
             given.map(|given| given.map(|given| in_role(Role::Link, given, given.address.into())));
-        let fixed = fixed.map(|prefix| prefix.to_string());
         let exhausted = Counter::Ipv6PoolExhausted;
-        self.replace(now, index, Role::Link, given, (fixed, exhausted));
+        self.replace(now, index, Role::Link, given, (None, exhausted));
+    }
+
+    /// Allocates the prefixes of the link that AAA chose, and releases others. They are allocated first, so that a prefix block that has
+    /// some of both stays announced.
+    fn give_fixed_links(&mut self, now: Now, index: u32, fixed: &[Ipv6Net]) {
+        let is_gone = |had: &Binding| match had.prefix {
+            IpNet::V6(net) => had.role == Role::Link && !fixed.contains(&net),
+            IpNet::V4(_) => false,
+        };
+        let bindings = &self.sessions[index].policy.forwarding.bindings;
+        let mut all = bindings.filtered(|had| !is_gone(had));
+        let mut new = Vec::new();
+        for prefix in fixed {
+            if all.links().any(|had| had == *prefix) {
+                continue;
+            }
+            match self.allocate(index, &all, Binding::link(*prefix)) {
+                Ok((with, given)) => {
+                    all = with;
+                    new.push(given);
+                }
+                Err(why) => self.unusable(index, &prefix.to_string(), &why),
+            }
+        }
+        self.take_back(now, index, is_gone);
+        for (binding, new_net) in new {
+            self.hold(now, index, binding, new_net);
+        }
+    }
+
+    /// Allocates a binding that the session gets beside these.
+    ///
+    /// # Errors
+    /// The reason for which it cannot have it.
+    fn allocate(
+        &mut self,
+        index: u32,
+        beside: &Bindings,
+        wanted: Binding,
+    ) -> Result<(Bindings, (Binding, Option<Net>)), String> {
+        let with = beside.with(wanted).map_err(|why| why.to_string())?;
+        let given = self.addresses.give_binding(self.holder(index), &wanted);
+        Ok((with, given.map_err(|why| why.to_string())?))
     }
 
     /// Replaces the session's binding in a role by the allocated one. Without an allocated one the old binding is released as well,
@@ -100,69 +156,60 @@ impl ControlPlane {
     }
 
     /// Sets the routes of the subscriber. A route to its own address is left out.
-    fn give_routes(&mut self, now: Now, index: u32, routes: &[IpNet]) {
-        let is_gone = |had: &Binding| had.role == Role::Route && !routes.contains(&had.prefix);
+    fn give_routes(&mut self, now: Now, index: u32, routes: &[FramedRoute]) {
+        let route = |net: IpNet| routes.iter().find(|route| route.net == net);
+        let is_gone = |had: &Binding| had.role == Role::Route && route(had.prefix).is_none();
         self.take_back(now, index, is_gone);
-        for net in routes {
-            let entry = &self.sessions[index];
-            let bindings = &entry.policy.forwarding.bindings;
-            if bindings.iter().any(|binding| binding.prefix == *net) {
+        let metric = |had: &Binding| route(had.prefix)?.metric;
+        self.entry(index).set_metrics(metric);
+        for FramedRoute { net, metric } in routes.iter().copied() {
+            let bindings = self.sessions[index].policy.forwarding.bindings.clone();
+            if bindings.iter().any(|binding| binding.prefix == net) {
                 continue;
             }
-            let route = Binding::new(Role::Route, *net);
-            if let Err(why) = bindings.with(route) {
-                self.unusable(index, &net.to_string(), &why.to_string());
-                continue;
-            }
-            match self.addresses.give_prefix(self.holder(index), *net) {
-                Ok(()) => self.hold(now, index, route, None),
-                Err(error) => self.unusable(index, &net.to_string(), &error.to_string()),
+            match self.allocate(index, &bindings, Binding::route(net, metric)) {
+                Ok((_, (route, new_net))) => self.hold(now, index, route, new_net),
+                Err(why) => self.unusable(index, &net.to_string(), &why),
             }
         }
     }
 
-    /// Allocates the routes of the change that is under way, all of them or none.
+    /// Allocates what the change that is under way gives the session: all its routes or nothing. A prefix of the link that is not
+    /// available is left out, as at the beginning of a session.
     ///
     /// # Errors
     /// The route that is not available, and why.
-    pub(super) fn claim_routes(&mut self, index: u32) -> Result<(), String> {
-        let holder = self.holder(index);
+    pub(super) fn claim(&mut self, now: Now, index: u32) -> Result<(), String> {
         let entry = &self.sessions[index];
         let Some((_, change)) = entry.change() else {
             return Ok(());
         };
-        let mut all = entry.policy.forwarding.bindings.clone();
+        let mut all = change.kept(&entry.policy.forwarding.bindings);
+        let wanted: Vec<Binding> = change.wanted().collect();
         let mut claimed = Vec::new();
-        for net in change.routes.clone() {
-            if all.iter().any(|binding| binding.prefix == net) {
+        for wanted in wanted {
+            if all.iter().any(|binding| binding.prefix == wanted.prefix) {
                 continue;
             }
-            let with = all.with(Binding::new(Role::Route, net));
-            let given = with.map_err(|why| why.to_string()).and_then(|with| {
-                let given = self.addresses.give_prefix(holder, net);
-                given.map(|()| with).map_err(|why| why.to_string())
-            });
-            match given {
-                Ok(with) => all = with,
+            match self.allocate(index, &all, wanted) {
+                Ok((with, (binding, new_net))) => {
+                    all = with;
+                    self.announce(now, index, &binding, new_net);
+                    claimed.push(binding);
+                }
+                Err(why) if wanted.role == Role::Link => {
+                    self.unusable(index, &wanted.to_string(), &why);
+                }
                 Err(why) => {
-                    self.release_routes(index, &claimed);
-                    return Err(format!("route {net}: {why}"));
+                    self.give_back(now, index, claimed);
+                    return Err(format!("route {wanted}: {why}"));
                 }
             }
-            claimed.push(net);
         }
         if let Some(change) = self.entry(index).change_mut() {
             change.claimed = claimed;
         }
         Ok(())
-    }
-
-    /// Releases routes that are not, or no longer, among the session's bindings.
-    pub(super) fn release_routes(&mut self, index: u32, routes: &[IpNet]) {
-        let instance = self.sessions[index].instance;
-        for net in routes.iter().copied() {
-            self.addresses.take(Net { instance, net });
-        }
     }
 
     /// Holder of the session's addresses.
@@ -172,11 +219,16 @@ impl ControlPlane {
 
     /// Adds a binding to the session.
     fn hold(&mut self, now: Now, index: u32, binding: Binding, new_net: Option<Net>) {
-        let entry = self.entry(index);
-        entry.hold(binding);
+        self.entry(index).hold(binding);
+        self.announce(now, index, &binding, new_net);
+    }
+
+    /// Announces the prefix block that a binding needs, and the binding itself where its own rules cannot.
+    fn announce(&mut self, now: Now, index: u32, binding: &Binding, new_net: Option<Net>) {
+        let entry = &self.sessions[index];
         let (group, instance) = (entry.group, entry.instance);
         let plane = self.plane_of(index);
-        let alone = self.is_net_of_group(plane, &binding).then_some(Net {
+        let alone = self.is_net_of_group(plane, binding).then_some(Net {
             instance,
             net: binding.prefix,
         });
@@ -193,10 +245,16 @@ impl ControlPlane {
 
     /// Releases the session's bindings for which `which` returns true, and prefix blocks that are unused then.
     pub(super) fn take_back(&mut self, now: Now, index: u32, which: impl Fn(&Binding) -> bool) {
+        let gone = self.entry(index).let_go(which);
+        self.give_back(now, index, gone);
+    }
+
+    /// Releases bindings that are not, or no longer, the session's.
+    pub(super) fn give_back(&mut self, now: Now, index: u32, bindings: Vec<Binding>) {
         let plane = self.plane_of(index);
-        let entry = self.entry(index);
+        let entry = &self.sessions[index];
         let (group, instance) = (entry.group, entry.instance);
-        for binding in entry.let_go(which) {
+        for binding in bindings {
             let net = Net {
                 instance,
                 net: binding.prefix,
@@ -266,7 +324,7 @@ impl ControlPlane {
         let bindings = entry.let_go(|_| true);
         let mut nets = Vec::new();
         for binding in &bindings {
-            match self.addresses.give_again(holder, binding) {
+            match self.addresses.give_binding(holder, binding) {
                 Ok((binding, new_net)) => {
                     entry.hold(binding);
                     nets.extend(new_net);

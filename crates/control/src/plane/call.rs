@@ -9,7 +9,7 @@ use northbound::{
     Answer, PAGE, Refusal, Request, Response, Session as SessionRow, SessionState, Traffic,
     UserPlane, UserPlanePort, UserPlaneState,
 };
-use policy::Access;
+use policy::{Access, Binding};
 use session::Cause;
 use wire::access_loop::AccessLoop;
 
@@ -271,7 +271,7 @@ impl ControlPlane {
             network_instance: self.topology.instance(entry.instance).name.clone(),
             ipv4: entry.ipv4().map(|a| a.to_string()),
             ipv6_prefix: entry.ipv6().map(|p| p.to_string()),
-            routes: entry.routes().map(|net| net.to_string()).collect(),
+            routes: entry.routes().map(described_route).collect(),
             subscriber: subscriber
                 .map(|known| known.identity.text(&self.topology))
                 .unwrap_or_default(),
@@ -294,6 +294,14 @@ impl ControlPlane {
                 down_octets: usage.down_octets,
             }),
         }
+    }
+}
+
+/// Prefix that is routed to a session, with its metric if it has one.
+fn described_route(route: &Binding) -> String {
+    match route.metric {
+        Some(metric) => format!("{route} metric {metric}"),
+        None => route.to_string(),
     }
 }
 

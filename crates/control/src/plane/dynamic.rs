@@ -18,8 +18,7 @@ use aaa::{
 };
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use ipnet::IpNet;
-use policy::Policy;
+use policy::{Binding, Policy};
 use session::Cause;
 
 /// Maximum number of requests of a session that wait for each other.
@@ -186,7 +185,7 @@ impl ControlPlane {
         };
         is_same(&ids.username, Some(entry.sent_name()))
             && ids.framed_ip.is_none_or(|ip| entry.ipv4() == Some(ip))
-            && (ids.framed_ipv6_prefix).is_none_or(|net| entry.ipv6() == Some(net))
+            && (ids.framed_ipv6_prefixes.iter()).all(|net| entry.links().any(|own| own == *net))
             && is_same(&ids.circuit_id, entry.line.circuit_id.as_deref())
             && is_same(&ids.remote_id, entry.line.remote_id.as_deref())
             && is_text(&ids.calling_station, &|| entry.calling_station())
@@ -222,6 +221,7 @@ impl ControlPlane {
             answer,
             is_whole: false,
             class: change.class.clone().into(),
+            links: Box::default(),
             routes: change.framed_routes.clone().into(),
             claimed: Vec::new(),
             pools: Pools::of(change),
@@ -234,7 +234,7 @@ impl ControlPlane {
         let Some((key, _)) = self.sessions[index].change() else {
             return;
         };
-        let claimed = self.claim_routes(index);
+        let claimed = self.claim(now, index);
         let claimed = claimed.map_err(|why| (why, ErrorCause::InvalidAttributeValue));
         let applied = claimed.and_then(|()| {
             let applied = self.assign_policy(now, index);
@@ -271,14 +271,13 @@ impl ControlPlane {
         let differs = differs.collect::<Vec<_>>().join(", ");
         let next = change.pools.texts().collect::<Vec<_>>().join(", ");
         tracing::info!(session = %entry.seid, user, server, differs, next, "the session's policy is changed by RADIUS");
-        let has = |net: &IpNet| {
+        let has = |had: &&Binding| {
             let mut bindings = entry.policy.forwarding.bindings.iter();
-            bindings.any(|binding| binding.prefix == *net)
+            bindings.any(|binding| binding.prefix == had.prefix)
         };
-        let had = before.forwarding.bindings.iter().map(|had| had.prefix);
-        let claimed = change.claimed.iter().copied();
-        let gone: Vec<IpNet> = had.chain(claimed).filter(|net| !has(net)).collect();
-        self.release_routes(index, &gone);
+        let had = before.forwarding.bindings.iter().chain(&change.claimed);
+        let gone: Vec<Binding> = had.filter(|had| !has(had)).copied().collect();
+        self.give_back(now, index, gone);
         if !change.is_whole {
             self.remember_change(index, change);
         }
@@ -303,7 +302,7 @@ impl ControlPlane {
         let Some(request) = entry.requests.pop_front_if(is_it) else {
             return;
         };
-        self.release_claims(index, &request);
+        self.release_claims(now, index, request);
         let entry = self.entry(index);
         if entry.proposed.take_if(|p| p.change == Some(key)).is_some() {
             self.renew_policy(now, index);
@@ -318,16 +317,17 @@ impl ControlPlane {
 
     /// Forgets the changes of a session whose user plane may have carried one out or not. Repetitions begin anew. What a server has
     /// answered stays, and is carried out with the next policy.
-    pub(super) fn changes_unknown(&mut self, index: u32) {
+    pub(super) fn changes_unknown(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
         entry.proposed.take_if(|proposal| proposal.change.is_some());
         let is_asked = |request: &PendingRequest| request.key.request().is_some();
-        self.answer_changes(index, is_asked, DynamicOutcome::Unknown);
+        self.answer_changes(now, index, is_asked, DynamicOutcome::Unknown);
     }
 
     /// Answers the changes of a session for which `which` returns true.
     fn answer_changes(
         &mut self,
+        now: Now,
         index: u32,
         which: impl Fn(&PendingRequest) -> bool,
         outcome: DynamicOutcome,
@@ -338,24 +338,25 @@ impl ControlPlane {
         let (changes, others): (Vec<PendingRequest>, _) = requests.partition(is_answered);
         self.entry(index).requests = others.into();
         for change in changes {
-            self.release_claims(index, &change);
-            if let Some(key) = change.key.request() {
+            let key = change.key.request();
+            self.release_claims(now, index, change);
+            if let Some(key) = key {
                 self.answer_server(key, outcome);
             }
         }
     }
 
-    /// Releases the routes that a change would have given to the session.
-    fn release_claims(&mut self, index: u32, request: &PendingRequest) {
-        if let Wanted::Change(change) = &request.wanted {
-            self.release_routes(index, &change.claimed);
+    /// Releases what a change would have given to the session.
+    fn release_claims(&mut self, now: Now, index: u32, request: PendingRequest) {
+        if let Wanted::Change(change) = request.wanted {
+            self.give_back(now, index, change.claimed);
         }
     }
 
     /// Rejects the changes of a session that has ended.
-    pub(super) fn end_changes(&mut self, index: u32) {
+    pub(super) fn end_changes(&mut self, now: Now, index: u32) {
         let gone = ErrorCause::SessionContextNotFound;
-        self.answer_changes(index, |_| true, DynamicOutcome::Rejected(gone));
+        self.answer_changes(now, index, |_| true, DynamicOutcome::Rejected(gone));
     }
 
     /// Answers those who wanted the end of a session, once the store has no record of it.

@@ -5,7 +5,7 @@ use crate::authorization::Authorization;
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, AnswerKey, LastAnswer};
-use aaa::{AccessAccept, RejectReason, Unavailable};
+use aaa::{AccessAccept, FramedRoute, RejectReason, Unavailable};
 use config::model::{AccessProfile, Fallback};
 use core::time::Duration;
 use ipnet::IpNet;
@@ -126,10 +126,10 @@ impl ControlPlane {
         if !change.class.is_empty() {
             accept.class = change.class.to_vec();
         }
-        let is_ipv4 = |net: &IpNet| matches!(net, IpNet::V4(_));
-        let is_kept = |net: &IpNet| {
+        let is_ipv4 = |route: &FramedRoute| matches!(route.net, IpNet::V4(_));
+        let is_kept = |route: &FramedRoute| {
             let mut changed = change.routes.iter();
-            !changed.any(|other| is_ipv4(other) == is_ipv4(net))
+            !changed.any(|other| is_ipv4(other) == is_ipv4(route))
         };
         accept.framed_routes.retain(is_kept);
         accept.framed_routes.extend(change.routes.iter().copied());

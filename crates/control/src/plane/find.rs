@@ -124,7 +124,7 @@ impl ControlPlane {
         });
         let ipv6 = self.configuration.ipv6_pools.iter().filter(|(_, pool)| {
             pool.network_instance == *instance
-                && entry.ipv6().is_some_and(|own| pool.prefix.contains(&own))
+                && entry.links().any(|own| pool.prefix.contains(&own))
         });
         let names = ipv4.map(|(name, _)| name).chain(ipv6.map(|(name, _)| name));
         names.cloned().collect()

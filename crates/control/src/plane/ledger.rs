@@ -468,12 +468,12 @@ impl ControlPlane {
     }
 }
 
-/// Addresses and prefixes of a session, and the routes that it is about to get.
+/// Addresses and prefixes of a session, and those that it is about to get.
 fn addresses(entry: &Entry) -> impl Iterator<Item = IpNet> {
     let bindings = entry.policy.forwarding.bindings.iter();
     let claimed = entry.change().into_iter();
-    let claimed = claimed.flat_map(|(_, change)| change.claimed.iter().copied());
-    bindings.map(|binding| binding.prefix).chain(claimed)
+    let claimed = claimed.flat_map(|(_, change)| &change.claimed);
+    bindings.chain(claimed).map(|binding| binding.prefix)
 }
 
 #[cfg(test)]

@@ -345,8 +345,10 @@ impl ControlPlane {
                 gateway,
                 dns: control.dns_ipv4(),
             });
-        let ipv6 = entry.ipv6().map(|prefix| Ipv6Grant {
+        let mut links = entry.policy.forwarding.bindings.links();
+        let ipv6 = links.next().map(|prefix| Ipv6Grant {
             prefix,
+            further: links.collect(),
             dns: control.dns_ipv6(),
             interface_id,
         });

@@ -253,7 +253,7 @@ impl Entry {
     fn open_bindings(&self) -> Bindings {
         let bindings = &self.policy.forwarding.bindings;
         let open = bindings.filtered(|binding| self.is_open(binding));
-        open.regardless_of_pools()
+        open.regardless_of_pools().with_metrics(|_| None)
     }
 
     /// State of a stored session in the history.

@@ -149,6 +149,7 @@ impl ControlPlane {
             answer,
             is_whole: true,
             class: accept.class.clone().into(),
+            links: accept.framed_ipv6_prefixes.clone().into(),
             routes: accept.framed_routes.clone().into(),
             claimed: Vec::new(),
             // a session that could not stay with the pools of the answer has ended
@@ -201,8 +202,13 @@ impl ControlPlane {
         if has_ipv4 && !self.stays(has, wants, accept.framed_pool.as_ref()) {
             return another("another IPv4 address".into());
         }
-        let (has, wants) = (entry.ipv6(), accept.framed_ipv6_prefix);
-        if !self.stays(has, wants, accept.framed_ipv6_pool.as_ref()) {
+        let wants = &accept.framed_ipv6_prefixes;
+        let stays = match wants.is_empty() {
+            true => self.stays(entry.ipv6(), None, accept.framed_ipv6_pool.as_ref()),
+            // the others are given and withdrawn by Router Advertisements
+            false => entry.links().any(|has| wants.contains(&has)),
+        };
+        if !stays {
             return another("another IPv6 prefix".into());
         }
         Ok(())

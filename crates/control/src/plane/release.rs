@@ -27,7 +27,7 @@ impl ControlPlane {
         let seid = self.sessions[index].seid;
         self.aaa.withdraw(seid);
         self.sessions.close(index, ending);
-        self.end_changes(index);
+        self.end_changes(now, index);
         self.note_end(now, index, cause);
         self.persist_ending(index, ending);
         if !self.sessions[index].rules.establishing {

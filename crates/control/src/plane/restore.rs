@@ -356,7 +356,11 @@ impl ControlPlane {
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
-        let link = Link::restore(access, config, record.link, seed, now.at);
+        let mut link = record.link;
+        if let (Some(fifth), Some(ipv6)) = (&record.fifth, &mut link.grant.ipv6) {
+            ipv6.set_prefixes(fifth.policy.forwarding.bindings.links());
+        }
+        let link = Link::restore(access, config, link, seed, now.at);
         let third = record.third.unwrap_or_else(|| {
             // version 2 knew one group of servers, and no times but those of AAA
             let profile = self.view().access_profile(segment);

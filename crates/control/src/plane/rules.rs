@@ -39,10 +39,7 @@ impl ControlPlane {
         // a user plane may have taken the place of a newer one: what it would skip must not differ in every audit
         let is_known = |setting: &_| self.user_planes.takes_setting(port.user_plane, setting);
         forwarding.packets = forwarding.packets.limited_to(is_known);
-        if !self.user_planes.takes_bindings(port.user_plane) {
-            forwarding.bindings =
-                Bindings::of(forwarding.bindings.ipv4(), forwarding.bindings.ipv6());
-        }
+        forwarding.bindings = self.known_bindings(port.user_plane, forwarding.bindings);
         SessionSpec {
             node_id: self.user_planes.node_id(),
             cp_f_seid: self.user_planes.f_seid(port.user_plane, entry.seid),
@@ -59,6 +56,14 @@ impl ControlPlane {
             forwarding,
             urr_id: entry.rules.urr_id,
             usage_period: Some(USAGE_PERIOD),
+        }
+    }
+
+    /// The bindings that a user plane takes.
+    fn known_bindings(&self, plane: UserPlaneId, bindings: Bindings) -> Bindings {
+        match self.user_planes.takes_bindings(plane) {
+            true => bindings,
+            false => Bindings::of(bindings.ipv4(), bindings.ipv6()),
         }
     }
 
@@ -139,7 +144,7 @@ impl ControlPlane {
             let entry = self.entry(index);
             entry.rules.modifying = false;
             tracing::warn!(session = %entry.seid, %error, "cannot send a session modification to the user plane");
-            self.policy_unknown(index);
+            self.policy_unknown(now, index);
             self.on_modify_failed(now, index, Counter::UserPlaneAbsent);
         }
     }
@@ -295,7 +300,7 @@ impl ControlPlane {
             Stage::Closing(_) => self.delete(now, index),
             Stage::Connecting | Stage::Online => {
                 self.counters.count(counter);
-                self.changes_unknown(index);
+                self.changes_unknown(now, index);
                 // without an answer the association is gone; the next one puts the session back
                 if counter == Counter::UserPlaneRefused {
                     self.end(now, index, Cause::PortError);
@@ -322,10 +327,12 @@ impl ControlPlane {
         for family in [Family::Ipv4, Family::Ipv6] {
             let entry = &self.sessions[index];
             let told = &entry.rules.last_sent.forwarding.bindings;
+            let own = entry.policy.forwarding.bindings.clone();
+            let own = self.known_bindings(entry.user_plane, own);
             let wanted = entry.rules.families[family as usize];
             let there = match family {
                 Family::Ipv4 => told.ipv4().is_some() && told.ipv4() == entry.ipv4(),
-                Family::Ipv6 => told.ipv6().is_some() && told.ipv6() == entry.ipv6(),
+                Family::Ipv6 => told.ipv6().is_some() && told.links().eq(own.links()),
             };
             if wanted && there && entry.status().is_some_and(|s| s.waits_for_rules(family)) {
                 self.await_durable(now, index, family);
@@ -363,10 +370,10 @@ impl ControlPlane {
             }
             // the next audit compares with the policy in force
             Err(FailReason::AssociationDown) if !self.waits_for_rules(index) => {
-                self.policy_unknown(index);
+                self.policy_unknown(now, index);
             }
             _ => {
-                self.policy_unknown(index);
+                self.policy_unknown(now, index);
                 self.on_modify_failed(now, index, Counter::UserPlaneSilent);
             }
         }

@@ -116,9 +116,10 @@ impl ControlPlane {
 fn wanted(accept: &AccessAccept) -> Vec<IpNet> {
     let address = accept.framed_ip;
     let address = address.map(|address| IpNet::from(IpAddr::V4(address)));
-    let prefix = accept.framed_ipv6_prefix.map(IpNet::from);
-    let routes = accept.framed_routes.iter().copied();
-    address.into_iter().chain(prefix).chain(routes).collect()
+    let prefixes = accept.framed_ipv6_prefixes.iter().copied();
+    let prefixes = prefixes.map(IpNet::from);
+    let routes = accept.framed_routes.iter().map(|route| route.net);
+    address.into_iter().chain(prefixes).chain(routes).collect()
 }
 
 fn has_one_of(entry: &Entry, wanted: &[IpNet]) -> bool {

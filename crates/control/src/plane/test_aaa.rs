@@ -187,22 +187,22 @@ fn result(name: &str, value: String, origin: &str) -> AaaResult {
 
 /// Addresses, pools and the like that AAA names.
 fn given(accept: &AccessAccept) -> Vec<AaaResult> {
-    let prefix = accept.framed_ipv6_prefix.map(|prefix| prefix.to_string());
     let interface = accept.framed_interface_id.map(|id| format!("{id:016x}"));
     let named = [
         ("profile", accept.filter_id.clone()),
         ("IPv4 address", accept.framed_ip.map(|ip| ip.to_string())),
         ("IPv4 pool", accept.framed_pool.clone()),
-        ("IPv6 prefix", prefix),
         ("IPv6 pool", accept.framed_ipv6_pool.clone()),
         ("interface identifier", interface),
         ("session limit", accept.port_limit.map(|n| n.to_string())),
     ];
     let named = named.into_iter();
     let named = named.filter_map(|(name, value)| Some(result(name, value?, "aaa")));
+    let prefixes = accept.framed_ipv6_prefixes.iter();
+    let prefixes = prefixes.map(|net| result("IPv6 prefix", net.to_string(), "aaa"));
     let routes = accept.framed_routes.iter();
-    let routes = routes.map(|net| result("route", net.to_string(), "aaa"));
+    let routes = routes.map(|route| result("route", route.to_string(), "aaa"));
     let classes = accept.class.iter();
     let classes = classes.map(|c| result("Class", c.escape_ascii().to_string(), "aaa"));
-    named.chain(routes).chain(classes).collect()
+    named.chain(prefixes).chain(routes).chain(classes).collect()
 }

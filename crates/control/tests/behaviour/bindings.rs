@@ -86,6 +86,108 @@ fn prefixes_of_aaa_are_announced_by_the_session_that_has_them() {
     assert!(has_everything(&w, 0));
 }
 
+fn link(prefix: &str) -> (Kind, Value) {
+    let prefix = Value::Ipv6Prefix(prefix.parse().unwrap());
+    (Kind::FRAMED_IPV6_PREFIX, prefix)
+}
+
+/// One of the prefixes is in a pool, and one cannot be a link's.
+const LINKS: [&str; 3] = [
+    "2001:db8:9:2::/64",
+    "2001:db8:9:1::/64",
+    "2001:db8:100:77::/64",
+];
+
+#[test]
+fn a_session_has_all_prefixes_of_its_link() {
+    let mut w = World::new(2, Choice::radius());
+    w.radius.accept = LINKS.iter().map(|prefix| link(prefix)).collect();
+    w.radius.accept.push(link("2001:db8:8::/56"));
+    w.dial(0);
+    w.run(MINUTE);
+    assert_eq!((w.online(), w.count(Counter::FixedAddressUnusable)), (1, 1));
+    let first = w.homes[0].ipv6().unwrap();
+    assert!(first.to_string().starts_with("2001:db8:9:1:"), "{first}");
+    let own = |w: &World, role| {
+        let all = bindings(w, 0).into_iter();
+        let own = all.filter(|binding| binding.role == role);
+        let own = own.map(|binding| (binding.prefix.to_string(), binding.is_announced));
+        own.collect::<Vec<_>>()
+    };
+    let shown = w.sessions().remove(0);
+    assert_eq!(shown.ipv6_prefix.as_deref(), Some(LINKS[1]));
+    assert_eq!(shown.routes, [LINKS[0], LINKS[2]]);
+    // to the user plane, the others are prefixes that are routed to the session
+    assert_eq!(own(&w, Role::Link), [(LINKS[1].to_owned(), true)]);
+    let others = [(LINKS[0].to_owned(), true), (LINKS[2].to_owned(), false)];
+    assert_eq!(own(&w, Role::Delegated), others);
+    assert_eq!(w.up.nets(), ["100.64.0.0/24", "2001:db8:100::/56"]);
+    let recorded = |w: &World| {
+        let record = w.radius.records.last().unwrap();
+        let all = record
+            .all(Kind::FRAMED_IPV6_PREFIX)
+            .map(|value| match value {
+                Value::Ipv6Prefix(prefix) => prefix.to_string(),
+                other => panic!("{other:?}"),
+            });
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(recorded(&w), [LINKS[1], LINKS[0], LINKS[2]]);
+    let subscriber = "2001:db8:9:2::5".to_owned();
+    match w.call(Request::FindSubscriber { subscriber }) {
+        Ok(Response::Subscriber(found)) => assert_eq!(found.subscribers.len(), 1),
+        other => panic!("{other:?}"),
+    }
+
+    // neither plane forgets them, and nobody else gets them
+    let before = w.up.subscribers();
+    w.restart_control_plane();
+    w.run(MINUTE);
+    assert_eq!(w.up.subscribers(), before);
+    assert!(w.plane.ledger().is_balanced());
+    w.restart_user_plane();
+    w.run(MINUTE);
+    assert_eq!(own(&w, Role::Delegated), others);
+    w.radius.accept = vec![link(LINKS[0])];
+    w.dial(1);
+    w.run(MINUTE);
+    assert_eq!(w.count(Counter::FixedAddressUnusable), 2);
+
+    // one path releases all of them
+    w.hang_up(0);
+    w.hang_up(1);
+    w.run(MINUTE);
+    assert_eq!(recorded(&w).len(), 0, "the second had none");
+    assert_eq!((w.up.subscribers().len(), w.up.nets().len()), (0, 0));
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn who_begins_ppp_anew_has_the_prefixes_of_the_new_answer() {
+    let mut w = World::new(1, Choice::radius());
+    let mut expect = |prefixes: &[&str], anew: &[(Kind, Value)]| {
+        w.radius.accept = anew.to_vec();
+        match w.online() {
+            0 => w.dial(0),
+            _ => w.begin_ppp_anew(0),
+        }
+        w.run(MINUTE);
+        assert_eq!(w.online(), 1);
+        let all = bindings(&w, 0).into_iter();
+        let all = all.filter(|binding| !binding.is_ipv4());
+        let all: Vec<String> = all.map(|binding| binding.prefix.to_string()).collect();
+        assert_eq!(all, prefixes);
+        assert!(w.plane.ledger().is_balanced());
+    };
+    expect(&LINKS[..1], &[link(LINKS[0])]);
+    expect(&[LINKS[1], LINKS[0], LINKS[2]], &LINKS.map(link));
+    // it keeps what it has if the server says nothing, or what is of the pool
+    expect(&[LINKS[1], LINKS[0], LINKS[2]], &[]);
+    let pool = (Kind::FRAMED_IPV6_POOL, "homes".into());
+    expect(&LINKS[2..], &[pool]);
+    expect(&LINKS[..1], &[link(LINKS[0])]);
+}
+
 #[test]
 fn what_overlaps_another_subscribers_prefix_is_refused_by_name_and_harms_nobody() {
     let mut w = world();

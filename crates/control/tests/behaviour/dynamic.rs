@@ -4,7 +4,7 @@
 use crate::world::{Choice, World};
 use control::history::{Step, What, events};
 use core::time::Duration;
-use policy::{PacketSettings, Rate};
+use policy::{PacketSettings, Rate, Role};
 use wire::radius::{Code, Kind, Missing, Packet, Value, verify_response};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -498,6 +498,47 @@ fn routes_of_a_family_are_replaced_together() {
         vec!["198.18.2.0/24".to_owned()],
     ];
     assert_eq!(routes(&mut w), expected);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn another_metric_is_another_route_of_the_kernel_and_a_link_identifies_by_all_its_prefixes() {
+    let link = |n: u8| {
+        let prefix = format!("2001:db8:9:{n}::/64").parse().unwrap();
+        (Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix))
+    };
+    let mut w = World::new(1, Choice::radius());
+    w.radius.accept = vec![
+        route("198.18.1.0/24 0.0.0.0 7"),
+        route("2001:db8:a::/48 :: 7"),
+        link(1),
+        link(2),
+    ];
+    w.configure(&[
+        "set aaa dynamic-authorization clients one address 192.0.2.9",
+        "set aaa dynamic-authorization clients one secret-key coa-secret",
+    ])
+    .unwrap();
+    w.dial(0);
+    w.run(10 * SECOND);
+    let metrics = |w: &World| {
+        let told = &w.up.subscribers()[0].forwarding.bindings;
+        let routes = told.iter().filter(|b| b.role == Role::Route);
+        routes.map(|route| route.metric).collect::<Vec<_>>()
+    };
+    assert_eq!(metrics(&w), [Some(7), Some(7)]);
+    let again = [link(2), link(1), route("198.18.1.0/24 0.0.0.0 8")];
+    assert_eq!(change(&mut w, &again), ACK);
+    assert_eq!(
+        metrics(&w),
+        [Some(8), Some(7)],
+        "of the other family as before"
+    );
+    assert_eq!(change(&mut w, &[link(2), route("198.18.1.0/24")]), ACK);
+    assert_eq!(metrics(&w), [None, Some(7)]);
+    let odd = [link(2), route("198.18.1.0/24 0.0.0.0 far")];
+    assert_eq!(change(&mut w, &odd), nak(407));
+    assert_eq!(change(&mut w, &[link(2), link(3), mtu(1400)]), nak(503));
     assert!(w.plane.ledger().is_balanced());
 }
 

@@ -217,6 +217,86 @@ fn another_address_or_an_unknown_profile_ends_the_session() {
     assert_eq!((w.online(), settings(&w, 0).mtu), (1, Some(1400)));
 }
 
+/// Some of the link's prefixes go, others come, and the session stays.
+#[test]
+fn a_new_answer_may_have_other_prefixes_beside_one_of_before() {
+    let prefix = |n: u8| format!("2001:db8:9:{n}::/64");
+    let link = |n: u8| {
+        let prefix = Value::Ipv6Prefix(prefix(n).parse().unwrap());
+        (Kind::FRAMED_IPV6_PREFIX, prefix)
+    };
+    let links = |w: &World| {
+        let told = w.up.subscribers()[0].forwarding.bindings.clone();
+        let own = told.iter().filter(|binding| !binding.is_ipv4());
+        let own: Vec<String> = own.map(|binding| binding.prefix.to_string()).collect();
+        own
+    };
+    let mut w = answered(&[link(1), link(2)]);
+    let id = w.sessions().remove(0).id;
+    let ask = |w: &mut World, n: u8, answer: &[(Kind, Value)]| {
+        w.radius.accept = answer.to_vec();
+        let bytes = request(Code::COA_REQUEST, n, &[user(0), only(), state(9)]);
+        w.order("192.0.2.9", &bytes);
+        w.run(10 * SECOND);
+    };
+    let first = w.homes[0].ipv6().unwrap().segments()[3];
+    assert_eq!((first, links(&w)), (1, vec![prefix(1), prefix(2)]));
+
+    // one that cannot be a link's is named, as at the beginning
+    let odd = Value::Ipv6Prefix("2001:db8:8::/56".parse().unwrap());
+    ask(
+        &mut w,
+        1,
+        &[link(3), link(2), (Kind::FRAMED_IPV6_PREFIX, odd)],
+    );
+    assert_eq!(links(&w), [prefix(2), prefix(3)]);
+    let moved = w.homes[0].ipv6().unwrap().segments()[3];
+    assert_eq!(moved, 2, "the Router Advertisement withdraws the first");
+    let recorded = w.radius.records.last().unwrap();
+    assert_eq!(recorded.all(Kind::FRAMED_IPV6_PREFIX).count(), 2);
+    assert!(w.plane.ledger().is_balanced());
+
+    w.restart_control_plane();
+    w.run(10 * SECOND);
+    ask(&mut w, 2, &[]);
+    assert_eq!(links(&w), [prefix(2), prefix(3)], "they stay");
+    ask(&mut w, 3, &[link(2)]);
+    assert_eq!(links(&w), [prefix(2)]);
+    assert_eq!(w.sessions().remove(0).id, id, "the same session");
+    assert!(w.plane.ledger().is_balanced());
+
+    // nothing of what it has: it connects again
+    ask(&mut w, 4, &[link(1)]);
+    assert_eq!(w.online(), 0);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn prefixes_that_the_user_plane_rejects_or_does_not_confirm_are_free_again() {
+    let link = |n: u8| {
+        let prefix = format!("2001:db8:9:{n}::/64").parse().unwrap();
+        (Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix))
+    };
+    let mut w = answered(&[link(1)]);
+    let bytes = request(Code::COA_REQUEST, 1, &[user(0), only(), state(9)]);
+    w.radius.accept = vec![link(1), link(2), link(3)];
+    w.up.silent_about_changes = true;
+    w.order("192.0.2.9", &bytes);
+    w.run(60 * SECOND);
+    assert!(w.plane.ledger().is_balanced(), "also while it is under way");
+    w.up.silent_about_changes = false;
+    w.run(60 * SECOND);
+    let told = w.up.subscribers()[0].forwarding.bindings.clone();
+    assert_eq!(told.iter().filter(|b| !b.is_ipv4()).count(), 3);
+    w.up.least_mtu = 1450;
+    w.radius.accept = vec![link(1), link(4), mtu(1300)];
+    let bytes = request(Code::COA_REQUEST, 2, &[user(0), only(), state(9)]);
+    w.order("192.0.2.9", &bytes);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 0, "as if it had connected with it");
+    assert!(w.plane.ledger().is_balanced());
+}
+
 #[test]
 fn an_answer_waits_for_a_user_plane_that_is_away() {
     let mut w = answered(&[]);

@@ -70,6 +70,30 @@ fn a_change_of_the_routes_is_recorded_at_once() {
 }
 
 #[test]
+fn a_record_has_the_metric_that_the_server_gave_and_another_one_is_recorded_at_once() {
+    let mut w = world();
+    w.radius.accept[1].1 = "198.18.1.0/24 0.0.0.0 5".into();
+    w.dial_all();
+    assert_eq!(w.sessions()[0].routes[0], "198.18.1.0/24 metric 5");
+    change_route(&mut w, 1, "198.18.1.0/24 198.18.1.1 9 10");
+    change_route(&mut w, 2, "198.18.1.0/24 0.0.0.0 9");
+    w.restart_control_plane();
+    w.run(MINUTE);
+    w.restart_user_plane();
+    w.run(MINUTE);
+    let told = &w.up.subscribers()[0].forwarding.bindings;
+    let metrics: Vec<Option<u32>> = told.others().map(|route| route.metric).collect();
+    assert_eq!(metrics, [Some(9), None], "the store has it");
+    w.hang_up(0);
+    w.run(SECOND);
+    assert_eq!(w.radius.kinds(), [START, INTERIM, STOP]);
+    let routes = texts(&w, Kind::FRAMED_ROUTE);
+    let [before, now] = ["198.18.1.0/24 0.0.0.0 5", "198.18.1.0/24 0.0.0.0 9"];
+    assert_eq!(routes, [[before], [now], [now]]);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
 fn a_change_while_the_start_is_on_its_way_is_recorded_behind_it() {
     let mut w = world();
     w.radius.full = true;

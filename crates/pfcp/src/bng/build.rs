@@ -2,7 +2,8 @@
 //!
 //! Rules of a session: PDRs 1 and 2 carry control packets up and down, PDRs 3 and 4 carry IPv4, PDRs 6 and 7 carry IPv6. PDR 5 takes the
 //! control packets inside IPv6 before PDR 6. The FARs have the same numbers. The framed routes of an endpoint are announced (TS 29.244
-//! §5.16): routes, and addresses outside the group's prefix blocks.
+//! §5.16): routes, with their metrics, and addresses outside the group's prefix blocks. Of several link prefixes the first is named as one,
+//! and the others as delegated prefixes, which a user plane of the version before takes, too.
 use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
 use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, settings};
 use ipnet::IpNet;
@@ -116,6 +117,17 @@ fn of_family(forwarding: &Forwarding, family: Family) -> impl Iterator<Item = &B
     bindings.filter(move |binding| binding.is_ipv4() == (family == Family::Ipv4))
 }
 
+/// Framed route of a binding that is announced (RFC 2865 §5.22, RFC 3162 §2.5). The unspecified gateway stands for the subscriber's
+/// router. A user plane of the version before reads the first word alone.
+fn framed_route(binding: &Binding) -> String {
+    let net = binding.prefix;
+    match (binding.metric, net) {
+        (None, _) => net.to_string(),
+        (Some(metric), IpNet::V4(_)) => format!("{net} 0.0.0.0 {metric}"),
+        (Some(metric), IpNet::V6(_)) => format!("{net} :: {metric}"),
+    }
+}
+
 /// UE IP address of a binding; `None` for a route (TS 29.244 §8.2.62).
 fn ue_ip_address(binding: &Binding) -> Option<UeIpAddress> {
     match (binding.role, binding.prefix) {
@@ -185,7 +197,10 @@ impl SessionSpec {
                 duration: true,
                 period: self.usage_period,
             }),
-            forwarding: self.forwarding.with_bindings(|_| true),
+            forwarding: Forwarding {
+                bindings: self.forwarding.bindings.with_one_link(),
+                ..self.forwarding.with_bindings(|_| true)
+            },
             redirect_nd: has_ipv6,
             redirect_dhcpv6: has_ipv6,
         }
@@ -434,9 +449,13 @@ impl SessionSpec {
     }
 
     fn family_endpoints(&self, family: &FamilyRules) -> Vec<CreateTrafficEndpoint> {
-        let bindings = || of_family(&self.forwarding, family.family);
+        let told = Forwarding {
+            bindings: self.forwarding.bindings.with_one_link(),
+            ..Default::default()
+        };
+        let bindings = || of_family(&told, family.family);
         let announced = bindings().filter(|binding| binding.is_announced);
-        let announced: Vec<String> = announced.map(|b| b.prefix.to_string()).collect();
+        let announced: Vec<String> = announced.map(framed_route).collect();
         let (framed_routes, framed_ipv6_routes) = match family.family {
             Family::Ipv4 => (announced, Vec::new()),
             Family::Ipv6 => (Vec::new(), announced),

@@ -146,7 +146,8 @@ impl Fnv {
         self.optional(bindings.ipv6().map(|net| [net.prefix_len()]));
     }
 
-    /// Hashes the bindings that the first version did not know. Without such bindings the digest stays the same.
+    /// Hashes the bindings that the first version did not know. Without such bindings the digest stays the same. Metrics are left out,
+    /// which a user plane of the version before does not know.
     fn further(&mut self, bindings: &Bindings) {
         let first = [
             bindings.ipv4().map(|address| Binding::host(address.into())),

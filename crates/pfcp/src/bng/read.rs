@@ -84,7 +84,7 @@ fn pool_net(view: &View<'_>) -> Outcome<PoolNet> {
     Ok(PoolNet {
         slot: view.pdr.pdr_id,
         network_instance,
-        net: net?,
+        net: net?.prefix,
     })
 }
 

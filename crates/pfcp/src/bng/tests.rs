@@ -312,7 +312,8 @@ fn routes_that_one_direction_alone_knows_are_refused() {
         let rejection = refused(request);
         assert_eq!(rejection.offending_ie, Some(ie::UE_IP_ADDRESS));
     }
-    for route in ["203.0.113.1/29", "home", "", "2001:db8::/32"] {
+    let no_metric = "203.0.113.0/29 0.0.0.0 near";
+    for route in ["203.0.113.1/29", "home", "", "2001:db8::/32", no_metric] {
         let mut request = with_all_bindings().establish();
         for id in [2, 3] {
             endpoint(&mut request, id).framed_routes = vec![route.into()];
@@ -320,6 +321,59 @@ fn routes_that_one_direction_alone_knows_are_refused() {
         let rejection = refused(request);
         assert_eq!(rejection.offending_ie, Some(ie::FRAMED_ROUTE), "{route}");
     }
+}
+
+#[test]
+fn a_route_has_its_metric_and_the_digest_of_before() {
+    let mut spec = with_all_bindings();
+    let without = spec.clone();
+    spec.forwarding.bindings = Bindings::new(without.forwarding.bindings.iter().map(|b| Binding {
+        metric: (b.role == Role::Route).then_some(7),
+        ..*b
+    }))
+    .unwrap();
+    let mut request = spec.establish();
+    assert_eq!(
+        endpoint(&mut request, 3).framed_routes[1],
+        "203.0.113.0/29 0.0.0.0 7"
+    );
+    assert_eq!(
+        endpoint(&mut request, 6).framed_ipv6_routes[2],
+        "2001:db8:ff::/48 :: 7"
+    );
+    let rules = established(request);
+    assert_eq!(subscriber_rules(&rules), spec.decoded());
+    // a user plane of the version before reads the first word of a route
+    assert_eq!(spec.digest(), without.digest());
+    let change = without.change_from(&spec.told()).unwrap();
+    assert_eq!(
+        subscriber_rules(&modified(&rules, change)),
+        without.decoded()
+    );
+}
+
+/// The version before refuses two prefixes of the link.
+#[test]
+fn further_link_prefixes_are_named_as_delegated_ones() {
+    let mut spec = with_all_bindings();
+    let further = Binding {
+        is_announced: true,
+        ..Binding::link("2001:db8:0:9::/64".parse().unwrap())
+    };
+    let before = spec.clone();
+    spec.forwarding.bindings = spec.forwarding.bindings.with(further).unwrap();
+    let told = subscriber_rules(&established(spec.establish()));
+    assert_eq!(told, spec.decoded());
+    assert_eq!(told.digest(), spec.digest());
+    let told = told.forwarding.bindings;
+    assert_eq!(told.ipv6(), spec.forwarding.bindings.ipv6());
+    assert!(
+        told.iter()
+            .any(|b| b.prefix == further.prefix && b.role == Role::Delegated && b.is_announced)
+    );
+    let change = spec.change_from(&before.told()).unwrap();
+    let rules = established(before.establish());
+    assert_eq!(subscriber_rules(&modified(&rules, change)), spec.decoded());
 }
 
 #[test]

@@ -47,6 +47,7 @@ pub fn grant() -> Grant {
         }),
         ipv6: Some(Ipv6Grant {
             prefix: "2001:db8:0:7::/64".parse().unwrap(),
+            further: Vec::new(),
             dns: vec!["2620:fe::fe".parse().unwrap()],
             interface_id: None,
         }),

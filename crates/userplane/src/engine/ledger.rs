@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use dataplane::{InstanceIndex, SessionEntry, SessionIndex};
-use ipnet::IpNet;
 use northbound::{Differences, Ledger};
 
 use super::{Engine, Operation, Output, Session, WorkerCommand};
+use crate::announcement::Announcement;
 use crate::compile::CompiledSession;
 use crate::ledger::{Name, kinds};
 use crate::table::Seid;
@@ -168,7 +168,7 @@ impl<T: Copy> Engine<T> {
     fn compare_nets(
         &self,
         ledger: &mut Ledger,
-    ) -> Differences<((InstanceIndex, IpNet), usize), Name> {
+    ) -> Differences<((InstanceIndex, Announcement), usize), Name> {
         let nets = self.nets.iter();
         let booked = nets.flat_map(|(net, users)| (0..*users).map(move |n| (*net, n)));
         let of_sessions = self.staying().flat_map(|(_, session)| {

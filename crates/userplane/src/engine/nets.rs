@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use dataplane::InstanceIndex;
-use ipnet::IpNet;
 use tracing::info;
 
 use super::{Engine, Now, Output};
+use crate::announcement::Announcement;
 
 /// Time for a returned control plane to announce its prefixes of every port again, even if some requests are lost.
 const TELLING: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ impl<T: Copy> Engine<T> {
 
     /// Keeps prefixes announced while their control plane has time to announce them again. Without that, packets to sessions in
     /// these prefixes would be lost. A default session that is replaced later withdraws its prefixes at once.
-    pub(super) fn hold_nets(&mut self, peer: SocketAddr, nets: Vec<(InstanceIndex, IpNet)>) {
+    pub(super) fn hold_nets(&mut self, peer: SocketAddr, nets: Vec<(InstanceIndex, Announcement)>) {
         if self.peers.get(&peer).is_none_or(|p| p.telling.is_none()) {
             return;
         }
@@ -52,18 +52,18 @@ impl<T: Copy> Engine<T> {
     }
 
     /// Prefixes of an instance that sessions announce.
-    pub fn announced(&self, instance: InstanceIndex) -> impl Iterator<Item = IpNet> + '_ {
+    pub fn announced(&self, instance: InstanceIndex) -> impl Iterator<Item = Announcement> + '_ {
         let nets = self.nets.keys().filter(move |(of, _)| *of == instance);
         nets.map(|(_, net)| *net)
     }
 
-    /// Announces prefixes that no session announced before, and withdraws those that no session announces now. Both lists are
+    /// Announces prefixes that no session announced before, and then withdraws those that no session announces now. Both lists are
     /// sorted. Only the prefixes of default sessions are logged; there may be very many others.
     pub(super) fn change_nets(
         &mut self,
         of_group: bool,
-        old: &[(InstanceIndex, IpNet)],
-        new: &[(InstanceIndex, IpNet)],
+        old: &[(InstanceIndex, Announcement)],
+        new: &[(InstanceIndex, Announcement)],
     ) {
         for net in new.iter().filter(|net| old.binary_search(net).is_err()) {
             let users = self.nets.entry(*net).or_insert(0);

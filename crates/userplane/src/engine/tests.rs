@@ -35,7 +35,7 @@ struct Bench {
     worker_runs: bool,
     responses: Vec<(u32, u64, Message)>,
     reports: Vec<(u64, SessionReportRequest)>,
-    nets: Vec<(bool, IpNet)>,
+    nets: Vec<(bool, Announcement)>,
 }
 
 fn cp() -> SocketAddr {

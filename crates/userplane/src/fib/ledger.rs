@@ -13,12 +13,13 @@ use northbound::Ledger;
 use wire::eth::MacAddr;
 
 use super::{Desired, Fib, Snapshot, Target, either, host};
+use crate::announcement::Announcement;
 use crate::ledger::{Book, destination, kinds};
 
 /// Result of comparing a reading.
 #[derive(Debug)]
 pub struct Reading {
-    exported: Book<(IpNet, u32), &'static str>,
+    exported: Book<(Announcement, u32), &'static str>,
     routes: Book<IpNet, &'static str>,
     neighbours: Book<(u32, IpAddr), &'static str>,
     devices: Book<u32, &'static str>,
@@ -54,7 +55,7 @@ impl Reading {
 
     /// Adds the result to the resource audit.
     pub fn compare(self, ledger: &mut Ledger) {
-        let on_link = |(net, link): &(IpNet, u32)| format!("{net} on link {link}");
+        let on_link = |(net, link): &(Announcement, u32)| format!("{net} on link {link}");
         self.exported.compare(ledger, &kinds::KERNEL_ROUTE, on_link);
         self.routes.compare(ledger, &kinds::VIEW, IpNet::to_string);
         let on_link = |(link, address): &(u32, IpAddr)| format!("{address} on link {link}");
@@ -147,7 +148,9 @@ impl Fib {
         }
         let neighbours = self.kernel.neighbours.keys();
         let hosts = neighbours.map(|(_, address)| host(*address));
-        let others: HashSet<IpNet> = hosts.chain(self.nets.iter().copied()).collect();
+        let others: HashSet<IpNet> = hosts
+            .chain(self.nets.iter().map(|announced| announced.net))
+            .collect();
         let judged =
             |net: &IpNet| self.installed.contains_key(net) || self.kernel.routes.contains(net);
         let others = others.into_iter().filter(|net| !judged(net));

@@ -7,6 +7,7 @@ use std::ops::Bound;
 
 use ipnet::IpNet;
 
+use crate::announcement::Announcement;
 use crate::netlink::message::{
     Fact, Hop, Link, Neighbour, NextHop, Place, Route, RouteKey, RouteKind, Way,
 };
@@ -19,7 +20,8 @@ pub struct Snapshot {
     pub(super) neighbours: HashMap<(u32, IpAddr), Neighbour>,
     pub(super) loopback: Option<u32>,
     pub(super) links: HashMap<u32, Link>,
-    pub(super) ours: BTreeSet<(IpNet, u32)>,
+    /// Announced subscriber prefixes, with the links of their routes.
+    pub(super) ours: BTreeSet<(Announcement, u32)>,
 }
 
 impl Snapshot {
@@ -35,7 +37,7 @@ impl Snapshot {
             Fact::Route { route, .. } if route.ours => {
                 let hops = route.way.hops.iter();
                 self.ours
-                    .extend(hops.map(|hop| (route.destination, hop.link)));
+                    .extend(hops.map(|hop| (route.announcement(), hop.link)));
             }
             Fact::Route { route, place } => self.routes.add(route, place),
             Fact::NextHop(id, what) => {
@@ -50,14 +52,14 @@ impl Snapshot {
 
     /// Whether there is already a route to the same prefix.
     pub fn has(&self, route: &Route) -> bool {
-        let prefix = &route.destination;
+        let announced = route.announcement();
         match route.ours {
             true => self
                 .ours
-                .range((*prefix, 0)..=(*prefix, u32::MAX))
+                .range((announced, 0)..=(announced, u32::MAX))
                 .next()
                 .is_some(),
-            false => self.routes.contains(prefix),
+            false => self.routes.contains(&route.destination),
         }
     }
 

@@ -55,8 +55,7 @@ impl Fib {
         routes.map(|(&net, &target)| ShownRoute {
             net,
             target,
-            subscribers: target == Target::Discard
-                && (self.nets.contains(&net) || self.kept.contains(&net)),
+            subscribers: target == Target::Discard && self.announces(net),
             hops: match target {
                 Target::Adjacency(id) => self.shown_hop(id).into_iter().collect(),
                 Target::Group(id) => {

@@ -546,7 +546,7 @@ fn subscriber_nets_are_announced_and_discarded() {
     assert_eq!(
         fib.take_commands(),
         [
-            Command::Export(pool),
+            Command::Export(pool.into()),
             Command::SetRoute(pool, Target::Discard)
         ]
     );
@@ -556,13 +556,62 @@ fn subscriber_nets_are_announced_and_discarded() {
     // Another process removes the announcement: it is announced again.
     assert_eq!(
         after(&mut fib, Fact::RouteGone(ours)),
-        [Command::Export(pool)]
+        [Command::Export(pool.into())]
     );
     fib.remove_net(pool);
     assert_eq!(
         fib.take_commands(),
-        [Command::Withdraw(pool, TUN), Command::RemoveRoute(pool)]
+        [
+            Command::Withdraw(pool.into(), TUN),
+            Command::RemoveRoute(pool)
+        ]
     );
+}
+
+#[test]
+fn each_metric_of_a_net_is_a_route_of_its_own() {
+    let mut fib = fib();
+    let routed = net("192.0.2.0/28");
+    let of = |metric| Announcement::new(routed, metric);
+    fib.add_net(of(Some(7)));
+    assert_eq!(
+        fib.take_commands(),
+        [
+            Command::Export(of(Some(7))),
+            Command::SetRoute(routed, Target::Discard)
+        ]
+    );
+    // the packet path notices nothing of another metric
+    fib.add_net(of(Some(9)));
+    fib.remove_net(of(Some(7)));
+    let (export, withdraw) = (
+        Command::Export(of(Some(9))),
+        Command::Withdraw(of(Some(7)), TUN),
+    );
+    assert_eq!(fib.take_commands(), [export.clone(), withdraw]);
+    let ours = |metric| {
+        let mut ours = route("192.0.2.0/28", metric, &[(TUN, None)]);
+        ours.ours = true;
+        ours
+    };
+    assert_eq!(after(&mut fib, Fact::RouteGone(ours(7))), []);
+    assert_eq!(after(&mut fib, Fact::RouteGone(ours(9))), [export.clone()]);
+    // a reading with the old metric alone
+    fib.end_keeping();
+    fib.take_commands();
+    let mut snapshot = Snapshot::default();
+    snapshot.add(new(ours(7)));
+    read(&mut fib, snapshot);
+    assert_eq!(
+        fib.take_commands(),
+        [Command::Withdraw(of(Some(7)), TUN), export]
+    );
+    fib.remove_net(of(Some(9)));
+    let gone = [
+        Command::Withdraw(of(Some(9)), TUN),
+        Command::RemoveRoute(routed),
+    ];
+    assert_eq!(fib.take_commands(), gone);
 }
 
 #[test]
@@ -591,10 +640,10 @@ fn a_reading_removes_what_it_lacks_and_cleans_leftovers() {
         Command::RemoveRoute(net("10.2.0.1/32")),
         Command::RemoveAdjacency(0),
         Command::SetRoute(net("203.0.113.0/24"), Target::OnLink(5)),
-        Command::Withdraw(net("100.64.8.0/24"), MANAGEMENT),
+        Command::Withdraw(net("100.64.8.0/24").into(), MANAGEMENT),
         // An announcement of an earlier run may be requested again.
         Command::SetRoute(net("100.64.7.0/24"), Target::Discard),
-        Command::Export(net("100.64.0.0/24")),
+        Command::Export(net("100.64.0.0/24").into()),
     ] {
         assert!(
             commands.contains(&expected),
@@ -602,7 +651,7 @@ fn a_reading_removes_what_it_lacks_and_cleans_leftovers() {
         );
     }
     assert_eq!(fib.routes(), 3);
-    let withdrawn = Command::Withdraw(net("100.64.7.0/24"), TUN);
+    let withdrawn = Command::Withdraw(net("100.64.7.0/24").into(), TUN);
     assert!(!commands.contains(&withdrawn));
     fib.end_keeping();
     assert_eq!(
@@ -650,7 +699,7 @@ fn a_net_of_the_run_before_that_the_kernel_lost_is_announced_again() {
     assert_eq!(
         fib.take_commands(),
         [
-            Command::Export(pool),
+            Command::Export(pool.into()),
             Command::SetRoute(pool, Target::Discard)
         ]
     );

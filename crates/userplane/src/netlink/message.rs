@@ -10,6 +10,8 @@ use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
 
+use crate::announcement::Announcement;
+
 /// A fact about the kernel's tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -97,6 +99,13 @@ pub struct Route {
     pub way: Way,
     /// Whether Sluice itself installed it.
     pub ours: bool,
+}
+
+impl Route {
+    /// Subscriber prefix that a route of ours announces.
+    pub fn announcement(&self) -> Announcement {
+        Announcement::new(self.destination, Some(self.key.metric))
+    }
 }
 
 /// What happens to packets of a route. Very many routes share a few different ways.

@@ -17,6 +17,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::PROTO_SLUICE;
 use super::route::TABLE_MAIN;
+use crate::announcement::Announcement;
 
 /// Request with the flags for an object that exists already.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +128,8 @@ fn address_of(index: u32, address: IpNet) -> AddressMessage {
     message
 }
 
-fn route(net: IpNet, index: u32) -> RouteMessage {
+/// Route of a subscriber prefix. Its metric is always said: without one, a withdrawal would take the route with the smallest.
+fn route(Announcement { net, metric }: Announcement, index: u32) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = family(net.addr());
     message.header.destination_prefix_length = net.prefix_len();
@@ -141,11 +143,12 @@ fn route(net: IpNet, index: u32) -> RouteMessage {
             net.network(),
         )));
     message.attributes.push(RouteAttribute::Oif(index));
+    message.attributes.push(RouteAttribute::Priority(metric));
     message
 }
 
-/// Announces a subscriber prefix: `NET dev TUN proto sluice`.
-pub fn export(net: IpNet, index: u32) -> Request {
+/// Announces a subscriber prefix: `NET dev TUN proto sluice metric METRIC`.
+pub fn export(net: Announcement, index: u32) -> Request {
     let message = RouteNetlinkMessage::NewRoute(route(net, index));
     Request {
         message,
@@ -154,7 +157,7 @@ pub fn export(net: IpNet, index: u32) -> Request {
 }
 
 /// Withdraws an announced prefix.
-pub fn withdraw(net: IpNet, index: u32) -> Request {
+pub fn withdraw(net: Announcement, index: u32) -> Request {
     Request {
         message: RouteNetlinkMessage::DelRoute(route(net, index)),
         flags: 0,

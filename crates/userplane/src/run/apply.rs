@@ -7,6 +7,7 @@ use tracing::{debug, info, warn};
 use wire::eth::MacAddr;
 
 use super::{BACKLOG, Busy, Command, ForWorker, UserPlane, WorkerCommand};
+use crate::announcement::Announcement;
 use crate::ledger::destination;
 use crate::netlink::request;
 
@@ -77,7 +78,7 @@ impl UserPlane {
         }
     }
 
-    fn export(&mut self, index: InstanceIndex, net: ipnet::IpNet) {
+    fn export(&mut self, index: InstanceIndex, net: Announcement) {
         let Some(instance) = self.instances.get(&index) else {
             return;
         };
@@ -94,7 +95,7 @@ impl UserPlane {
         }
     }
 
-    fn withdraw(&mut self, net: ipnet::IpNet, link: u32) {
+    fn withdraw(&mut self, net: Announcement, link: u32) {
         match self.requester.request(request::withdraw(net, link)) {
             Ok(()) => debug!(%net, "the kernel no longer has a subscriber prefix"),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}

@@ -104,7 +104,7 @@ ports: {access0: {role: access, device: 'net_af_xdp0,iface=access0'}}";
             .get_mut(&dataplane::InstanceIndex(0))
             .unwrap()
             .fib
-            .add_net(net.parse().unwrap());
+            .add_net(net.parse::<ipnet::IpNet>().unwrap());
     }
 
     eventually("the port receives", || {

@@ -6,7 +6,7 @@ use super::super::rules::{Rejection, RuleSet};
 use super::super::settings;
 use super::view::{AccessLine, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
 use super::{Outcome, control_tunnel, qer, usage_rule};
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::Ipv6Net;
 use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::pfcp::*;
 
@@ -34,7 +34,7 @@ struct Gathered<'a> {
 struct Named {
     addresses: Vec<Binding>,
     /// Framed routes.
-    routes: Vec<IpNet>,
+    routes: Vec<Binding>,
 }
 
 pub fn session(rules: &RuleSet) -> Outcome<SubscriberRules> {
@@ -253,13 +253,13 @@ impl Named {
             self.add_address(view, said, families)?;
         }
         for route in view.routes() {
-            let net = route?;
-            let passes = match net {
-                IpNet::V4(_) => families.ipv4,
-                IpNet::V6(_) => families.ipv6,
+            let route = route?;
+            let passes = match route.is_ipv4() {
+                true => families.ipv4,
+                false => families.ipv6,
             };
             forbid(!passes, view.pdr, ie::FRAMED_ROUTE)?;
-            self.routes.push(net);
+            self.routes.push(route);
         }
         Ok(())
     }
@@ -291,15 +291,19 @@ impl Named {
         Ok(())
     }
 
-    /// A framed route that is one of the addresses says that this is announced.
+    /// A framed route that is one of the addresses says that this is announced, and cannot have a metric.
     fn bindings(&self) -> Outcome<Bindings> {
-        let addresses = self.addresses.iter().map(|binding| Binding {
-            is_announced: self.routes.contains(&binding.prefix),
-            ..*binding
+        let addresses = self.addresses.iter().map(|binding| {
+            let route = self.routes.iter().find(|r| r.prefix == binding.prefix);
+            Binding {
+                is_announced: route.is_some(),
+                metric: route.and_then(|route| route.metric),
+                ..*binding
+            }
         });
-        let is_address = |net: &IpNet| self.addresses.iter().any(|b| b.prefix == *net);
-        let routes = self.routes.iter().filter(|net| !is_address(net));
-        let routes = routes.map(|net| Binding::new(Role::Route, *net));
+        let is_address = |route: &&Binding| self.addresses.iter().any(|b| b.prefix == route.prefix);
+        let routes = self.routes.iter().filter(|route| !is_address(route));
+        let routes = routes.copied();
         Bindings::new(addresses.chain(routes))
             .map_err(|_| Rejection::of(Cause::RULE_CREATION_FAILURE, ie::UE_IP_ADDRESS))
     }

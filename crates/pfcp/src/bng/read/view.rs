@@ -4,6 +4,7 @@ use super::super::{Circuit, Tunnel};
 use super::Outcome;
 use core::net::IpAddr;
 use ipnet::IpNet;
+use policy::Binding;
 use wire::eth::{MacAddr, PPPOE_DISCOVERY, TPID_8021AD, TPID_8021Q, Tag, Tags};
 use wire::pfcp::*;
 
@@ -149,9 +150,9 @@ impl<'a> View<'a> {
             .or(self.endpoint.and_then(|e| e.pppoe_session_id))
     }
 
-    /// The nets of the framed routes: each one's first word (RFC 2865 §5.22, RFC 3162 §2.5). A gateway behind it is not for
-    /// us.
-    pub fn routes(&self) -> impl Iterator<Item = Outcome<IpNet>> {
+    /// The framed routes: each one's first word is its net, and the third one its metric (RFC 2865 §5.22, RFC 3162 §2.5). The gateway
+    /// between them is not for us.
+    pub fn routes(&self) -> impl Iterator<Item = Outcome<Binding>> {
         let pdi = &self.pdr.pdi;
         let endpoint =
             |of: fn(&CreateTrafficEndpoint) -> &Vec<String>| self.endpoint.into_iter().flat_map(of);
@@ -160,9 +161,9 @@ impl<'a> View<'a> {
         let ipv6 = pdi.framed_ipv6_routes.iter();
         let ipv6 = ipv6.chain(endpoint(|endpoint| &endpoint.framed_ipv6_routes));
         let refused = || self.refuse(ie::FRAMED_ROUTE);
-        let ipv4 = ipv4.map(|text| net(text).filter(|net| matches!(net, IpNet::V4(_))));
-        let ipv6 = ipv6.map(|text| net(text).filter(|net| matches!(net, IpNet::V6(_))));
-        ipv4.chain(ipv6).map(move |net| net.ok_or_else(refused))
+        let ipv4 = ipv4.map(|text| route(text).filter(Binding::is_ipv4));
+        let ipv6 = ipv6.map(|text| route(text).filter(|route| !route.is_ipv4()));
+        ipv4.chain(ipv6).map(move |route| route.ok_or_else(refused))
     }
 
     /// Access line from the traffic endpoint or from the PDI's Ethernet filters.
@@ -348,8 +349,10 @@ pub fn downlink_of(view: &View<'_>, to: &ForwardingParameters) -> Outcome<Tunnel
     tunnel_of(f_teid).ok_or_else(|| view.refuse(ie::F_TEID))
 }
 
-/// The net that a framed route begins with.
-fn net(route: &str) -> Option<IpNet> {
-    let net: IpNet = route.split_whitespace().next()?.parse().ok()?;
-    (net.trunc() == net).then_some(net)
+/// The route that a framed route's text says.
+fn route(text: &str) -> Option<Binding> {
+    let mut words = text.split_whitespace();
+    let net: IpNet = words.next()?.parse().ok()?;
+    let metric = words.nth(1).map(str::parse).transpose().ok()?;
+    (net.trunc() == net).then(|| Binding::route(net, metric))
 }

@@ -21,8 +21,8 @@ fn returned() -> (Bench, u64) {
     (bench, seid)
 }
 
-fn withdrawn(nets: &[&str]) -> Vec<(bool, IpNet)> {
-    nets.iter().map(|text| (false, net(text))).collect()
+fn withdrawn(nets: &[&str]) -> Vec<(bool, Announcement)> {
+    nets.iter().map(|text| (false, net(text).into())).collect()
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn with_routes() -> SessionSpec {
 
 const ALONE: [&str; 2] = ["203.0.113.0/29", "203.0.113.1/32"];
 
-fn announced(nets: &[&str]) -> Vec<(bool, IpNet)> {
-    nets.iter().map(|text| (true, net(text))).collect()
+fn announced(nets: &[&str]) -> Vec<(bool, Announcement)> {
+    nets.iter().map(|text| (true, net(text).into())).collect()
 }
 
 #[test]
@@ -167,6 +167,29 @@ fn what_a_session_has_alone_is_announced_as_long_as_it_is_there() {
     bench.nets.clear();
     bench.delete(seid);
     assert_eq!(bench.nets, withdrawn(&ALONE[1..]));
+}
+
+/// Another metric is another announcement, and there is no moment without one.
+#[test]
+fn a_route_with_another_metric_is_announced_before_the_old_one_goes() {
+    let mut bench = Bench::new();
+    let mut spec = with_routes();
+    let seid = bench.established_whole(&spec);
+    let mut metric = None;
+    for next in [Some(5), Some(9), None] {
+        bench.nets.clear();
+        let told = spec.told();
+        let bindings = spec.forwarding.bindings.with_metrics(|_| next);
+        spec.forwarding.bindings = bindings;
+        bench.modify(seid, spec.change_from(&told).unwrap());
+        let of = |metric| Announcement::new(net(ALONE[0]), metric);
+        assert_eq!(bench.nets, [(true, of(next)), (false, of(metric))]);
+        metric = next;
+        assert!(bench.ledger().0.is_balanced());
+    }
+    bench.nets.clear();
+    bench.delete(seid);
+    assert_eq!(bench.nets, withdrawn(&ALONE));
 }
 
 /// Whatever its role, a binding is in the session's entry, by which packets to it and from it are its own.
