@@ -159,7 +159,7 @@ impl Client {
     /// # Errors
     /// A value that does not fit into RADIUS, for example a name of more than 253 octets.
     pub fn accounting_attributes(&self, record: &AccountingRecord) -> Result<Box<[u8]>> {
-        accounting_attributes(&self.nas, record)
+        accounting_attributes(&self.nas, self.family_counters, record)
     }
 
     /// Encoded attributes of an announcement, for [`account`](Self::account).

@@ -45,6 +45,7 @@ mod client;
 mod config;
 pub mod dictionary;
 mod dynamic;
+mod families;
 pub mod mapping;
 mod message;
 mod probe;
@@ -66,10 +67,11 @@ pub use dynamic::{
     DynamicAuthorization, DynamicClient, DynamicConfig, DynamicCounters, DynamicOutcome,
     DynamicRequest, ErrorCause, Received, RequestKey, Requested, SessionIds,
 };
+pub use families::FamilyCounters;
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Announcement,
-    Authentic, Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic,
-    Unavailable,
+    Authentic, Credentials, FamilyTraffic, FamilyUsage, NasPort, Outcome, PortType, RejectReason,
+    TerminateCause, Traffic, Unavailable,
 };
 pub use probe::ProbeStatus;
 pub use secret::Secret;

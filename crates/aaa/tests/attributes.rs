@@ -387,6 +387,7 @@ fn record(nas_port: NasPort, is_full: bool) -> AccountingRecord {
         session_time: ZERO,
         input: Traffic::default(),
         output: Traffic::default(),
+        families: Some(FamilyUsage::default()),
     }
 }
 

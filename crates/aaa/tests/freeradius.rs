@@ -217,6 +217,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
             octets: (4 << 32) + 18,
             packets: 6,
         },
+        families: None,
     }
 }
 

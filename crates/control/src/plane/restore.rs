@@ -14,9 +14,7 @@ use crate::fallback::{AcceptedBy, LAST_ANSWER_PREFIX, LastAnswer};
 use crate::generations::GENERATION_KEY;
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::radius_sockets::{RADIUS_PORT_PREFIX, RadiusPorts};
-use crate::records::{
-    BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third, from_bytes, usage_from_array,
-};
+use crate::records::{BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third, from_bytes};
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::{Live, Record as StoreRecord};
@@ -347,6 +345,7 @@ impl ControlPlane {
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
+        let usage = record.usage();
         let link = Link::restore(access, config, record.link, seed, now.at);
         let third = record.third.unwrap_or_else(|| {
             // version 2 knew one group of servers, and no times but those of AAA
@@ -393,7 +392,7 @@ impl ControlPlane {
         let eighth = record.eighth.unwrap_or_default();
         let account = Account {
             started,
-            usage: usage_from_array(record.usage),
+            usage,
             reports: fourth.reports,
             ..Account::default()
         };
