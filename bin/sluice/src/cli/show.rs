@@ -236,7 +236,6 @@ pub(super) fn print_lines(lines: &[String]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::Traffic;
 
     fn example() -> Session {
         Session {

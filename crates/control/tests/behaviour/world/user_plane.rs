@@ -65,6 +65,8 @@ struct Held {
     cp_seid: u64,
     /// Usage reports so far.
     reports: u32,
+    /// Whether they tell of address families.
+    tells_families: bool,
 }
 
 impl Held {
@@ -75,6 +77,7 @@ impl Held {
             decoded,
             cp_seid,
             reports: 0,
+            tells_families: true,
         }
     }
 
@@ -90,6 +93,11 @@ impl Held {
             volume: Some(wire::pfcp::VolumeMeasurement {
                 uplink_octets: Some(octets),
                 downlink_octets: Some(2 * octets),
+                ..Default::default()
+            }),
+            ipv6_volume: self.tells_families.then(|| wire::pfcp::VolumeMeasurement {
+                uplink_octets: Some(octets / 10),
+                downlink_octets: Some(octets / 5),
                 ..Default::default()
             }),
             ..Default::default()
