@@ -794,7 +794,7 @@ fn reports_say_what_was_added() {
         down_packets: 0,
         down_octets,
     };
-    let at = |up, down| Usage::of_families(volume(up - up / 5, down), volume(up / 5, 0));
+    let at = |up: u64, down| Usage::of_families(volume(up - up / 5, down), volume(up / 5, 0));
     let mut meter = UsageMeter::new(rule, at(0, 0), 1000);
     let first = meter.report(at(500, 70), 1060, UsageReportTrigger::PERIODIC);
     let last = meter.report(at(700, 71), 1100, UsageReportTrigger::TERMINATION);
