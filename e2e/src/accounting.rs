@@ -69,12 +69,12 @@ impl AccountingRecords {
             let mut usage: Vec<&Entry> = records.iter().filter(|e| !is(e, "Start")).collect();
             // Of the last second's records the Stop is the last.
             usage.sort_by_key(|entry| (session_time(entry), is(entry, "Stop")));
-            for way in ["Input", "Output"] {
+            for way in ["Acct-Input", "Acct-Output"] {
                 let counted = usage.iter().map(|entry| octets(entry, way));
                 let counted: Vec<u64> = counted.collect::<Result<_>>()?;
                 ensure!(
                     counted.is_sorted() && is(usage[usage.len() - 1], "Stop"),
-                    "session {id}: Acct-{way}-Octets fall or go on after the Stop: {counted:?}"
+                    "session {id}: {way}-Octets fall or go on after the Stop: {counted:?}"
                 );
             }
         }
@@ -103,10 +103,10 @@ pub fn text<'a>(entry: &'a Entry, name: &str) -> Result<&'a str> {
         .with_context(|| format!("no {name} in {entry:#?}"))
 }
 
-/// Acct-Input-Octets or Acct-Output-Octets with their Gigawords (RFC 2869 section 5.1).
-pub fn octets(entry: &Entry, way: &str) -> Result<u64> {
-    let low: u64 = text(entry, &format!("Acct-{way}-Octets"))?.parse()?;
-    let high: u64 = text(entry, &format!("Acct-{way}-Gigawords"))
+/// Octets with their Gigawords (RFC 2869 section 5.1) of a counter, such as `Acct-Input` or `ERX-IPv6-Acct-Output`.
+pub fn octets(entry: &Entry, counter: &str) -> Result<u64> {
+    let low: u64 = text(entry, &format!("{counter}-Octets"))?.parse()?;
+    let high: u64 = text(entry, &format!("{counter}-Gigawords"))
         .unwrap_or("0")
         .parse()?;
     Ok(high << 32 | low)

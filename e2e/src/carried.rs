@@ -14,11 +14,13 @@ const LARGEST: u64 = 1492;
 /// Seconds between two interim records at most: they are spread over a tenth more or less, and take a moment.
 const LONGEST_INTERIM: u64 = INTERIM + INTERIM / 10 + 3;
 
-/// The two ways: their names in records, and how each is taken out.
+/// The two ways, of both address families and of IPv6: their names in records, and how each is taken out.
 type Way = (&'static str, fn(&Octets) -> u64);
-const WAYS: [Way; 2] = [
-    ("Input", |octets| octets.up),
-    ("Output", |octets| octets.down),
+const WAYS: [Way; 4] = [
+    ("Acct-Input", |octets| octets.up),
+    ("Acct-Output", |octets| octets.down),
+    ("ERX-IPv6-Acct-Input", |octets| octets.up_v6),
+    ("ERX-IPv6-Acct-Output", |octets| octets.down_v6),
 ];
 
 /// What RADIUS has on record of each home: the most of each of its sessions, all together.
@@ -29,9 +31,7 @@ pub fn recorded(records: &AccountingRecords) -> Result<Vec<Octets>> {
         let number = user.and_then(|user| user.strip_prefix("home")?.parse().ok());
         let place = number.and_then(|number: usize| homes.get_mut(number.checked_sub(1)?));
         if let Some(home) = place {
-            let most = most(session)?;
-            home.up += most.up;
-            home.down += most.down;
+            *home = home.with(most(session)?, |all, more| all + more);
         }
     }
     Ok(homes)
@@ -41,8 +41,14 @@ pub fn recorded(records: &AccountingRecords) -> Result<Vec<Octets>> {
 fn most(session: &Records) -> Result<Octets> {
     let mut most = Octets::default();
     for record in session.iter().filter(|record| !is(record, "Start")) {
-        most.up = most.up.max(octets(record, "Input")?);
-        most.down = most.down.max(octets(record, "Output")?);
+        let [up, down, up_v6, down_v6] = WAYS.map(|(way, _)| octets(record, way));
+        let said = Octets {
+            up: up?,
+            down: down?,
+            up_v6: up_v6?,
+            down_v6: down_v6?,
+        };
+        most = most.with(said, u64::max);
     }
     Ok(most)
 }
@@ -60,9 +66,13 @@ impl Unreported {
     /// Nothing so far, of homes that all together send and are sent so many packets a second, two fifths of them up.
     pub fn at(rate: u32) -> Self {
         let each = u64::from(rate) * MEAN_SIZE / u64::from(HOMES);
+        // How much of it is IPv6 depends on the sizes: at most all.
+        let (up, down) = (each * 2 / 5, each * 3 / 5);
         let rate = Octets {
-            up: each * 2 / 5,
-            down: each * 3 / 5,
+            up,
+            down,
+            up_v6: up,
+            down_v6: down,
         };
         Unreported {
             rate,
@@ -76,10 +86,7 @@ impl Unreported {
         let homes = carried
             .iter()
             .zip(recorded)
-            .map(|(carried, recorded)| Octets {
-                up: carried.up.saturating_sub(recorded.up),
-                down: carried.down.saturating_sub(recorded.down),
-            });
+            .map(|(carried, recorded)| carried.with(*recorded, u64::saturating_sub));
         let homes: Vec<Octets> = homes.collect();
         let its = its(up);
         for (way, of) in WAYS {
@@ -94,7 +101,7 @@ impl Unreported {
             let more = sum(&homes).saturating_sub(sum(&self.homes));
             let second = its.len() as u64 * of(&self.rate);
             println!(
-                "        {} has not reported {:.1} MB of Acct-{way}-Octets: {:.1} s of each session",
+                "        {} has not reported {:.1} MB of {way}-Octets: {:.1} s of each session",
                 up.name(),
                 more as f64 / 1e6,
                 more as f64 / second as f64
@@ -115,11 +122,8 @@ impl Unreported {
 
     /// What may be missing of a home beyond that: a second for each kill, which is not struck the moment that is looked.
     fn more(&self) -> Octets {
-        let octets = |rate| self.kills * (rate + 2 * LARGEST);
-        Octets {
-            up: octets(self.rate.up),
-            down: octets(self.rate.down),
-        }
+        let octets = |rate, _| self.kills * (rate + 2 * LARGEST);
+        self.rate.with(self.rate, octets)
     }
 }
 
@@ -150,7 +154,7 @@ pub fn check(
                 // What was lost behind the user plane was forwarded.
                 ensure!(
                     recorded <= carried + lost * LARGEST,
-                    "home{}: Acct-{way}-Octets {recorded}, but {carried} were carried",
+                    "home{}: {way}-Octets {recorded}, but {carried} were carried",
                     home + 1
                 );
                 let missing = carried.saturating_sub(recorded);
@@ -164,7 +168,7 @@ pub fn check(
                 }
             }
             println!(
-                "        {}: Acct-{way}-Octets lack {:.1} MB of {:.1}, of which {:.1} were not reported before {} kills; {caught} sessions lack more, {longest} s of it at most",
+                "        {}: {way}-Octets lack {:.1} MB of {:.1}, of which {:.1} were not reported before {} kills; {caught} sessions lack more, {longest} s of it at most",
                 up.name(),
                 short as f64 / 1e6,
                 all as f64 / 1e6,
@@ -174,14 +178,14 @@ pub fn check(
             ensure!(all > 0, "nothing was carried: the case shows nothing");
             ensure!(
                 caught == 0,
-                "{}: Acct-{way}-Octets of {caught} sessions lack more than is explained, up to {longest} s",
+                "{}: {way}-Octets of {caught} sessions lack more than is explained, up to {longest} s",
                 up.name()
             );
             // Of all together hardly more: packets are large beside what a session carries in a second.
             let seconds = unreported.kills * its.len() as u64;
             ensure!(
                 short <= explained + seconds * of(&unreported.rate),
-                "{}: Acct-{way}-Octets lack {short}, of which {explained} are explained",
+                "{}: {way}-Octets lack {short}, of which {explained} are explained",
                 up.name()
             );
         }
@@ -200,11 +204,15 @@ mod tests {
     const CARRIED: Octets = Octets {
         up: 200_000,
         down: 300_000,
+        up_v6: 120_000,
+        down_v6: 80_000,
     };
     /// What a user plane had not reported of it.
     const OPEN: Octets = Octets {
         up: 10_000,
         down: 15_000,
+        up_v6: 7_000,
+        down_v6: 8_000,
     };
 
     fn all(octets: Octets) -> Vec<Octets> {
@@ -216,10 +224,7 @@ mod tests {
     }
 
     fn less(octets: Octets, by: Octets) -> Octets {
-        Octets {
-            up: octets.up - by.up,
-            down: octets.down - by.down,
-        }
+        octets.with(by, |all, part| all - part)
     }
 
     fn dealt(fault: Fault) -> Measured {
@@ -242,6 +247,8 @@ mod tests {
                 ("Acct-Status-Type", kind.to_owned()),
                 ("Acct-Input-Octets", octets.to_string()),
                 ("Acct-Output-Octets", (2 * octets).to_string()),
+                ("ERX-IPv6-Acct-Input-Octets", "1".to_owned()),
+                ("ERX-IPv6-Acct-Output-Octets", octets.to_string()),
             ];
             pairs.map(|(name, value)| (name.to_owned(), value)).into()
         };
@@ -252,7 +259,7 @@ mod tests {
             record("2", "Stop", 4),
         ]);
         let homes = recorded(&records.unwrap()).unwrap();
-        assert_eq!(homes[6], Octets { up: 11, down: 22 });
+        assert_eq!(homes[6], Octets::of([9, 2], [11, 11]));
         assert_eq!(homes.iter().map(|home| home.up).sum::<u64>(), 11);
     }
 
@@ -264,15 +271,30 @@ mod tests {
         let swapped = Octets {
             up: CARRIED.down,
             down: CARRIED.up,
+            ..CARRIED
         };
         assert!(!good(&all(swapped)));
-        for (up, down) in [(1, 0), (0, 1)] {
+        let of_v4 = Octets {
+            up_v6: CARRIED.up - CARRIED.up_v6,
+            down_v6: CARRIED.down - CARRIED.down_v6,
+            ..CARRIED
+        };
+        assert!(!good(&all(of_v4)));
+        let one = |part: usize| {
+            let part = |place| u64::from(part == place);
+            Octets {
+                up: part(0),
+                down: part(1),
+                up_v6: part(2),
+                down_v6: part(3),
+            }
+        };
+        for octet in (0..4).map(one) {
             let mut recorded = carried.clone();
-            recorded[1999] = less(CARRIED, Octets { up, down });
+            recorded[1999] = less(CARRIED, octet);
             assert!(!good(&recorded), "an octet is missing");
             let mut recorded = carried.clone();
-            recorded[0].up += up;
-            recorded[0].down += down;
+            recorded[0] = CARRIED.with(octet, |all, more| all + more);
             assert!(!good(&recorded), "an octet too many");
         }
         assert!(check(&all(Octets::default()), &all(Octets::default()), &none, &[]).is_err());
@@ -294,10 +316,7 @@ mod tests {
         let mut other = carried.clone();
         other[1000] = less(CARRIED, OPEN);
         assert!(!good(&other, &[]), "its user plane was not killed");
-        let twice = Octets {
-            up: 2 * OPEN.up,
-            down: 2 * OPEN.down,
-        };
+        let twice = OPEN.with(OPEN, |one, other| one + other);
         recorded[7] = less(CARRIED, twice);
         assert!(!good(&recorded, &[]), "it lacks more than was open");
         let killed = [dealt(Fault::KillControlPlane)];
@@ -306,10 +325,7 @@ mod tests {
             "a control plane takes nothing along"
         );
         // Two packets of one session are none of it; of all together they are.
-        let packets = Octets {
-            up: OPEN.up + 2 * LARGEST,
-            down: OPEN.down + 2 * LARGEST,
-        };
+        let packets = OPEN.with(OPEN, |open, _| open + 2 * LARGEST);
         recorded[..1000].fill(less(CARRIED, OPEN));
         recorded[0] = less(CARRIED, packets);
         assert!(good(&recorded, &[]));
@@ -321,10 +337,7 @@ mod tests {
     fn counters_that_nobody_asked_for_are_not_explained_by_a_kill() {
         let [mut unreported, mut other] = nothing();
         let rate = other.rate;
-        let open = |seconds: u64| Octets {
-            up: seconds * rate.up,
-            down: seconds * rate.down,
-        };
+        let open = |seconds: u64| rate.with(rate, |rate, _| seconds * rate);
         let note = |unreported: &mut Unreported, seconds| {
             unreported.note(UserPlane::Two, &all(open(seconds)), &all(Octets::default()))
         };

@@ -70,7 +70,7 @@ impl Scenario {
     echo-failures: {ECHO_FAILURES}
 aaa:
   servers: {{one: {server}}}
-  server-groups: {{radius: {{servers: [one], interim-interval: {INTERIM}}}}}
+  server-groups: {{radius: {{servers: [one], interim-interval: {INTERIM}, family-counters: erx}}}}
 "
         );
         let gateway = Gateway::start_with(lab, &UserPlane::ALL, &aaa, MOST)?;
@@ -152,6 +152,32 @@ pub struct Octets {
     pub up: u64,
     /// To the home: Acct-Output-Octets.
     pub down: u64,
+    /// IPv6's part of `up`: ERX-IPv6-Acct-Input-Octets.
+    pub up_v6: u64,
+    /// IPv6's part of `down`: ERX-IPv6-Acct-Output-Octets.
+    pub down_v6: u64,
+}
+
+impl Octets {
+    /// Of IPv4 and IPv6 each way.
+    pub fn of(up: [u64; 2], down: [u64; 2]) -> Self {
+        Octets {
+            up: up.iter().sum(),
+            down: down.iter().sum(),
+            up_v6: up[1],
+            down_v6: down[1],
+        }
+    }
+
+    /// What two of each come to, way by way.
+    pub fn with(self, other: Octets, of: impl Fn(u64, u64) -> u64) -> Self {
+        Octets {
+            up: of(self.up, other.up),
+            down: of(self.down, other.down),
+            up_v6: of(self.up_v6, other.up_v6),
+            down_v6: of(self.down_v6, other.down_v6),
+        }
+    }
 }
 
 impl Crowd {
@@ -259,7 +285,7 @@ impl Crowd {
     pub fn carried(&self) -> Vec<Octets> {
         let down = self.networks.iter().flat_map(AccessNetwork::octets);
         let both = self.internet.octets().into_iter().zip(down);
-        both.map(|(up, down)| Octets { up, down }).collect()
+        both.map(|(up, down)| Octets::of(up, down)).collect()
     }
 
     /// Traffic goes on.

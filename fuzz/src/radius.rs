@@ -208,6 +208,7 @@ impl World {
                 octets: u64::MAX >> (step.octet(4) & 63),
                 packets: u64::MAX,
             },
+            families: None,
         };
         let Ok(attributes) = self.client.accounting_attributes(&record) else {
             return;

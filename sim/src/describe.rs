@@ -45,13 +45,12 @@ fn usage(message: &Message) -> String {
         _ => return String::new(),
     };
     let told = reports.iter().map(|report| {
-        let Usage {
-            up_octets,
-            down_octets,
-            ..
-        } = Usage::of_report(report);
+        let Usage { total, ipv6, .. } = Usage::of_report(report);
         let (rule, number) = (report.urr_id, report.sequence);
-        format!(" [{rule:x}#{number}: {up_octets} {down_octets}]")
+        format!(
+            " [{rule:x}#{number}: {} {}, IPv6 {} {}]",
+            total.up_octets, total.down_octets, ipv6.up_octets, ipv6.down_octets
+        )
     });
     told.collect()
 }

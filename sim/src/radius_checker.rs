@@ -1,8 +1,9 @@
 //! Checks of the accounting records that the RADIUS servers got: each session has exactly one Start and one Stop.
 //!
 //! A record is one datagram, however often it is sent, so that a server recognises a repetition. It is the same for every
-//! server. Its counters never decrease, and its times are right.
+//! server. Its counters never decrease, those of both address families are those of the session, and its times are right.
 
+use crate::traffic::Octets;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::radius::{Kind, Packet, Value, values};
@@ -22,9 +23,14 @@ struct Entry {
     event: u32,
     /// Acct-Session-Time.
     lasted: u32,
-    /// In and out.
-    octets: [u64; 2],
+    /// In and out by address family.
+    octets: Octets,
 }
+
+/// Redback's attributes for octets by address family, in the order of [`Octets`]: octets below 2^32, and those above.
+const FAMILIES: [[u8; 2]; 4] = [[214, 218], [215, 219], [220, 224], [221, 225]];
+/// Redback's private enterprise number.
+const REDBACK: u32 = 2352;
 
 /// Records of one session.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +59,45 @@ fn number(packet: &Packet, kind: Kind) -> u32 {
     }
 }
 
+/// A number of a vendor that the codec's dictionary does not know.
+fn redback(packet: &Packet, number: u8) -> Option<u64> {
+    let vendor = REDBACK;
+    let octets = packet.get(Kind { vendor, number })?.octets()?;
+    Some(u32::from_be_bytes(octets.try_into().ok()?).into())
+}
+
+/// Octets by address family; none in a record that does not tell of them.
+fn octets_of_families(packet: &Packet) -> Option<Octets> {
+    let mut octets = Octets::default();
+    for (octets, [low, high]) in octets.iter_mut().zip(FAMILIES) {
+        *octets = redback(packet, high)? << 32 | redback(packet, low)?;
+    }
+    Some(octets)
+}
+
+/// Octets of a record, which says of both families together what it says of each.
+///
+/// # Errors
+/// A record that does not tell of the families, or whose sums are others.
+fn octets(record: &Packet) -> Result<Octets, String> {
+    let of = |low, high| u64::from(number(record, high)) << 32 | u64::from(number(record, low));
+    let sums = [
+        of(Kind::ACCT_INPUT_OCTETS, Kind::ACCT_INPUT_GIGAWORDS),
+        of(Kind::ACCT_OUTPUT_OCTETS, Kind::ACCT_OUTPUT_GIGAWORDS),
+    ];
+    if record.get(Kind::ACCT_SESSION_TIME).is_none() {
+        return Ok(Octets::default()); // a Start
+    }
+    let octets = octets_of_families(record).ok_or("a record without address families")?;
+    let [up, down, up_v6, down_v6] = octets;
+    match [up.checked_add(up_v6), down.checked_add(down_v6)] == sums.map(Some) {
+        true => Ok(octets),
+        false => Err(format!(
+            "{octets:?} of each address family are not {sums:?}"
+        )),
+    }
+}
+
 impl RadiusChecker {
     /// Number of sessions.
     pub fn sessions(&self) -> usize {
@@ -60,7 +105,7 @@ impl RadiusChecker {
     }
 
     /// Octets in each session's Stop, by its Acct-Session-Id, which is its SEID.
-    pub fn carried(&self) -> impl Iterator<Item = (u64, [u64; 2])> {
+    pub fn carried(&self) -> impl Iterator<Item = (u64, Octets)> {
         self.accounts.iter().filter_map(|(id, account)| {
             let stop = |entry: &&Entry| entry.status == values::ACCT_STATUS_TYPE_STOP;
             let octets = account.entries.iter().find(stop)?.octets;
@@ -81,16 +126,11 @@ impl RadiusChecker {
     ) -> Result<(), String> {
         let id = record.get(Kind::ACCT_SESSION_ID).and_then(Value::octets);
         let id = String::from_utf8_lossy(id.unwrap_or_default()).into_owned();
-        let octets =
-            |low, high| u64::from(number(record, high)) << 32 | u64::from(number(record, low));
         let entry = Entry {
             status: number(record, Kind::ACCT_STATUS_TYPE),
             event: number(record, Kind::EVENT_TIMESTAMP),
             lasted: number(record, Kind::ACCT_SESSION_TIME),
-            octets: [
-                octets(Kind::ACCT_INPUT_OCTETS, Kind::ACCT_INPUT_GIGAWORDS),
-                octets(Kind::ACCT_OUTPUT_OCTETS, Kind::ACCT_OUTPUT_GIGAWORDS),
-            ],
+            octets: octets(record)?,
         };
         let datagram = (server, socket, record.identifier, record.authenticator);
         let before = self.seen.insert(datagram, now);

@@ -1,6 +1,6 @@
 //! What each session carried, as its subscriber's line saw it: what accounting has to say in the end.
 //!
-//! Both directions are counted outside of the gateway: what a home sent and nobody dropped, and what came to its line. That is
+//! Both directions are counted outside of the gateway, each address family for itself: what a home sent and nobody dropped, and what came to its line. That is
 //! what a user plane counts, so without a fault the two are the same to the octet. Accounting never says more. It may say less
 //!
 //! - of a session whose user plane died, or counted from nothing again, before its Stop was recorded, because that took along
@@ -15,8 +15,8 @@
 use crate::plan::USER_PLANES;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Octets of IP packets from and to a subscriber.
-pub type Octets = [u64; 2];
+/// Octets of IPv4 packets from and to a subscriber, and those of IPv6 packets.
+pub type Octets = [u64; 4];
 
 /// A session.
 #[derive(Clone, Copy, Debug)]
@@ -48,16 +48,26 @@ pub enum Direction {
     Down,
 }
 
+/// A packet that a session carried.
+#[derive(Clone, Copy, Debug)]
+pub struct Carried {
+    /// Is it an IPv6 packet?
+    pub is_v6: bool,
+    /// Its octets.
+    pub octets: usize,
+}
+
 impl Traffic {
-    /// A session carried a packet of so many octets.
-    pub fn carry(&mut self, seid: u64, plane: usize, direction: Direction, octets: usize) {
+    /// A session carried a packet.
+    pub fn carry(&mut self, seid: u64, plane: usize, direction: Direction, packet: Carried) {
         let new = Session {
             plane,
-            octets: [0; 2],
+            octets: [0; 4],
             torn: false,
         };
         let session = self.sessions.entry(seid).or_insert(new);
-        session.octets[direction as usize] += octets as u64;
+        let place = 2 * usize::from(packet.is_v6) + direction as usize;
+        session.octets[place] += packet.octets as u64;
     }
 
     /// A user plane lies about what a session of its own carried.
@@ -113,7 +123,7 @@ impl Traffic {
             .filter(|(seid, _)| !self.spoiled.contains(seid));
         for (seid, said) in honest {
             let Some(session) = self.sessions.get(&seid) else {
-                if said != [0; 2] {
+                if said != [0; 4] {
                     return Err(format!(
                         "session {seid:016x} carried nothing, and accounting says {said:?}"
                     ));
@@ -126,7 +136,7 @@ impl Traffic {
                 torn,
                 ..
             } = *session;
-            if said[0] > octets[0] || said[1] > octets[1] {
+            if (0..4).any(|place| said[place] > octets[place]) {
                 return Err(format!(
                     "accounting of session {seid:016x} says {said:?}, and it carried {octets:?}"
                 ));

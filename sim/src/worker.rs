@@ -4,7 +4,7 @@
 //! As there, host routes count when a command is given, and a session when its worker comes to it; each worker comes to its
 //! own commands in its own time. Which session is whose, its index and its PPPoE session id say by their last bits.
 
-use dataplane::{PortIndex, Refusal, SessionEntry, SessionIndex, Usage, host_routes};
+use dataplane::{PortIndex, Refusal, SessionEntry, SessionIndex, Usage, Volume, host_routes};
 use ipnet::IpNet;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -333,9 +333,9 @@ impl Worker {
         if let Err(result) = verdict {
             return result;
         }
-        let usage = self.usage.entry(index).or_default();
-        usage.up_packets += 1;
-        usage.up_octets += frame.payload.len() as u64;
+        let volume = self.volume(index, frame.protocol);
+        volume.up_packets += 1;
+        volume.up_octets += frame.payload.len() as u64;
         UplinkResult::Forward(frame.payload.to_vec())
     }
 
@@ -352,10 +352,20 @@ impl Worker {
         if packet.len() > usize::from(entry.packets.largest_packet()) {
             return None;
         }
+        let sent = (entry.port, encapsulate(entry, protocol, packet));
+        let volume = self.volume(index, protocol);
+        volume.down_packets += 1;
+        volume.down_octets += packet.len() as u64;
+        Some(sent)
+    }
+
+    /// What counts a session's packets of a PPP protocol.
+    fn volume(&mut self, index: SessionIndex, protocol: u16) -> &mut Volume {
         let usage = self.usage.entry(index).or_default();
-        usage.down_packets += 1;
-        usage.down_octets += packet.len() as u64;
-        Some((entry.port, encapsulate(entry, protocol, packet)))
+        match protocol {
+            ppp::IPV6 => &mut usage.ipv6,
+            _ => &mut usage.ipv4,
+        }
     }
 }
 

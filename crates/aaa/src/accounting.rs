@@ -211,7 +211,8 @@ impl Client {
     /// # Errors
     /// A value that does not fit into RADIUS, for example a name of more than 253 octets.
     pub fn accounting_attributes(&mut self, record: &AccountingRecord) -> Result<Box<[u8]>> {
-        let (attributes, is_shortened) = accounting_attributes(&self.nas, record)?;
+        let (attributes, is_shortened) =
+            accounting_attributes(&self.nas, self.family_counters, record)?;
         self.counters.shortened += u64::from(is_shortened);
         Ok(attributes)
     }

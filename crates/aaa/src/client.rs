@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use slab::Slab;
 
+use crate::FamilyCounters;
 use crate::accounting::Accounting;
 use crate::authentication::{Open, Peer};
 use crate::mapping::Mappings;
@@ -106,6 +107,7 @@ pub struct Client {
     pub(crate) nas: Nas,
     pub(crate) mappings: Arc<Mappings>,
     pub(crate) not_enforced: NotEnforced,
+    pub(crate) family_counters: FamilyCounters,
     pub(crate) selection: Selection,
     /// Number of selections so far.
     pub(crate) turns: u64,
@@ -132,6 +134,7 @@ impl Client {
             nas: config.nas,
             mappings: config.mappings,
             not_enforced: config.not_enforced,
+            family_counters: config.family_counters,
             selection: config.selection,
             turns: 0,
             peers: config.authentication.into_iter().map(peer).collect(),

@@ -4,8 +4,8 @@ use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::Secret;
 use crate::mapping::Mappings;
+use crate::{FamilyCounters, Secret};
 
 /// Configuration of a [`Client`](crate::Client).
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct ClientConfig {
     pub mappings: Arc<Mappings>,
     /// What an answer with an attribute is that a dictionary knows and that has no effect.
     pub not_enforced: NotEnforced,
+    /// Vendor's attributes for address families in accounting records.
+    pub family_counters: FamilyCounters,
     /// Maximum number of open requests, sent or waiting.
     pub max_requests: usize,
     /// Maximum number of UDP sockets for each address family. Each socket has 256 identifiers for each server.
@@ -38,6 +40,7 @@ impl ClientConfig {
             selection: Selection::Ordered,
             mappings: Mappings::shipped(),
             not_enforced: NotEnforced::Accept,
+            family_counters: FamilyCounters::None,
             max_requests: 65_536,
             max_sockets: 16,
         }

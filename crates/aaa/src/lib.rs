@@ -45,6 +45,7 @@ mod client;
 mod config;
 pub mod dictionary;
 mod dynamic;
+mod families;
 pub mod mapping;
 mod message;
 mod probe;
@@ -67,10 +68,11 @@ pub use dynamic::{
     DynamicAuthorization, DynamicClient, DynamicConfig, DynamicCounters, DynamicOutcome,
     DynamicRequest, ErrorCause, Received, RequestKey, Requested, SessionIds,
 };
+pub use families::FamilyCounters;
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Announcement,
-    Authentic, Credentials, MOST_PREFIXES, NasPort, Outcome, PortType, RejectReason,
-    TerminateCause, Traffic, Unavailable,
+    Authentic, Credentials, FamilyTraffic, FamilyUsage, MOST_PREFIXES, NasPort, Outcome, PortType,
+    RejectReason, TerminateCause, Traffic, Unavailable,
 };
 pub use probe::ProbeStatus;
 pub use route::{FramedRoute, NoRoute};

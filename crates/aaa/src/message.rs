@@ -229,6 +229,24 @@ pub struct Traffic {
     pub packets: u64,
 }
 
+/// Traffic of a session in one address family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FamilyTraffic {
+    /// Traffic from the subscriber.
+    pub input: Traffic,
+    /// Traffic to the subscriber.
+    pub output: Traffic,
+}
+
+/// Traffic of a session by address family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FamilyUsage {
+    /// IPv4.
+    pub ipv4: FamilyTraffic,
+    /// IPv6.
+    pub ipv6: FamilyTraffic,
+}
+
 /// Accounting record (RFC 2866).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountingRecord {
@@ -266,6 +284,8 @@ pub struct AccountingRecord {
     pub input: Traffic,
     /// Traffic to the subscriber (Acct-Output-…).
     pub output: Traffic,
+    /// The same by address family, for servers that get it ([`FamilyCounters`](crate::FamilyCounters)). `None` if it is not known.
+    pub families: Option<FamilyUsage>,
 }
 
 /// Result of a request.

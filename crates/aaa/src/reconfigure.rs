@@ -30,6 +30,7 @@ impl Client {
         self.nas = config.nas;
         self.mappings = config.mappings;
         self.not_enforced = config.not_enforced;
+        self.family_counters = config.family_counters;
         self.selection = config.selection;
         self.change_authentication(now, config.authentication);
         self.change_accounting(now, config.accounting);

@@ -8,11 +8,12 @@ use wire::radius::{
     Code, HEADER_LEN, Kind, Packet, Value, hide_password, sign_accounting_request, values,
 };
 
+use crate::families::{self, Counters, push_traffic};
 use crate::message::{
     AccessRequest, AccountingKind, AccountingRecord, Announcement, Authentic, Credentials, NasPort,
-    PortType, Traffic,
+    PortType,
 };
-use crate::{Nas, Secret};
+use crate::{FamilyCounters, Nas, Secret};
 
 /// Access-Request, ready to be sent.
 pub(crate) fn access_request(
@@ -78,9 +79,10 @@ pub(crate) fn status_server(
 /// A value that does not fit into RADIUS, for example a name of more than 253 octets.
 pub(crate) fn accounting_attributes(
     nas: &Nas,
+    counters: FamilyCounters,
     record: &AccountingRecord,
 ) -> Result<(Box<[u8]>, bool)> {
-    let mut packet = accounting_packet(nas, record);
+    let mut packet = accounting_packet(nas, counters, record);
     let (mut bytes, without) = (Vec::new(), packet.attributes.len());
     push_routed(&mut packet, record);
     let is_too_long = packet.emit(&mut bytes).is_err();
@@ -113,7 +115,7 @@ pub(crate) fn announcement_attributes(nas: &Nas, announcement: &Announcement) ->
 }
 
 /// Everything of a record but the prefixes behind the subscriber's router.
-fn accounting_packet(nas: &Nas, record: &AccountingRecord) -> Packet {
+fn accounting_packet(nas: &Nas, counters: FamilyCounters, record: &AccountingRecord) -> Packet {
     let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, 0, [0; 16]);
     let status = match record.kind {
         AccountingKind::Start => values::ACCT_STATUS_TYPE_START,
@@ -147,6 +149,7 @@ fn accounting_packet(nas: &Nas, record: &AccountingRecord) -> Packet {
     packet.push(Kind::EVENT_TIMESTAMP, Value::Time(record.event_time));
     if record.kind != AccountingKind::Start {
         push_usage(&mut packet, record);
+        families::push(&mut packet, counters, record);
     }
     if let AccountingKind::Stop(cause) = record.kind {
         packet.push(Kind::ACCT_TERMINATE_CAUSE, cause as u32);
@@ -272,26 +275,18 @@ fn push_routed(packet: &mut Packet, record: &AccountingRecord) {
 
 fn push_usage(packet: &mut Packet, record: &AccountingRecord) {
     packet.push(Kind::ACCT_SESSION_TIME, seconds(record.session_time));
-    let input = (
-        Kind::ACCT_INPUT_OCTETS,
-        Kind::ACCT_INPUT_GIGAWORDS,
-        Kind::ACCT_INPUT_PACKETS,
-    );
-    let output = (
-        Kind::ACCT_OUTPUT_OCTETS,
-        Kind::ACCT_OUTPUT_GIGAWORDS,
-        Kind::ACCT_OUTPUT_PACKETS,
-    );
-    for ((octets, gigawords, packets), traffic) in [(input, record.input), (output, record.output)]
-    {
-        let Traffic {
-            octets: count,
-            packets: number,
-        } = traffic;
-        packet.push(octets, count as u32);
-        packet.push(gigawords, (count >> 32) as u32);
-        packet.push(packets, number as u32);
-    }
+    let input = Counters {
+        octets: Kind::ACCT_INPUT_OCTETS,
+        gigawords: Kind::ACCT_INPUT_GIGAWORDS,
+        packets: Kind::ACCT_INPUT_PACKETS,
+    };
+    let output = Counters {
+        octets: Kind::ACCT_OUTPUT_OCTETS,
+        gigawords: Kind::ACCT_OUTPUT_GIGAWORDS,
+        packets: Kind::ACCT_OUTPUT_PACKETS,
+    };
+    push_traffic(packet, input, record.input);
+    push_traffic(packet, output, record.output);
 }
 
 /// Adds a text. An attribute without a value must not be sent (RFC 2865 §5).

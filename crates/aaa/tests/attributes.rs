@@ -3,9 +3,9 @@
 
 use aaa::{
     AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig,
-    Credentials, DynamicAuthorization, DynamicClient, DynamicConfig, DynamicRequest, InAccept,
-    InChange, Nas, NasPort, Outcome, Output, Received, Requested, STANDARD, Secret, ServerConfig,
-    Standard, TerminateCause, Traffic, standard,
+    Credentials, DynamicAuthorization, DynamicClient, DynamicConfig, DynamicRequest, FamilyUsage,
+    InAccept, InChange, Nas, NasPort, Outcome, Output, Received, Requested, STANDARD, Secret,
+    ServerConfig, Standard, TerminateCause, Traffic, standard,
 };
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -387,6 +387,7 @@ fn record(nas_port: NasPort, is_full: bool) -> AccountingRecord {
         session_time: ZERO,
         input: Traffic::default(),
         output: Traffic::default(),
+        families: Some(FamilyUsage::default()),
     }
 }
 

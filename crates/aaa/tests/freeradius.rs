@@ -10,8 +10,8 @@ use std::{fs, thread};
 
 use aaa::{
     AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig,
-    Credentials, Delivery, Nas, NasPort, Outcome, Output, RejectReason, Secret, ServerConfig, Slot,
-    TerminateCause, Traffic,
+    Credentials, Delivery, FamilyCounters, FamilyTraffic, FamilyUsage, Nas, NasPort, Outcome,
+    Output, RejectReason, Secret, ServerConfig, Slot, TerminateCause, Traffic,
 };
 use tempfile::TempDir;
 use wire::radius::chap_response;
@@ -68,6 +68,7 @@ impl FreeRadius {
             ipv6: None,
         };
         let mut config = ClientConfig::new(nas);
+        config.family_counters = FamilyCounters::Erx;
         config.authentication.push(ServerConfig::new(
             self.authentication,
             Secret::new("testing123"),
@@ -217,6 +218,19 @@ fn record(kind: AccountingKind) -> AccountingRecord {
             octets: (4 << 32) + 18,
             packets: 6,
         },
+        families: Some(FamilyUsage {
+            ipv6: FamilyTraffic {
+                input: Traffic {
+                    octets: (2 << 32) + 7,
+                    packets: 3,
+                },
+                output: Traffic {
+                    octets: 9,
+                    packets: 1,
+                },
+            },
+            ..FamilyUsage::default()
+        }),
     }
 }
 
@@ -355,6 +369,12 @@ fn freeradius_authenticates_and_accounts() {
         "Acct-Input-Packets = 5",
         "Acct-Output-Octets = 18",
         "Acct-Output-Gigawords = 4",
+        "ERX-IPv6-Acct-Input-Octets = 7",
+        "ERX-IPv6-Acct-Input-Gigawords = 2",
+        "ERX-IPv6-Acct-Input-Packets = 3",
+        "ERX-IPv6-Acct-Output-Octets = 9",
+        "ERX-IPv6-Acct-Output-Gigawords = 0",
+        "ERX-IPv6-Acct-Output-Packets = 1",
         "Acct-Output-Packets = 6",
     ];
     for attribute in usage {

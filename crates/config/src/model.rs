@@ -10,8 +10,8 @@ mod subscriber;
 mod user_plane;
 
 pub use aaa::{
-    Aaa, DynamicAuthorization, DynamicClient, Selection, Server, ServerGroup, Templates, Tls,
-    Transport, User,
+    Aaa, DynamicAuthorization, DynamicClient, FamilyCounters, Selection, Server, ServerGroup,
+    Templates, Tls, Transport, User,
 };
 pub use access::{AccessProfile, Authentication, Fallback, SubscriberIdentity};
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};

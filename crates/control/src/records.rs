@@ -8,7 +8,7 @@ use crate::topology::{MAX_SESSIONS, Seid, SubscriberId};
 use crate::without_effect::WithoutEffect;
 use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
-use pfcp::bng::Usage;
+use pfcp::bng::{Usage, Volume};
 use policy::{Overrides, Policy};
 use serde::{Deserialize, Serialize};
 use session::Circuit;
@@ -34,8 +34,8 @@ pub(crate) struct Record {
     pub ipv6: Option<Ipv6Net>,
     /// Start of the session in seconds since 1970.
     pub started_unix: Option<u32>,
-    /// Packets and octets up, packets and octets down.
-    pub usage: [u64; 4],
+    /// Packets and octets up, packets and octets down, of both address families.
+    pub usage: StoredVolume,
     pub interim_seconds: Option<u32>,
     pub timeout_seconds: Option<u32>,
     pub link: session::Snapshot,
@@ -60,7 +60,13 @@ pub(crate) struct Record {
     /// Fields that version 8 added.
     #[serde(skip)]
     pub eighth: Option<Eighth>,
+    /// Fields that version 9 added.
+    #[serde(skip)]
+    pub ninth: Option<Ninth>,
 }
+
+/// Packets and octets up, packets and octets down.
+pub(crate) type StoredVolume = [u64; 4];
 
 /// Fields that version 2 added to [`Record`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -137,6 +143,15 @@ pub(crate) struct Eighth {
     pub without_effect: Option<Box<WithoutEffect>>,
 }
 
+/// Fields that version 9 added to [`Record`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ninth {
+    /// [`Usage::ipv6`].
+    pub ipv6: StoredVolume,
+    /// [`Usage::unknown`]. Before version 9 no family was known.
+    pub unknown: StoredVolume,
+}
+
 /// Stored accounting record that no server has acknowledged yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Owed {
@@ -149,7 +164,7 @@ pub(crate) struct Owed {
 }
 
 /// Layout version of a stored session. A later version is rejected. Version 1 had only [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 8;
+pub(crate) const RECORD_VERSION: u8 = 9;
 
 /// Encodes a value for the store, with the version first.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -192,7 +207,8 @@ impl Record {
     pub fn to_bytes(&self) -> Vec<u8> {
         let version = match (&self.third, &self.fourth, &self.fifth, &self.sixth) {
             (Some(_), Some(_), Some(_), Some(_)) => match (&self.seventh, &self.eighth) {
-                (Some(_), Some(_)) => RECORD_VERSION,
+                (Some(_), Some(_)) if self.ninth.is_some() => RECORD_VERSION,
+                (Some(_), Some(_)) => 8,
                 (Some(_), None) => 7,
                 (None, _) => 6,
             },
@@ -221,6 +237,9 @@ impl Record {
         }
         if let (8.., Some(eighth)) = (version, &self.eighth) {
             bytes = extend(eighth, bytes);
+        }
+        if let (9.., Some(ninth)) = (version, &self.ninth) {
+            bytes = extend(ninth, bytes);
         }
         bytes
     }
@@ -263,6 +282,9 @@ impl Record {
         if version > 7 {
             record.eighth = Some(take(&mut rest)?);
         }
+        if version > 8 {
+            record.ninth = Some(take(&mut rest)?);
+        }
         Ok(record)
     }
 }
@@ -288,14 +310,27 @@ impl Owed {
     }
 }
 
-pub(crate) fn usage_to_array(u: Usage) -> [u64; 4] {
-    [u.up_packets, u.up_octets, u.down_packets, u.down_octets]
+impl Record {
+    /// The session's usage.
+    pub fn usage(&self) -> Usage {
+        let ninth = self.ninth.unwrap_or(Ninth {
+            unknown: self.usage,
+            ..Ninth::default()
+        });
+        Usage {
+            total: volume(self.usage),
+            ipv6: volume(ninth.ipv6),
+            unknown: volume(ninth.unknown),
+        }
+    }
 }
 
-pub(crate) fn usage_from_array(
-    [up_packets, up_octets, down_packets, down_octets]: [u64; 4],
-) -> Usage {
-    Usage {
+pub(crate) fn stored_volume(v: Volume) -> StoredVolume {
+    [v.up_packets, v.up_octets, v.down_packets, v.down_octets]
+}
+
+fn volume([up_packets, up_octets, down_packets, down_octets]: StoredVolume) -> Volume {
+    Volume {
         up_packets,
         up_octets,
         down_packets,

@@ -189,6 +189,15 @@ pub struct SessionEntry {
 /// Control packets (discovery, PPP's own protocols, neighbour discovery, DHCPv6) are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
+    /// IPv4 packets.
+    pub ipv4: Volume,
+    /// IPv6 packets.
+    pub ipv6: Volume,
+}
+
+/// Packets and their octets in both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Volume {
     /// Packets from the subscriber.
     pub up_packets: u64,
     /// Octets from the subscriber.

@@ -187,8 +187,8 @@ impl AccessNetwork {
         locked(&self.shown.status).clone()
     }
 
-    /// Octets of the IP packets that came to each home so far.
-    pub fn octets(&self) -> Vec<u64> {
+    /// Octets of the IPv4 and the IPv6 packets that came to each home so far.
+    pub fn octets(&self) -> Vec<[u64; 2]> {
         self.shown.octets.read()
     }
 

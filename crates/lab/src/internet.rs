@@ -147,8 +147,8 @@ impl Internet {
         *locked(&self.status)
     }
 
-    /// Octets of the IP packets that came from each home so far.
-    pub fn octets(&self) -> Vec<u64> {
+    /// Octets of the IPv4 and the IPv6 packets that came from each home so far.
+    pub fn octets(&self) -> Vec<[u64; 2]> {
         self.octets.read()
     }
 
@@ -307,7 +307,7 @@ impl Host {
         let owner = self.owners.get(&from.ip()).filter(|_| from.port() == PORT);
         let owner = owner.copied();
         if let Some(home) = owner {
-            self.octets.add(home, octets);
+            self.octets.add(home, family, octets);
         }
         let arrival = Arrival {
             at: Party::Internet,

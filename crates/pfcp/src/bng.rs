@@ -116,9 +116,9 @@ pub struct PoolNet {
     pub net: IpNet,
 }
 
-/// Usage of a session. Octets are those of IP packets.
+/// Packets and octets in both directions. Octets are those of IP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct Volume {
     /// Packets from the subscriber.
     pub up_packets: u64,
     /// Their octets.
@@ -129,10 +129,10 @@ pub struct Usage {
     pub down_octets: u64,
 }
 
-impl Usage {
-    /// Difference from `earlier`, for counters that only increase.
-    pub fn since(self, earlier: Usage) -> Usage {
-        Usage {
+impl Volume {
+    /// Difference from `earlier`, for counters that only increase; 0 where `earlier` is more.
+    pub fn since(self, earlier: Volume) -> Volume {
+        Volume {
             up_packets: self.up_packets.saturating_sub(earlier.up_packets),
             up_octets: self.up_octets.saturating_sub(earlier.up_octets),
             down_packets: self.down_packets.saturating_sub(earlier.down_packets),
@@ -140,9 +140,9 @@ impl Usage {
         }
     }
 
-    /// Sum of both.
-    pub fn plus(self, other: Usage) -> Usage {
-        Usage {
+    /// Sum of both, at most 2^64 - 1 each.
+    pub fn plus(self, other: Volume) -> Volume {
+        Volume {
             up_packets: self.up_packets.saturating_add(other.up_packets),
             up_octets: self.up_octets.saturating_add(other.up_octets),
             down_packets: self.down_packets.saturating_add(other.down_packets),
@@ -150,14 +150,98 @@ impl Usage {
         }
     }
 
+    /// The lesser of both, number by number.
+    fn at_most(self, limit: Volume) -> Volume {
+        Volume {
+            up_packets: self.up_packets.min(limit.up_packets),
+            up_octets: self.up_octets.min(limit.up_octets),
+            down_packets: self.down_packets.min(limit.down_packets),
+            down_octets: self.down_octets.min(limit.down_octets),
+        }
+    }
+
+    /// Octets in both directions.
+    pub fn octets(self) -> u64 {
+        self.up_octets.saturating_add(self.down_octets)
+    }
+
+    /// Volume of a measurement. Missing fields count as 0.
+    fn measured(measurement: VolumeMeasurement) -> Volume {
+        Volume {
+            up_packets: measurement.uplink_packets.unwrap_or(0),
+            up_octets: measurement.uplink_octets.unwrap_or(0),
+            down_packets: measurement.downlink_packets.unwrap_or(0),
+            down_octets: measurement.downlink_octets.unwrap_or(0),
+        }
+    }
+
+    /// Measurement of the volume, with packets or without.
+    fn measurement(self, with_packets: bool) -> VolumeMeasurement {
+        let packets = |count| with_packets.then_some(count);
+        VolumeMeasurement {
+            total_octets: Some(self.octets()),
+            uplink_octets: Some(self.up_octets),
+            downlink_octets: Some(self.down_octets),
+            total_packets: packets(self.up_packets.saturating_add(self.down_packets)),
+            uplink_packets: packets(self.up_packets),
+            downlink_packets: packets(self.down_packets),
+        }
+    }
+}
+
+/// Usage of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// IPv4 and IPv6.
+    pub total: Volume,
+    /// IPv6's part of the total.
+    pub ipv6: Volume,
+    /// Part of the total whose address family is not known: that of user planes whose reports do not tell.
+    pub unknown: Volume,
+}
+
+impl Usage {
+    /// Usage of a user plane, which knows each packet's family.
+    pub fn of_families(ipv4: Volume, ipv6: Volume) -> Usage {
+        Usage {
+            total: ipv4.plus(ipv6),
+            ipv6,
+            unknown: Volume::default(),
+        }
+    }
+
+    /// IPv4's and IPv6's part, unless the family of some of it is not known.
+    pub fn families(self) -> Option<[Volume; 2]> {
+        let is_known = self.unknown == Volume::default();
+        is_known.then(|| [self.total.since(self.ipv6), self.ipv6])
+    }
+
+    /// Difference from `earlier`, for counters that only increase.
+    pub fn since(self, earlier: Usage) -> Usage {
+        Usage {
+            total: self.total.since(earlier.total),
+            ipv6: self.ipv6.since(earlier.ipv6),
+            unknown: self.unknown.since(earlier.unknown),
+        }
+    }
+
+    /// Sum of both.
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            total: self.total.plus(other.total),
+            ipv6: self.ipv6.plus(other.ipv6),
+            unknown: self.unknown.plus(other.unknown),
+        }
+    }
+
     /// Usage in a report, since the previous report. Missing fields count as 0.
     pub fn of_report(report: &UsageReport) -> Usage {
-        let volume = report.volume.unwrap_or_default();
+        let total = Volume::measured(report.volume.unwrap_or_default());
+        let ipv6 = report.ipv6_volume.map(Volume::measured);
         Usage {
-            up_packets: volume.uplink_packets.unwrap_or(0),
-            up_octets: volume.uplink_octets.unwrap_or(0),
-            down_packets: volume.downlink_packets.unwrap_or(0),
-            down_octets: volume.downlink_octets.unwrap_or(0),
+            total,
+            ipv6: ipv6.unwrap_or_default().at_most(total),
+            unknown: ipv6.map_or(total, |_| Volume::default()),
         }
     }
 }
@@ -205,14 +289,9 @@ impl UsageMeter {
         trigger: UsageReportTrigger,
     ) -> UsageReport {
         let used = self.unreported(counters);
-        let packets = |count| self.rule.packets.then_some(count);
-        let volume = VolumeMeasurement {
-            total_octets: Some(used.up_octets.saturating_add(used.down_octets)),
-            uplink_octets: Some(used.up_octets),
-            downlink_octets: Some(used.down_octets),
-            total_packets: packets(used.up_packets.saturating_add(used.down_packets)),
-            uplink_packets: packets(used.up_packets),
-            downlink_packets: packets(used.down_packets),
+        let measurement = |volume: Volume| {
+            let is_asked_for = self.rule.volume;
+            is_asked_for.then(|| volume.measurement(self.rule.packets))
         };
         let report = UsageReport {
             urr_id: self.rule.urr_id,
@@ -220,8 +299,9 @@ impl UsageMeter {
             trigger,
             start_time: Some(self.since),
             end_time: Some(now),
-            volume: self.rule.volume.then_some(volume),
+            volume: measurement(used.total),
             duration: self.rule.duration.then_some(now.wrapping_sub(self.since)),
+            ipv6_volume: measurement(used.ipv6),
         };
         self.sequence = self.sequence.wrapping_add(1);
         self.reported = counters;

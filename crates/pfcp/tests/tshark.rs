@@ -7,7 +7,7 @@ use core::time::Duration;
 use pfcp::Event;
 use pfcp::bng::{
     self, Circuit, DecodedRules, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, Usage,
-    UsageMeter,
+    UsageMeter, Volume,
 };
 use policy::{Access, Bindings, Forwarding, PacketSettings};
 use serde_json::Value;
@@ -90,12 +90,13 @@ struct UserPlane {
 impl UserPlane {
     fn answer(&mut self, request: Message) -> Message {
         let cause = Cause::REQUEST_ACCEPTED;
-        let used = Usage {
+        let ipv4 = Volume {
             up_packets: 3,
             up_octets: 300,
             down_packets: 4,
             down_octets: 4000,
         };
+        let used = Usage::of_families(ipv4, Volume::default());
         match request {
             Message::SessionEstablishmentRequest(request) => {
                 self.rules = RuleSet::establish(request).unwrap();
@@ -215,12 +216,13 @@ fn exchange() -> Vec<Sent> {
             session.answer(request)
         });
     }
-    let used = Usage {
+    let ipv6 = Volume {
         up_packets: 1,
         up_octets: 100,
         down_packets: 2,
         down_octets: 2000,
     };
+    let used = Usage::of_families(Volume::default(), ipv6);
     let report = SessionReportRequest {
         report_type: ReportType::USAGE,
         usage_reports: session

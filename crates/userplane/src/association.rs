@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use dataplane::SessionIndex;
+use pfcp::bng::{Usage, Volume};
 use pfcp::{DownReason, Event, Node, RequestId};
 use tracing::{error, info, warn};
 use wire::pfcp::NodeId;
@@ -103,12 +104,13 @@ pub fn count(
     usage: dataplane::Usage,
     gone: bool,
 ) {
-    let usage = pfcp::bng::Usage {
-        up_packets: usage.up_packets,
-        up_octets: usage.up_octets,
-        down_packets: usage.down_packets,
-        down_octets: usage.down_octets,
+    let volume = |counted: dataplane::Volume| Volume {
+        up_packets: counted.up_packets,
+        up_octets: counted.up_octets,
+        down_packets: counted.down_packets,
+        down_octets: counted.down_octets,
     };
+    let usage = Usage::of_families(volume(usage.ipv4), volume(usage.ipv6));
     engine.worker_usage(now, index, usage, gone);
 }
 

@@ -71,8 +71,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         text(stop, "Acct-Terminate-Cause")? == "User-Request",
         "{stop:#?}"
     );
-    let sent = octets(stop, "Input")? - already.up_octets;
-    let received = octets(stop, "Output")? - already.down_octets;
+    let sent = octets(stop, "Acct-Input")? - already.up_octets;
+    let received = octets(stop, "Acct-Output")? - already.down_octets;
     println!(
         "        the interface counted {before:?} to {after:?}, accounting {sent} up, {received} down"
     );

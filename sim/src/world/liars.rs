@@ -107,6 +107,7 @@ impl World<'_> {
             urr_id: self.random.random_range(1..4),
             sequence: number,
             volume: Some(volume),
+            ipv6_volume: Some(volume),
             ..UsageReport::default()
         };
         let report = SessionReportRequest {

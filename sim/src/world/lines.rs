@@ -5,7 +5,7 @@ use super::{Event, Instant, Phase, RUN, Who, World};
 use crate::access_network::Line;
 use crate::describe;
 use crate::plan::Part;
-use crate::traffic::Direction;
+use crate::traffic::{Carried, Direction};
 use core::time::Duration;
 use cpe::{Arrival, Family, Label, Party, Received, Verdict};
 use dataplane::PortIndex;
@@ -97,10 +97,10 @@ impl World<'_> {
 
     /// What a session carried is counted as its line saw it.
     fn count(&mut self, line: Line, frame: &[u8], direction: Direction) {
-        if let Some((pppoe_id, octets)) = carried(frame)
+        if let Some((pppoe_id, packet)) = carried(frame)
             && let Some(seid) = self.checks.session_on(line, pppoe_id)
         {
-            self.traffic.carry(seid, line.plane, direction, octets);
+            self.traffic.carry(seid, line.plane, direction, packet);
         }
     }
 
@@ -214,8 +214,8 @@ impl World<'_> {
     }
 }
 
-/// The PPPoE session id of a frame with one of our packets in it, and how long that is.
-fn carried(frame: &[u8]) -> Option<(u16, usize)> {
+/// The PPPoE session id of a frame with one of our packets in it, and that packet.
+fn carried(frame: &[u8]) -> Option<(u16, Carried)> {
     let frame = Frame::parse(frame).ok()?;
     let packet = pppoe::Packet::parse(frame.payload).ok()?;
     let data = ppp::Frame::parse(packet.payload).ok()?;
@@ -224,7 +224,11 @@ fn carried(frame: &[u8]) -> Option<(u16, usize)> {
     }
     let (_, payload) = datagram_of(data.payload)?;
     Label::parse(&payload)?;
-    Some((packet.session_id, data.payload.len()))
+    let inside = Carried {
+        is_v6: data.protocol == ppp::IPV6,
+        octets: data.payload.len(),
+    };
+    Some((packet.session_id, inside))
 }
 
 /// Source and payload of a UDP packet.

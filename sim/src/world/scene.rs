@@ -110,7 +110,7 @@ ipv6-pools: {{homes: {{prefix: '2001:db8:100::/{}', net-length: {}}}}}
 aaa:
   servers:
 {}  server-groups:
-    radius: {{servers: [{}], interim-interval: {interim}}}
+    radius: {{servers: [{}], interim-interval: {interim}, family-counters: redback}}
   dynamic-authorization:
     clients:
 {}",

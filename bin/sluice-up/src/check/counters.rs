@@ -100,11 +100,12 @@ impl Counters {
     }
 
     fn usage(&mut self, session: &str, usage: Usage) {
+        let Usage { ipv4, ipv6 } = usage;
         for (what, n) in [
-            ("down octets", usage.down_octets),
-            ("down packets", usage.down_packets),
-            ("up octets", usage.up_octets),
-            ("up packets", usage.up_packets),
+            ("down octets", ipv4.down_octets + ipv6.down_octets),
+            ("down packets", ipv4.down_packets + ipv6.down_packets),
+            ("up octets", ipv4.up_octets + ipv6.up_octets),
+            ("up packets", ipv4.up_packets + ipv6.up_packets),
         ] {
             self.count(format!("session {session} {what}"), n);
         }

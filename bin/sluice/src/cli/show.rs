@@ -3,7 +3,7 @@
 use super::ask::{Failure, Sockets};
 use super::listing::word;
 use super::units::{count, counted, duration, octets};
-use northbound::{Drain, Session, SessionState};
+use northbound::{Drain, Session, SessionState, Traffic};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -137,7 +137,11 @@ pub fn clear_session(sockets: &Sockets, id: &str) -> Result<Answer, Failure> {
 }
 
 /// Lines that only a session has that they concern.
-const ONLY_IF_THERE: [&str; 4] = [
+const ONLY_IF_THERE: [&str; 8] = [
+    "ipv4 up",
+    "ipv4 down",
+    "ipv6 up",
+    "ipv6 down",
     "access loop",
     "fallback",
     "without effect",
@@ -151,7 +155,12 @@ fn session_page(s: &Session) -> Vec<String> {
         true => none(),
         false => s.routes.join(", "),
     };
-    let traffic = |packets, bytes| format!("{} packets, {}", count(packets), octets(bytes));
+    let counted = |packets, bytes| format!("{} packets, {}", count(packets), octets(bytes));
+    let up = |t: &Traffic| counted(t.up_packets, t.up_octets);
+    let down = |t: &Traffic| counted(t.down_packets, t.down_octets);
+    let of = |family: &Option<Traffic>, way: &dyn Fn(&Traffic) -> String| {
+        family.as_ref().map(way).unwrap_or_default()
+    };
     [
         ("session", s.id.clone()),
         ("state", word(&[], s.state())),
@@ -175,8 +184,12 @@ fn session_page(s: &Session) -> Vec<String> {
         ("ipv6", s.ipv6_prefix.clone().unwrap_or_else(none)),
         ("routes", routes),
         ("online", duration(s.online_seconds)),
-        ("up", traffic(t.up_packets, t.up_octets)),
-        ("down", traffic(t.down_packets, t.down_octets)),
+        ("up", up(&t)),
+        ("down", down(&t)),
+        ("ipv4 up", of(&s.ipv4_traffic, &up)),
+        ("ipv4 down", of(&s.ipv4_traffic, &down)),
+        ("ipv6 up", of(&s.ipv6_traffic, &up)),
+        ("ipv6 down", of(&s.ipv6_traffic, &down)),
         ("access loop", s.access_loop.join(", ")),
         ("fallback", s.fallback.clone()),
         ("without effect", s.without_effect.join(", ")),
@@ -225,7 +238,6 @@ pub(super) fn print_lines(lines: &[String]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::Traffic;
 
     fn example() -> Session {
         Session {
@@ -257,6 +269,8 @@ mod tests {
                 down_packets: 10,
                 down_octets: 640,
             }),
+            ipv4_traffic: None,
+            ipv6_traffic: None,
         }
     }
 

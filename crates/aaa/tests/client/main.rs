@@ -101,6 +101,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
             octets: (4 << 32) + 18,
             packets: (1 << 32) + 6,
         },
+        families: None,
     }
 }
 

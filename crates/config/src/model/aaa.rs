@@ -238,6 +238,10 @@ pub struct ServerGroup {
     /// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect here.
     #[serde(default)]
     pub not_enforced: NotEnforced,
+    /// Vendor whose attributes for address families accounting records have. The standard ones count both families. A change applies to the
+    /// next record.
+    #[serde(default)]
+    pub family_counters: FamilyCounters,
     /// How names of subscribers and lines are written in requests to this group's servers.
     #[serde(default)]
     pub templates: Templates,
@@ -268,6 +272,19 @@ fn interim_interval() -> u32 {
 }
 fn interim_jitter() -> u8 {
     10
+}
+
+/// Vendor whose attributes for address families accounting records have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FamilyCounters {
+    /// None: records count both families together.
+    #[default]
+    None,
+    /// ERX-IPv6-Acct-Input-Octets and its like, for IPv6. IPv4 is the rest.
+    Erx,
+    /// Acct-Input-IPv4-Octets, Acct-Input-IPv6-Octets and their like of Redback, for both families.
+    Redback,
 }
 
 /// How a server is selected for a request, among those that answer.

@@ -5,7 +5,7 @@ use crate::radius_sockets::RadiusBinding;
 use crate::radius_streams::{RadiusServer, RadiusServers, RadiusTls};
 use aaa::{ClientConfig, Nas, Secret, ServerConfig};
 use config::Configuration;
-use config::model::{NotEnforced, Selection, Server, ServerGroup, Tls, Transport};
+use config::model::{FamilyCounters, NotEnforced, Selection, Server, ServerGroup, Tls, Transport};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -121,6 +121,11 @@ impl AaaClients {
         client.not_enforced = match group.not_enforced {
             NotEnforced::Reject => aaa::NotEnforced::Reject,
             NotEnforced::Accept => aaa::NotEnforced::Accept,
+        };
+        client.family_counters = match group.family_counters {
+            FamilyCounters::None => aaa::FamilyCounters::None,
+            FamilyCounters::Erx => aaa::FamilyCounters::Erx,
+            FamilyCounters::Redback => aaa::FamilyCounters::Redback,
         };
         for server in group.servers.iter().filter_map(|name| servers.get(name)) {
             let stream = stream(name, group, server);

@@ -9,8 +9,12 @@ use crate::jitter::Jitter;
 use crate::records::Owed;
 use crate::topology::Seid;
 use crate::user_planes::UsageFor;
-use aaa::{AccountingKind, AccountingRecord, FramedRoute, TerminateCause, Traffic};
+use aaa::{
+    AccountingKind, AccountingRecord, FamilyTraffic, FamilyUsage, FramedRoute, TerminateCause,
+    Traffic,
+};
 use ipnet::IpNet;
+use pfcp::bng::Volume;
 use policy::{Bindings, Role};
 use session::Cause;
 use std::collections::HashSet;
@@ -230,15 +234,26 @@ impl ControlPlane {
             authentic: entry.accepted_by.authentic(),
             event_time,
             session_time,
-            input: Traffic {
-                octets: usage.up_octets,
-                packets: usage.up_packets,
-            },
-            output: Traffic {
-                octets: usage.down_octets,
-                packets: usage.down_packets,
-            },
+            input: traffic(usage.total).input,
+            output: traffic(usage.total).output,
+            families: usage.families().map(|[ipv4, ipv6]| FamilyUsage {
+                ipv4: traffic(ipv4),
+                ipv6: traffic(ipv6),
+            }),
         }
+    }
+}
+
+fn traffic(volume: Volume) -> FamilyTraffic {
+    FamilyTraffic {
+        input: Traffic {
+            octets: volume.up_octets,
+            packets: volume.up_packets,
+        },
+        output: Traffic {
+            octets: volume.down_octets,
+            packets: volume.down_packets,
+        },
     }
 }
 

@@ -9,6 +9,7 @@ use northbound::{
     Answer, PAGE, Refusal, Request, Response, Session as SessionRow, SessionState, Traffic,
     UserPlane, UserPlanePort, UserPlaneState,
 };
+use pfcp::bng::Volume;
 use policy::{Access, Binding};
 use session::Cause;
 use wire::access_loop::AccessLoop;
@@ -244,6 +245,7 @@ impl ControlPlane {
             .port(self.topology.segment(entry.segment).port);
         let (s_tag, c_tag) = entry.circuit.tags.vids();
         let usage = entry.account.usage;
+        let [ipv4, ipv6] = usage.families().map_or([None; 2], |of| of.map(Some));
         let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
         let Access::Pppoe(pppoe_id) = entry.access;
         SessionRow {
@@ -287,12 +289,9 @@ impl ControlPlane {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),
             },
-            traffic: Some(Traffic {
-                up_packets: usage.up_packets,
-                up_octets: usage.up_octets,
-                down_packets: usage.down_packets,
-                down_octets: usage.down_octets,
-            }),
+            traffic: Some(traffic(usage.total)),
+            ipv4_traffic: ipv4.map(traffic),
+            ipv6_traffic: ipv6.map(traffic),
         }
     }
 }
@@ -302,6 +301,15 @@ fn described_route(route: &Binding) -> String {
     match route.metric {
         Some(metric) => format!("{route} metric {metric}"),
         None => route.to_string(),
+    }
+}
+
+fn traffic(volume: Volume) -> Traffic {
+    Traffic {
+        up_packets: volume.up_packets,
+        up_octets: volume.up_octets,
+        down_packets: volume.down_packets,
+        down_octets: volume.down_octets,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{ControlPlane, Now};
 use crate::entry::{Ending, Sequence};
 use crate::records::{
-    Eighth, Fifth, Fourth, Record, Second, Seventh, Sixth, Third, to_bytes, usage_to_array,
+    Eighth, Fifth, Fourth, Ninth, Record, Second, Seventh, Sixth, Third, stored_volume, to_bytes,
 };
 use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, UserPlaneId};
@@ -102,7 +102,7 @@ impl ControlPlane {
             ipv4: entry.ipv4(),
             ipv6: entry.ipv6(),
             started_unix: entry.account.started.map(|s| s.unix),
-            usage: usage_to_array(entry.account.usage),
+            usage: stored_volume(entry.account.usage.total),
             interim_seconds: seconds(control.interim_interval),
             timeout_seconds: seconds(control.session_timeout),
             link: snapshot,
@@ -143,6 +143,10 @@ impl ControlPlane {
                 access_loop: entry.access_loop.clone(),
                 state: entry.state.clone(),
                 without_effect: entry.without_effect.clone(),
+            }),
+            ninth: Some(Ninth {
+                ipv6: stored_volume(entry.account.usage.ipv6),
+                unknown: stored_volume(entry.account.usage.unknown),
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());

@@ -15,9 +15,7 @@ use crate::generations::GENERATION_KEY;
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::next_pools::{NEXT_POOLS_PREFIX, NextPools};
 use crate::radius_sockets::{RADIUS_PORT_PREFIX, RadiusPorts};
-use crate::records::{
-    BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third, from_bytes, usage_from_array,
-};
+use crate::records::{BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third, from_bytes};
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::{Live, Record as StoreRecord};
@@ -356,6 +354,7 @@ impl ControlPlane {
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
+        let usage = record.usage();
         let mut link = record.link;
         if let (Some(fifth), Some(ipv6)) = (&record.fifth, &mut link.grant.ipv6) {
             ipv6.set_prefixes(fifth.policy.forwarding.bindings.links());
@@ -406,7 +405,7 @@ impl ControlPlane {
         let eighth = record.eighth.unwrap_or_default();
         let account = Account {
             started,
-            usage: usage_from_array(record.usage),
+            usage,
             reports: fourth.reports,
             ..Account::default()
         };

@@ -5,7 +5,9 @@ use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
-use northbound::{AaaRole, PAGE, Refusal, Request, Response, SessionState, UserPlaneState};
+use northbound::{
+    AaaRole, PAGE, Refusal, Request, Response, SessionState, Traffic, UserPlaneState,
+};
 use std::collections::BTreeSet;
 use wire::pfcp::Cause;
 use wire::radius::Kind;
@@ -517,6 +519,9 @@ fn an_operator_looks_and_ends() {
     };
     let traffic = session.traffic.unwrap();
     assert_eq!(traffic.up_octets, 3000, "what is reported adds up");
+    let of = |family: Option<Traffic>| family.map(|t| (t.up_octets, t.down_octets));
+    let families = (of(session.ipv4_traffic), of(session.ipv6_traffic));
+    assert_eq!(families, (Some((2700, 5400)), Some((300, 600))));
     assert_eq!(
         w.call(Request::ClearSession {
             id: id.clone(),

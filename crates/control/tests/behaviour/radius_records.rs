@@ -6,7 +6,7 @@ use control::counters::Counter;
 use core::time::Duration;
 use northbound::Request;
 use std::collections::BTreeSet;
-use wire::pfcp::Cause;
+use wire::pfcp::{Cause, SluiceFeatures};
 use wire::radius::{Kind, Packet};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -75,6 +75,53 @@ fn a_session_is_accounted_from_start_to_stop() {
     let stop = &w.radius.records[3];
     assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 1, "user request");
     assert!((150..170).contains(&number(stop, Kind::ACCT_SESSION_TIME)));
+}
+
+/// ERX-IPv6-Acct-Input-Octets in a record.
+fn ipv6_input(record: &Packet) -> Option<u32> {
+    let (vendor, number) = (4874, 151);
+    let octets = record.get(Kind { vendor, number })?.octets()?;
+    Some(u32::from_be_bytes(octets.try_into().ok()?))
+}
+
+#[test]
+fn families_add_up_over_a_restart() {
+    let mut w = with_radius(1);
+    let group = "set aaa server-groups radius";
+    w.configure(&[&format!("{group} family-counters erx")])
+        .unwrap();
+    w.dial_all();
+    w.user_plane_reports(500);
+    w.restart_control_plane();
+    w.run(SECOND);
+    w.user_plane_reports(300);
+    w.hang_up(0);
+    w.run(SECOND);
+    let octets = after_start(&w, Kind::ACCT_INPUT_OCTETS);
+    let of_ipv6: Vec<_> = w.radius.records[1..].iter().map(ipv6_input).collect();
+    assert_eq!((octets, of_ipv6), (vec![870], vec![Some(87)]));
+}
+
+/// Its octets are in the sums alone. What other user planes tell of families would be less than the session's.
+#[test]
+fn families_that_a_user_plane_does_not_tell_are_in_no_record() {
+    let mut w = with_radius(1);
+    let group = "set aaa server-groups radius";
+    w.configure(&[&format!("{group} family-counters erx")])
+        .unwrap();
+    w.dial_all();
+    w.user_plane_reports(500);
+    w.with_earlier_user_plane(SluiceFeatures::SETTINGS);
+    w.run(MINUTE);
+    w.user_plane_reports(300);
+    w.restart_control_plane();
+    w.run(SECOND);
+    w.hang_up(0);
+    w.run(SECOND);
+    let stop = w.radius.records.last().unwrap();
+    assert_eq!(number(stop, Kind::ACCT_STATUS_TYPE), STOP);
+    assert_eq!(number(stop, Kind::ACCT_INPUT_OCTETS), 870);
+    assert_eq!(ipv6_input(stop), None);
 }
 
 #[test]

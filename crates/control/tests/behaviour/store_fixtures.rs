@@ -4,7 +4,7 @@ use crate::world::{Choice, World};
 use control::store::{Live, Record, Store, check, export, import};
 use control::{ControlPlane, Dictionary, Input, Now, Output, Restored};
 use core::time::Duration;
-use northbound::{Request, Response, Session};
+use northbound::{Request, Response, Session, Traffic};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use wire::pppoe::AccessLine;
 use wire::radius::Kind;
 
 /// The folder of what this release writes.
-const PRESENT: &str = "store-2-8";
+const PRESENT: &str = "store-2-9";
 /// The folders of releases whose records have the subscribers' handles.
-const WITH_HANDLES: [&str; 3] = ["store-2-6", "store-2-7", PRESENT];
+const WITH_HANDLES: [&str; 4] = ["store-2-6", "store-2-7", "store-2-8", PRESENT];
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -144,8 +144,17 @@ aaa:
 
 fn line(s: &Session) -> String {
     let traffic = s.traffic.unwrap_or_default();
+    // before version 9 no address family of what was counted was known
+    let ipv6 = s.ipv6_traffic.unwrap_or_default();
+    let families = match ipv6 == Traffic::default() {
+        true => String::new(),
+        false => format!(
+            " of it IPv6 up {} down {}",
+            ipv6.up_octets, ipv6.down_octets
+        ),
+    };
     format!(
-        "{} {:?} {} {}/{} {:?}.{:?} {} pppoe {} {} {:?} {:?} up {} {} down {} {}\n",
+        "{} {:?} {} {}/{} {:?}.{:?} {} pppoe {} {} {:?} {:?} up {} {} down {} {}{families}\n",
         s.id,
         s.state(),
         s.user,

@@ -156,8 +156,11 @@ fn encapsulated<const TRACE: bool>(
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let w = packet.window();
-    let frame = match t.sessions.down(index) {
-        Some(down) if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) => {
+    let frame = match t.sessions.down_entry(index) {
+        Some((down, mut carry))
+            if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) =>
+        {
+            carry.count(down, a.family, total);
             rewrite::to_subscriber(down, a.family, w, a.ip(), total)
         }
         _ => return closer_to_subscriber::<TRACE>(t, index, a, total, packet),
@@ -295,8 +298,8 @@ fn closer_to_subscriber<const TRACE: bool>(
         t.took::<TRACE>(Edge::ToMss);
         t.took::<TRACE>(Edge::SynToSubscriber);
     }
-    let there = t.sessions.down(index).filter(|down| down.length != 0);
-    let Some(down) = there else {
+    let there = (t.sessions.down_entry(index)).filter(|(down, _)| down.length != 0);
+    let Some((down, mut carry)) = there else {
         return packet.leave(DropReason::StaleSession.into());
     };
     let (mtu, sampled) = (down.mtu, down.is_sampled());
@@ -304,6 +307,7 @@ fn closer_to_subscriber<const TRACE: bool>(
     if total > mtu as usize {
         return large_to_subscriber::<TRACE>(t, index, a, total, packet);
     }
+    carry.count(down, a.family, total);
     let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip(), total);
     if sampled {
         t.took::<TRACE>(Edge::SampledDown);
@@ -323,11 +327,14 @@ fn large_to_subscriber<const TRACE: bool>(
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::LargeToSubscriber);
-    let Some(down) = t.sessions.down(index) else {
+    let Some((down, mut carry)) = t.sessions.down_entry(index) else {
         return packet.leave(DropReason::StaleSession.into());
     };
     let (mtu, port, sampled) = (down.mtu, down.port as usize, down.is_sampled());
-    let header = |w: &mut Window, ip, total| rewrite::to_subscriber(down, a.family, w, ip, total);
+    let header = |w: &mut Window, ip, total| {
+        carry.count(down, a.family, total);
+        rewrite::to_subscriber(down, a.family, w, ip, total)
+    };
     let fragments = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
         Ok(fragments) => fragments,
         Err(reason) => return packet.leave(t.refused::<TRACE>(reason, a, total, mtu)),

@@ -184,8 +184,13 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
         }
     };
     let (instance, policed) = (up.instance, up.is_policed());
-    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, total) {
-        return packet.leave(leave);
+    if policed {
+        if let Err(leave) = t.permit_up::<TRACE>(slot, total) {
+            return packet.leave(leave);
+        }
+        t.sessions.count_up(slot, family, total);
+    } else if up.counts.count(family, total) {
+        t.sessions.carry_up(slot, family);
     }
     let arrived = PacketContext::upstream::<DEPTH>(instance);
     if instance != table.instance().0 {
@@ -236,18 +241,17 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     up.sample(true);
     let (arrived, index) = (PacketContext::upstream::<DEPTH>(up.instance), whose.index());
     let policed = up.is_policed();
-    match admitted {
-        Ok((_, total)) if policed => {
-            if let Err(leave) = t.permit_up::<TRACE>(slot, total) {
-                return packet.leave(leave);
-            }
-        }
-        Ok(_) => {}
+    let (family, total) = match admitted {
+        Ok(admitted) => admitted,
         Err(leave) => {
             let leave = t.left_session::<TRACE>(leave, slot, packet.window());
             return packet.leave(leave);
         }
+    };
+    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, total) {
+        return packet.leave(leave);
     }
+    t.sessions.count_up(slot, family, total);
     t.took::<TRACE>(Edge::SampledUp);
     if let Some(port) = t.sessions.get(index).map(|entry| entry.port) {
         let frame = packet.window().bytes(HEAD..WINDOW.min(HEAD + len));

@@ -1,14 +1,17 @@
 //! Sessions: found upstream by access segment and PPPoE session id, downstream by index.
 use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
+use crate::nodes::ip::Family;
 use crate::police::Bucket;
 use crate::shard::{Ids, Shard};
 use crate::tables::fib::Target;
 use crate::tables::policies::PolicyLine;
 use crate::tables::{NO_VLANS, Vlans};
+use counts::Carried;
 use dpdk::Lines;
 use pages::{Pages, Vacancy};
 use wire::eth::{TPID_8021AD, TPID_8021Q, Tag, Tags};
 
+mod counts;
 mod lines;
 mod pages;
 mod whole;
@@ -25,6 +28,8 @@ struct Known {
     slot: u32,
     /// Its bucket for punted packets.
     punts: Bucket,
+    /// What its lines had no room for.
+    carried: Carried,
 }
 
 /// All sessions of a worker.
@@ -58,6 +63,31 @@ pub(crate) struct Whose<'a> {
 impl Whose<'_> {
     pub fn index(self) -> SessionIndex {
         self.indexes[self.slot as usize]
+    }
+}
+
+/// Where the counters of a downstream side are carried over to.
+pub(crate) struct DownCarry<'a> {
+    // Not a slice, whose place would be loaded for every packet.
+    known: &'a mut Vec<Option<Known>>,
+    place: usize,
+}
+
+impl DownCarry<'_> {
+    /// Counts a packet of so many octets to the subscriber.
+    #[inline(always)]
+    pub fn count(&mut self, down: &mut Down, family: Family, octets: usize) {
+        if down.counts.count(family, octets) {
+            self.carry(down, family);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn carry(&mut self, down: &mut Down, family: Family) {
+        if let Some(Some(known)) = self.known.get_mut(self.place) {
+            known.carried.carry_down(&mut down.counts, family);
+        }
     }
 }
 
@@ -231,6 +261,33 @@ impl Sessions {
         self.down.get_mut(place)
     }
 
+    /// The same, and what counts its packets.
+    #[inline(always)]
+    pub fn down_entry(&mut self, index: SessionIndex) -> Option<(&mut Down, DownCarry<'_>)> {
+        let place = self.place(index);
+        let known = &mut self.known;
+        Some((self.down.get_mut(place)?, DownCarry { known, place }))
+    }
+
+    /// Counts a packet of so many octets from the subscriber of an upstream entry.
+    #[inline(always)]
+    pub fn count_up(&mut self, slot: u32, family: Family, octets: usize) {
+        if self.up(slot).counts.count(family, octets) {
+            self.carry_up(slot, family);
+        }
+    }
+
+    /// Carries over the counters of an upstream entry.
+    #[cold]
+    #[inline(never)]
+    pub fn carry_up(&mut self, slot: u32, family: Family) {
+        let place = self.place(self.index(slot));
+        if let Some(Some(known)) = self.known.get_mut(place) {
+            let counts = &mut self.pages.up[slot as usize].counts;
+            known.carried.carry_up(counts, family);
+        }
+    }
+
     /// Begins or ends to take copies of a session's packets; false if it is not there.
     pub fn sample(&mut self, index: SessionIndex, on: bool) -> bool {
         let place = self.place(index);
@@ -277,9 +334,9 @@ impl Sessions {
             self.known.resize_with(index + 1, || None);
             self.down.resize(index + 1, Down::default());
         }
-        let (was, punts) = match self.known[index].take() {
-            Some(known) => (self.vacate(&known), known.punts),
-            None => (Up::NONE, Bucket::FULL),
+        let (was, punts, carried) = match self.known[index].take() {
+            Some(known) => (self.vacate(&known), known.punts, known.carried),
+            None => (Up::NONE, Bucket::FULL, Carried::default()),
         };
         let bank = self
             .bank(entry.port.0, outer_vid(entry.tags))
@@ -304,6 +361,7 @@ impl Sessions {
             bank: bank as u16,
             slot,
             punts,
+            carried,
         });
     }
 
@@ -335,12 +393,7 @@ impl Sessions {
         let place = self.place(index);
         let known = self.known.get(place)?.as_ref()?;
         let (up, down) = (&self.pages.up[known.slot as usize], &self.down[place]);
-        Some(Usage {
-            up_packets: up.packets,
-            up_octets: up.octets,
-            down_packets: down.packets,
-            down_octets: down.octets,
-        })
+        Some(known.carried.with(&up.counts, &down.counts))
     }
 
     /// Empties the session's place.
@@ -401,8 +454,9 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
+    use super::counts::Counts;
     use super::*;
-    use crate::api::InstanceIndex;
+    use crate::api::{InstanceIndex, Volume};
     use crate::tables::no_vlans;
     use policy::PacketSettings;
     use proptest::prelude::*;
@@ -502,8 +556,12 @@ mod tests {
         let mut t = tables();
         t.set(entry(4, 100, 5), Sources::default(), 0);
         let slot = t.slot(0, 100, 5).unwrap();
-        t.up(slot).packets = 3;
-        t.down(SessionIndex(4)).unwrap().octets = 99;
+        t.up(slot).counts = Counts::with(Family::V4, 3, u32::MAX);
+        t.count_up(slot, Family::V4, 5);
+        t.count_up(slot, Family::V4, 20);
+        t.down(SessionIndex(4)).unwrap().counts = Counts::with(Family::V6, 0, u32::MAX);
+        let (down, mut carry) = t.down_entry(SessionIndex(4)).unwrap();
+        carry.count(down, Family::V6, 100);
         let changed = SessionEntry {
             ipv4: None,
             packets: PacketSettings::with_mtu(1400),
@@ -512,9 +570,16 @@ mod tests {
         t.set(changed, Sources::default(), 0);
         assert!(t.up(slot).vacant());
         let usage = Usage {
-            up_packets: 3,
-            down_octets: 99,
-            ..Usage::default()
+            ipv4: Volume {
+                up_packets: 5,
+                up_octets: (1 << 32) + 24,
+                ..Volume::default()
+            },
+            ipv6: Volume {
+                down_packets: 1,
+                down_octets: (1 << 32) + 99,
+                ..Volume::default()
+            },
         };
         assert_eq!(
             (t.usage(SessionIndex(4)), t.usage(SessionIndex(3))),
@@ -585,13 +650,13 @@ mod tests {
             .for_each(|entry| t.set(entry, Sources::default(), 0));
         let slot = |t: &Sessions, vid, id| t.slot(0, vid, id).unwrap();
         let before = slot(&t, 2, 8);
-        t.up(before).octets = 99;
+        t.count_up(before, Family::V6, 99);
         assert_eq!(before, slot(&t, 1, 8), "one page");
         let fourth = entry(3, 2, 7);
         assert_eq!(t.check(&fourth), Ok(()));
         t.set(fourth, Sources::default(), 0);
         assert_ne!(slot(&t, 2, 8), before);
-        assert_eq!(t.usage(SessionIndex(1)).unwrap().up_octets, 99);
+        assert_eq!(t.usage(SessionIndex(1)).unwrap().ipv6.up_octets, 99);
         assert!((0..4).all(|index| t.is_whole(SessionIndex(index))));
         assert_eq!(t.check(&entry(9, 2, 7)), Err(Refusal::IdTaken));
     }

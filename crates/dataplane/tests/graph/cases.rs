@@ -337,14 +337,14 @@ fn subscribers_reach_each_other_through_the_gateway() {
         }
     }
     let usage = w.usage(1);
-    let octets = 6 * (37 + 57);
-    let both = Usage {
-        up_packets: 12,
+    let volume = |octets| Volume {
+        up_packets: 6,
         up_octets: octets,
-        down_packets: 12,
+        down_packets: 6,
         down_octets: octets,
     };
-    assert_eq!(usage, both);
+    let (ipv4, ipv6) = (volume(6 * 37), volume(6 * 57));
+    assert_eq!(usage, Usage { ipv4, ipv6 });
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn an_expired_packet_is_a_drop_and_shown_to_the_control_thread() {
     assert_eq!((w.drops()["ttl-expired"], w.punted("ttl-expired")), (2, 2));
     // It did not pass, so downstream does not count it; upstream it came from the subscriber.
     let usage = w.usage(home.index);
-    assert_eq!((usage.up_packets, usage.down_packets), (1, 0));
+    assert_eq!((usage.ipv4.up_packets, usage.ipv4.down_packets), (1, 0));
 }
 
 #[test]

@@ -79,11 +79,11 @@ fn come_change_and_go(w: &mut World) {
             if let Fate::Out(to, _) = &fate {
                 let usage = &mut expected[home.index as usize];
                 if *to == CORE {
-                    (usage.up_packets, usage.up_octets) =
-                        (usage.up_packets + 1, usage.up_octets + 100);
+                    usage.ipv4.up_packets += 1;
+                    usage.ipv4.up_octets += 100;
                 } else {
-                    (usage.down_packets, usage.down_octets) =
-                        (usage.down_packets + 1, usage.down_octets + 50);
+                    usage.ipv4.down_packets += 1;
+                    usage.ipv4.down_octets += 50;
                 }
             }
             w.send(port, &frame);

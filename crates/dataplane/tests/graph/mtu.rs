@@ -98,8 +98,8 @@ fn large_packets_to_a_subscriber_are_fragmented() {
         assert_eq!(reassembled(&got, 1400), hop(&packet));
         // Whatever is sent counts: the second header, too.
         let after = w.usage(neighbour.index);
-        assert_eq!(after.down_packets - before.down_packets, 2);
-        assert_eq!(after.down_octets - before.down_octets, 1480 + 20);
+        assert_eq!(after.ipv4.down_packets - before.ipv4.down_packets, 2);
+        assert_eq!(after.ipv4.down_octets - before.ipv4.down_octets, 1480 + 20);
     }
     let cut = w.controller.fragments();
     assert_eq!((cut.packets, cut.fragments), (2 * seen + 6, 4 * seen + 12));
@@ -185,7 +185,7 @@ fn what_must_be_whole_is_a_drop_and_shown_to_the_control_thread() {
         let punts = w.punts();
         assert_eq!(punts.len(), 1);
         assert_eq!((punts[0].0, &punts[0].2), (told(home, true), &own));
-        assert_eq!(w.usage(home.index).down_packets, 0);
+        assert_eq!(w.usage(home.index).ipv4.down_packets, 0);
     }
     assert_eq!(
         (

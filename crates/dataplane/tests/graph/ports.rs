@@ -48,11 +48,15 @@ fn a_port_goes_with_its_sessions_and_their_usage_is_told() {
         assert!(matches!(observe(&mut w, CORE, &down(home)), Fate::Out(..)));
     }
     assert_eq!(w.remove(ACCESS2), Vec::<Vec<u8>>::new());
-    let usage = Usage {
+    let ipv4 = Volume {
         up_packets: 1,
         up_octets: 100,
         down_packets: 1,
         down_octets: 50,
+    };
+    let usage = Usage {
+        ipv4,
+        ..Usage::default()
     };
     assert_eq!(lost(&mut w), [(6, usage), (20, usage)].into());
     for home in &all {
@@ -86,7 +90,7 @@ fn a_port_goes_with_its_sessions_and_their_usage_is_told() {
             Fate::Out(CORE, _)
         ));
     }
-    assert_eq!(w.usage(all[4].index).up_packets, 1);
+    assert_eq!(w.usage(all[4].index).ipv4.up_packets, 1);
 }
 
 #[test]
@@ -116,8 +120,8 @@ fn ports_come_and_go_while_another_forwards_every_packet() {
         let delivered = w.remove(THIRD);
         assert_eq!(delivered.len(), round);
         let usage = lost(&mut w)[&20];
-        assert_eq!(usage.down_packets, round as u64);
-        let from_third = usage.up_packets;
+        assert_eq!(usage.ipv4.down_packets, round as u64);
+        let from_third = usage.ipv4.up_packets;
         let (frames, others): (Vec<_>, Vec<_>) =
             w.receive().into_iter().partition(|(port, _)| *port == CORE);
         assert!(others.is_empty());
@@ -164,7 +168,7 @@ fn a_session_stays_whose_vlan_stays_in_its_segment() {
     for home in [&all[0], &all[1], &all[2], &far] {
         assert!(matches!(observe(&mut w, ACCESS, &up(home)), Fate::Out(..)));
     }
-    assert_eq!(w.usage(far.index).up_packets, 2);
+    assert_eq!(w.usage(far.index).ipv4.up_packets, 2);
     // VLAN 180 goes to another segment, where the same session id is another session's.
     let segments: [(u16, &[_]); 3] = [(0, &[0..=0]), (1, &[100..=179]), (2, &[180..=250])];
     assert_eq!(set(&mut w, &segments), [7]);

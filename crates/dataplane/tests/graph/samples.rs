@@ -71,8 +71,8 @@ fn copies_of_both_ways_are_shown_until_it_ends() {
         w.settle();
         assert_eq!(both_ways(&mut w, home).0.len(), 2);
         let used = w.usage(home.index);
-        assert_eq!(used.up_packets - before.up_packets, 3);
-        assert_eq!(used.down_packets - before.down_packets, 3);
+        assert_eq!(used.ipv4.up_packets - before.ipv4.up_packets, 3);
+        assert_eq!(used.ipv4.down_packets - before.ipv4.down_packets, 3);
         sample(&mut w, home, None);
         assert_eq!(both_ways(&mut w, home).0, []);
     }

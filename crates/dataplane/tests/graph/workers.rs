@@ -88,8 +88,8 @@ fn what_is_handed_over_is_counted_on_both_sides() {
     assert_eq!(fate, Fate::Out(ACCESS, even.gets(&frames::hop(&packet))));
     assert_eq!(
         (
-            w.usage(odd.index).up_packets,
-            w.usage(even.index).down_packets
+            w.usage(odd.index).ipv4.up_packets,
+            w.usage(even.index).ipv4.down_packets
         ),
         (2, 1)
     );

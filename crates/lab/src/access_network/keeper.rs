@@ -229,7 +229,7 @@ impl Keeper {
                 let family = family_of(datagram.source);
                 let octets = datagram.payload.len() + overhead(family);
                 self.status.octets += octets as u64;
-                self.shown.octets.add(home, octets);
+                self.shown.octets.add(home, family, octets);
                 let from =
                     (datagram.source == self.host[family as usize]).then_some(Party::Internet);
                 let arrival = Arrival {

@@ -842,12 +842,13 @@ fn reports_say_what_was_added() {
         duration: true,
         period: None,
     };
-    let at = |up_octets, down_octets| Usage {
+    let volume = |up_octets, down_octets| Volume {
         up_packets: up_octets / 100,
         up_octets,
         down_packets: 0,
         down_octets,
     };
+    let at = |up: u64, down| Usage::of_families(volume(up - up / 5, down), volume(up / 5, 0));
     let mut meter = UsageMeter::new(rule, at(0, 0), 1000);
     let first = meter.report(at(500, 70), 1060, UsageReportTrigger::PERIODIC);
     let last = meter.report(at(700, 71), 1100, UsageReportTrigger::TERMINATION);
@@ -859,6 +860,37 @@ fn reports_say_what_was_added() {
         at(700, 71)
     );
     assert_eq!(last.volume.unwrap().total_octets, Some(201));
+    assert_eq!(last.ipv6_volume.unwrap().total_octets, Some(40));
+    assert_eq!(
+        at(700, 71).families(),
+        Some([volume(560, 71), volume(140, 0)])
+    );
+}
+
+/// A user plane of another make, or of an earlier version, does not tell of IPv6. What it counted is of no family.
+#[test]
+fn a_report_without_families_is_in_the_total_alone() {
+    let old = |up_octets| UsageReport {
+        volume: Some(VolumeMeasurement {
+            uplink_octets: Some(up_octets),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let volume = |up_octets| Volume {
+        up_octets,
+        ..Volume::default()
+    };
+    let new = Usage::of_families(volume(5), volume(7));
+    let sum = new.plus(Usage::of_report(&old(100)));
+    assert_eq!((sum.total, sum.ipv6), (volume(112), volume(7)));
+    assert_eq!(
+        (new.families(), sum.families()),
+        (Some([volume(5), volume(7)]), None)
+    );
+    // one that has nothing to tell hides nothing
+    let idle = new.plus(Usage::of_report(&old(0)));
+    assert_eq!(idle, new);
 }
 
 proptest::proptest! {

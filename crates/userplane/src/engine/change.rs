@@ -531,8 +531,9 @@ impl<T: Copy> Engine<T> {
 
     /// Counts usage that is lost because no control plane is told of it.
     fn count_unreported(&mut self, reports: &[UsageReport]) {
-        let octets = |usage: Usage| usage.up_octets.saturating_add(usage.down_octets);
-        let reports = reports.iter().map(Usage::of_report);
-        self.counters.unreported_octets += reports.map(octets).sum::<u64>();
+        let octets = reports
+            .iter()
+            .map(|report| Usage::of_report(report).total.octets());
+        self.counters.unreported_octets += octets.sum::<u64>();
     }
 }

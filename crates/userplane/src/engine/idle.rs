@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dataplane::{PacketSettings, SessionIndex};
-use pfcp::bng::Usage;
+use pfcp::bng::{Usage, Volume};
 
 use super::peers::Path;
 use super::{Engine, Now, Operation, WorkerCommand};
@@ -31,9 +31,14 @@ pub(super) struct Idleness {
 
 impl Idleness {
     fn counted(&self, counters: Usage) -> u64 {
+        let Volume {
+            up_packets,
+            down_packets,
+            ..
+        } = counters.total;
         match self.rule {
-            Some((_, true)) => counters.up_packets.wrapping_add(counters.down_packets),
-            _ => counters.up_packets,
+            Some((_, true)) => up_packets.wrapping_add(down_packets),
+            _ => up_packets,
         }
     }
 

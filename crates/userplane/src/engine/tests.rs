@@ -209,17 +209,24 @@ impl Bench {
 
     fn count(&mut self, seid: u64, octets: u64) {
         let usage = self.usage.entry(Seid::from_u64(seid).index).or_default();
-        usage.up_octets += octets;
-        usage.up_packets += 1;
-        usage.down_octets += 2 * octets;
-        usage.down_packets += 2;
+        let volume = Volume {
+            up_octets: octets,
+            up_packets: 1,
+            down_octets: 2 * octets,
+            down_packets: 2,
+        };
+        *usage = usage.plus(Usage::of_families(volume, Volume::default()));
     }
 
-    /// Counts a packet to the subscriber only.
+    /// Counts an IPv4 packet to the subscriber only.
     fn count_down(&mut self, seid: u64, octets: u64) {
         let usage = self.usage.entry(Seid::from_u64(seid).index).or_default();
-        usage.down_octets += octets;
-        usage.down_packets += 1;
+        let volume = Volume {
+            down_octets: octets,
+            down_packets: 1,
+            ..Volume::default()
+        };
+        *usage = usage.plus(Usage::of_families(volume, Volume::default()));
     }
 
     fn entry(&self, seid: u64) -> &SessionEntry {

@@ -112,6 +112,26 @@ fn a_report_of_the_user_plane_s_own_accord() {
     message_agrees(Packet::session(0xabc, 0x0001_0203, request), octets);
 }
 
+/// The element is our own. Who does not know it skips it by its length.
+#[test]
+fn ipv6_volume_is_a_volume_measurement_of_our_own() {
+    let usage = UsageReport {
+        ipv6_volume: Some(VolumeMeasurement {
+            uplink_octets: Some(0x11),
+            ..Default::default()
+        }),
+        ..report(1, 2, UsageReportTrigger::PERIODIC)
+    };
+    let octets = "
+        0050 0025                # Usage Report in a Session Report Request
+          0051 0004 00000001     # URR ID
+          0068 0004 00000002     # UR-SEQN
+          003f 0002 0100         # Usage Report Trigger: PERIO
+          8008 000b 7ed9         # IPv6 Volume of enterprise 32473
+            02 0000000000000011  # ULVOL";
+    agree(ie::USAGE_REPORT_IN_REPORT, usage, octets);
+}
+
 #[test]
 fn reports_in_answers_have_types_of_their_own() {
     let volume = Some(VolumeMeasurement {

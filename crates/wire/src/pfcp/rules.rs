@@ -361,5 +361,7 @@ group! {
         optional volume: VolumeMeasurement = ie::VOLUME_MEASUREMENT,
         /// How long, in seconds.
         optional duration: u32 = ie::DURATION_MEASUREMENT,
+        /// How much of the volume is IPv6 (Sluice's own element).
+        optional ipv6_volume: VolumeMeasurement = own::IPV6_VOLUME,
     }
 }

@@ -597,6 +597,21 @@ pub(super) fn cases() -> Vec<Case> {
             ),
         ),
         beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa server-groups radius interim-interval 60",
+            ],
+            case(
+                "aaa server-groups radius family-counters",
+                ["erx", "redback"],
+                [
+                    "6 of vendor 4874, IPv6 7 14",
+                    "12 of vendor 2352, IPv6 7 14",
+                ],
+                families,
+            ),
+        ),
+        beside(
             RADIUS,
             case(
                 "aaa server-groups radius not-enforced",

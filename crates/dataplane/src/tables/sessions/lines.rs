@@ -1,4 +1,5 @@
 //! The two cache lines of a session that packets need: one upstream, one downstream.
+use super::counts::Counts;
 use crate::api::SessionEntry;
 use crate::nodes::classify::number;
 use ipnet::{IpNet, Ipv6Net};
@@ -16,12 +17,10 @@ pub(crate) struct Up {
     pub tags: u64,
     /// Octets 0 to 7 of the frame: the gateway's address and the beginning of the subscriber's.
     pub begin: u64,
-    pub packets: u64,
     /// The first 64 bits of the IPv6 prefix of the link, and of a delegated one.
     pub v6: u64,
     pub delegated: u64,
-    // Not beside `packets`: two additions are cheaper than one of both together.
-    pub octets: u64,
+    pub counts: Counts,
     /// The IPv4 address, 0 for none.
     pub v4: u32,
     pub instance: u16,
@@ -56,8 +55,7 @@ impl Up {
         begin: 0,
         v6: 0,
         delegated: 0,
-        packets: 0,
-        octets: 0,
+        counts: Counts::NONE,
         v4: 0,
         instance: 0,
         depth: VACANT,
@@ -96,12 +94,6 @@ impl Up {
         self.tags.to_ne_bytes()[7] & POLICED != 0
     }
 
-    /// Takes a packet out of the counters that is dropped after all.
-    pub fn uncount(&mut self, octets: usize) {
-        self.packets -= 1;
-        self.octets -= octets as u64;
-    }
-
     /// The entry with the same counters and what `entry` and `sources` say.
     pub(super) fn with(self, entry: &SessionEntry, sources: Sources) -> Up {
         let tpid = entry.tags.outer.map_or(0, |t| t.tpid);
@@ -138,8 +130,7 @@ impl Up {
 pub(crate) struct Down {
     /// Everything in front of the IP header, at the end of these octets; PPPoE's length and PPP's protocol are open.
     pub header: [u8; 32],
-    pub packets: u64,
-    pub octets: u64,
+    pub counts: Counts,
     /// Of the session, among those that had its index.
     pub generation: u32,
     pub port: u16,

@@ -344,12 +344,19 @@ fn a_session_that_the_control_plane_does_not_know_is_removed() {
 fn what_came_from_the_subscriber_is_the_uplink_s_on_the_wire() {
     let mut bench = Bench::new();
     let seid = bench.established(&spec(7));
-    let used = Usage {
-        up_packets: 3,
-        up_octets: 0x0000_0003_0000_0011,
-        down_packets: 5,
-        down_octets: 0x0000_0004_0000_0022,
+    let ipv4 = Volume {
+        up_packets: 2,
+        up_octets: 0x0000_0003_0000_0000,
+        down_packets: 1,
+        down_octets: 0x0000_0004_0000_0000,
     };
+    let ipv6 = Volume {
+        up_packets: 1,
+        up_octets: 0x11,
+        down_packets: 4,
+        down_octets: 0x22,
+    };
+    let used = Usage::of_families(ipv4, ipv6);
     bench.usage.insert(Seid::from_u64(seid).index, used);
     bench.now.ntp += 60;
     let to = bench.send(seid, delete());
@@ -359,11 +366,11 @@ fn what_came_from_the_subscriber_is_the_uplink_s_on_the_wire() {
     let packet = Packet::session(cp_seid, 7, message);
     packet.emit(&mut octets).unwrap();
     let expected = [
-        "21370078",
+        "213700af",
         "0000000000001007",
         "00000700",         // Session Deletion Response, length; SEID; sequence number
         "0013000101",       // Cause: Request accepted
-        "004f0063", // Usage Report in a Session Deletion Response (TS 29.244 table 7.5.7.2-1)
+        "004f009a", // Usage Report in a Session Deletion Response (TS 29.244 table 7.5.7.2-1)
         "0051000400000001", // URR ID
         "0068000400000000", // UR-SEQN
         "003f00020008", // Usage Report Trigger: TERMR
@@ -377,6 +384,13 @@ fn what_came_from_the_subscriber_is_the_uplink_s_on_the_wire() {
         "0000000000000003", // Uplink Number of Packets
         "0000000000000005", // Downlink Number of Packets
         "004300040000003c", // Duration Measurement
+        "800800337ed93f", // IPv6 Volume of enterprise 32473, like a Volume Measurement
+        "0000000000000033", // Total Volume
+        "0000000000000011", // Uplink Volume
+        "0000000000000022", // Downlink Volume
+        "0000000000000005", // Total Number of Packets
+        "0000000000000001", // Uplink Number of Packets
+        "0000000000000004", // Downlink Number of Packets
     ];
     let octets: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     assert_eq!(octets, expected.concat());

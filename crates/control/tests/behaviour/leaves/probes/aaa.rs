@@ -316,6 +316,34 @@ pub fn interims(w: &mut World) -> String {
         .to_string()
 }
 
+/// Vendors' attributes in the first Stop: how many, and the octets of IPv6 up and down.
+pub fn families(w: &mut World) -> String {
+    dial(w);
+    w.hang_up(0);
+    w.run(10 * SECOND);
+    let stop = w.radius.kinds().iter().position(|kind| *kind == 2);
+    let stop = &w.radius.records[stop.expect("a Stop")];
+    let own = |vendor| {
+        let kinds = stop.attributes.iter().map(|attribute| attribute.kind);
+        kinds.filter(move |kind| kind.vendor == vendor).count()
+    };
+    let (vendor, up, down) = match own(4874) {
+        0 => (2352, 220, 221),
+        _ => (4874, 151, 152),
+    };
+    let octets = [up, down].map(|number| {
+        let value = stop.get(Kind { vendor, number }).and_then(Value::octets);
+        let value = value.and_then(|octets| <[u8; 4]>::try_from(octets).ok());
+        value.map_or(0, u32::from_be_bytes)
+    });
+    format!(
+        "{} of vendor {vendor}, IPv6 {} {}",
+        own(vendor),
+        octets[0],
+        octets[1]
+    )
+}
+
 /// How regular the interim records of the first home are, of which one is due each minute.
 pub fn interim_times(w: &mut World) -> String {
     dial(w);
