@@ -24,6 +24,7 @@
 mod bindings;
 mod event;
 mod filter;
+mod lines;
 mod log;
 mod outbox;
 mod queries;

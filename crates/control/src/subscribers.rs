@@ -47,14 +47,47 @@ impl Identity {
         };
         match self {
             Identity::Circuit(port, line) => {
-                let ids = [&line.circuit_id, &line.remote_id].into_iter().flatten();
-                let ids: Vec<String> = ids.map(|id| id.escape_ascii().to_string()).collect();
-                format!("{} at {}", ids.join(" "), at(*port))
+                let ids = [&line.circuit_id, &line.remote_id];
+                LineText::Circuit(ids.map(Option::as_deref)).at(&at(*port))
             }
-            Identity::Vlans(port, outer, inner) => format!("{}.{outer}.{inner}", at(*port)),
-            Identity::Mac(port, Some(outer), mac) => format!("{mac} at {}.{outer}", at(*port)),
-            Identity::Mac(port, None, mac) => format!("{mac} at {}", at(*port)),
+            Identity::Vlans(port, outer, inner) => LineText::Vlans(*outer, *inner).at(&at(*port)),
+            Identity::Mac(port, outer, mac) => LineText::Mac(*outer, *mac).at(&at(*port)),
             Identity::User(name) => name.escape_ascii().to_string(),
+        }
+    }
+}
+
+/// An access line of a port, as operators read it.
+pub(crate) enum LineText<'a> {
+    /// Circuit and remote id.
+    Circuit([Option<&'a [u8]>; 2]),
+    /// Outer and inner VLAN id.
+    Vlans(u16, u16),
+    /// Outer VLAN id and MAC address.
+    Mac(Option<u16>, MacAddr),
+}
+
+impl<'a> LineText<'a> {
+    /// The line of these ids, as [`Identity::of_line`] decides it.
+    pub fn of(ids: [Option<&'a [u8]>; 2], vlans: [Option<u16>; 2], mac: MacAddr) -> Self {
+        match vlans {
+            _ if ids.iter().any(Option::is_some) => LineText::Circuit(ids),
+            [Some(outer), Some(inner)] => LineText::Vlans(outer, inner),
+            [outer, _] => LineText::Mac(outer, mac),
+        }
+    }
+
+    /// Its text on a port, such as `up1/access0`.
+    pub fn at(&self, port: &str) -> String {
+        match self {
+            LineText::Circuit(ids) => {
+                let ids = ids.iter().flatten();
+                let ids: Vec<String> = ids.map(|id| id.escape_ascii().to_string()).collect();
+                format!("{} at {port}", ids.join(" "))
+            }
+            LineText::Vlans(outer, inner) => format!("{port}.{outer}.{inner}"),
+            LineText::Mac(Some(outer), mac) => format!("{mac} at {port}.{outer}"),
+            LineText::Mac(None, mac) => format!("{mac} at {port}"),
         }
     }
 }

@@ -4,8 +4,8 @@ use crate::history_client::HistoryClient as Generated;
 use crate::history_server::{History, HistoryServer};
 use crate::{
     CallError, Connection, Event, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest,
-    FindSubscriberResponse, ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest,
-    ListEventsResponse, Refusal,
+    FindSubscriberResponse, LineHistory, ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest,
+    ListEventsResponse, ListLinesRequest, ListLinesResponse, Refusal,
 };
 use futures_util::stream::{BoxStream, unfold};
 use std::path::Path;
@@ -29,6 +29,11 @@ pub enum HistoryCall {
         ListEventsRequest,
         mpsc::Sender<Result<ListEventsResponse, Refusal>>,
     ),
+    /// What happened on access lines, part by part; dropping the place ends the answer.
+    Lines(
+        ListLinesRequest,
+        mpsc::Sender<Result<ListLinesResponse, Refusal>>,
+    ),
     /// Who had an address.
     Holders(
         FindHoldersRequest,
@@ -50,6 +55,9 @@ pub(crate) fn service(calls: mpsc::Sender<HistoryCall>) -> HistoryServer<impl Hi
 
 struct Service(mpsc::Sender<HistoryCall>);
 
+/// An answer in parts.
+type Parts<T> = BoxStream<'static, Result<T, Status>>;
+
 fn gone<T>(_: T) -> Status {
     Status::unavailable("the daemon is shutting down")
 }
@@ -63,24 +71,40 @@ impl Service {
         self.0.send(call(reply)).await.map_err(gone)?;
         Ok(Reply::new(answer.await.map_err(gone)??))
     }
-}
 
-#[tonic::async_trait]
-impl History for Service {
-    type ListEventsStream = BoxStream<'static, Result<ListEventsResponse, Status>>;
-
-    async fn list_events(
+    async fn stream<T: Send + 'static>(
         &self,
-        request: tonic::Request<ListEventsRequest>,
-    ) -> Result<Reply<Self::ListEventsStream>, Status> {
+        call: impl FnOnce(mpsc::Sender<Result<T, Refusal>>) -> HistoryCall,
+    ) -> Result<Reply<Parts<T>>, Status> {
         let (part, parts) = mpsc::channel(PARTS);
-        let call = HistoryCall::Events(request.into_inner(), part);
-        self.0.send(call).await.map_err(gone)?;
+        self.0.send(call(part)).await.map_err(gone)?;
         let told = unfold(parts, async |mut parts| {
             let part: Result<_, Refusal> = parts.recv().await?;
             Some((part.map_err(Status::from), parts))
         });
         Ok(Reply::new(Box::pin(told)))
+    }
+}
+
+#[tonic::async_trait]
+impl History for Service {
+    type ListEventsStream = Parts<ListEventsResponse>;
+    type ListLinesStream = Parts<ListLinesResponse>;
+
+    async fn list_events(
+        &self,
+        request: tonic::Request<ListEventsRequest>,
+    ) -> Result<Reply<Self::ListEventsStream>, Status> {
+        self.stream(|parts| HistoryCall::Events(request.into_inner(), parts))
+            .await
+    }
+
+    async fn list_lines(
+        &self,
+        request: tonic::Request<ListLinesRequest>,
+    ) -> Result<Reply<Self::ListLinesStream>, Status> {
+        self.stream(|parts| HistoryCall::Lines(request.into_inner(), parts))
+            .await
     }
 
     async fn find_holders(
@@ -141,6 +165,21 @@ impl HistoryClient {
             }
         }
         Ok(())
+    }
+
+    /// What happened on access lines, and whether lines were left out. The line that was heard of last comes first.
+    pub fn lines(
+        &mut self,
+        request: ListLinesRequest,
+    ) -> Result<(Vec<LineHistory>, bool), CallError> {
+        let HistoryClient { connection, client } = self;
+        let listing = connection.wait_for(PATIENCE_FOR_YEARS, client.list_lines(request))?;
+        let (mut listing, mut lines, mut more) = (listing.into_inner(), Vec::new(), false);
+        while let Some(part) = connection.wait_for(PATIENCE_FOR_YEARS, listing.message())? {
+            lines.extend(part.lines);
+            more |= part.more;
+        }
+        Ok((lines, more))
     }
 
     /// Who had an address.

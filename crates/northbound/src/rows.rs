@@ -1,7 +1,8 @@
 //! Rows of tables that the client makes of other messages.
 
-use crate::{Session, SessionState, WatchedUserPlane, Worker};
+use crate::{LineHistory, Session, SessionState, WatchedUserPlane, Worker};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A row of [`crate::catalogue::SUBSCRIBERS`]: the sessions of one subscriber.
@@ -61,6 +62,59 @@ impl SubscriberRow {
     }
 }
 
+/// A row of [`crate::catalogue::LINES`]: the sessions of an access line, and what happened on it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LineRow {
+    /// User names of its sessions; without a session, of the latest event.
+    pub users: Vec<String>,
+    /// How many of its sessions are online.
+    pub online: u64,
+    /// Of the session that is online for longest.
+    pub online_seconds: u64,
+    /// Characteristics of the access loop.
+    pub access_loop: Vec<String>,
+    /// The line, and what happened on it.
+    #[serde(flatten)]
+    pub history: LineHistory,
+}
+
+impl LineRow {
+    /// A row for each line that has a session or a history, in the order of their texts.
+    pub fn of(sessions: &[Session], histories: Vec<LineHistory>) -> Vec<Self> {
+        let of_history = histories.into_iter().map(|history| LineRow {
+            history,
+            ..LineRow::default()
+        });
+        let mut all: BTreeMap<String, LineRow> = of_history
+            .map(|row| (row.history.line.clone(), row))
+            .collect();
+        for session in sessions {
+            let row = all.entry(session.line.clone()).or_default();
+            row.history.line.clone_from(&session.line);
+            if !session.user.is_empty() && !row.users.contains(&session.user) {
+                row.users.push(session.user.clone());
+            }
+            row.online += u64::from(session.state() == SessionState::Online);
+            row.online_seconds = row.online_seconds.max(session.online_seconds);
+            row.access_loop.clone_from(&session.access_loop);
+        }
+        for row in all.values_mut().filter(|row| row.users.is_empty()) {
+            let last = row.history.subscriber.as_ref().map(|who| &who.user);
+            row.users
+                .extend(last.filter(|user| !user.is_empty()).cloned());
+        }
+        all.into_values().collect()
+    }
+
+    /// Lines with the most trouble first: those on which sessions end, are refused or fail most often. Lines without trouble are left out.
+    pub fn worst(mut rows: Vec<Self>) -> Vec<Self> {
+        let trouble = |row: &Self| row.history.ends + row.history.refusals + row.history.failures;
+        rows.retain(|row| trouble(row) > 0);
+        rows.sort_by_key(|row| Reverse(trouble(row)));
+        rows
+    }
+}
+
 /// A row of [`crate::catalogue::WORKERS`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WorkerRow {
@@ -85,6 +139,49 @@ impl WorkerRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_has_its_sessions_and_its_past() {
+        let online = |line: &str, user: &str| Session {
+            line: line.into(),
+            user: user.into(),
+            state: SessionState::Online.into(),
+            online_seconds: 5,
+            ..Session::default()
+        };
+        let past = |line: &str, refusals, ends| LineHistory {
+            line: line.into(),
+            refusals,
+            ends,
+            subscriber: Some(crate::Subscriber {
+                user: "mallory".into(),
+                ..crate::Subscriber::default()
+            }),
+            ..LineHistory::default()
+        };
+        let sessions = [
+            online("a", "alice"),
+            online("a", "alice-tv"),
+            online("b", "bob"),
+        ];
+        let rows = LineRow::of(
+            &sessions,
+            vec![past("c", 3, 0), past("b", 0, 4), past("d", 0, 0)],
+        );
+        let seen = rows
+            .iter()
+            .map(|row| (&*row.history.line, row.online, row.users.join(" ")));
+        let expected = [
+            ("a", 2, "alice alice-tv"),
+            ("b", 1, "bob"),
+            ("c", 0, "mallory"),
+            ("d", 0, "mallory"),
+        ];
+        let expected = expected.map(|(line, online, users)| (line, online, users.to_owned()));
+        assert!(seen.eq(expected), "{rows:?}");
+        let worst = LineRow::worst(rows);
+        assert!(worst.iter().map(|row| &*row.history.line).eq(["b", "c"]));
+    }
 
     #[test]
     fn sessions_of_one_handle_are_one_subscriber() {

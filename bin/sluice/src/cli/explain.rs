@@ -8,8 +8,9 @@ use super::time::{self, moment};
 use super::units::{count, duration, octets};
 use northbound::catalogue::EVENT_WORDS;
 use northbound::{
-    Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, ListEventsRequest, PolicySetting,
-    Session, SessionState, Subscriber, SubscriberState, UserPlane, UserPlaneState,
+    Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, LineHistory, ListEventsRequest,
+    ListLinesRequest, PolicySetting, Session, SessionState, Subscriber, SubscriberState, UserPlane,
+    UserPlaneState,
 };
 use serde::Serialize;
 
@@ -38,6 +39,8 @@ struct Explanation {
     sessions: Vec<SubscriberState>,
     /// What happened to it last.
     events: Vec<Event>,
+    /// What happened on the lines where it has been, as far back as the history goes. Absent while it has a session.
+    lines: Vec<LineHistory>,
     /// The user planes that it is on, or was on last.
     user_planes: Vec<UserPlane>,
     /// Alarms that concern it.
@@ -66,11 +69,16 @@ impl Explain {
             ..ListEventsRequest::default()
         };
         let events = events(sockets, request)?;
+        let lines = match found.subscribers.is_empty() {
+            true => lines(sockets, &self.subscriber)?,
+            false => Vec::new(),
+        };
         let planes = planes_of(&found, &events);
         let mut explanation = Explanation {
             user_planes: sockets.control_plane(|cp| cp.user_planes())?,
             alarms: sockets.history(|history| history.alarms())?.alarms,
             events,
+            lines,
             ..Explanation::default()
         };
         for plane in &planes {
@@ -92,6 +100,16 @@ impl Explain {
             false => Ok(Answer::of(explanation.page())),
         }
     }
+}
+
+/// What happened on the lines where somebody has been.
+fn lines(sockets: &Sockets, subscriber: &str) -> Result<Vec<LineHistory>, Failure> {
+    let request = ListLinesRequest {
+        subscriber: subscriber.into(),
+        since: None,
+    };
+    let (lines, _) = sockets.history(|history| history.lines(request))?;
+    Ok(lines)
 }
 
 /// The user planes that a subscriber is on, or was on last.
@@ -235,6 +253,11 @@ impl Explanation {
         let mut own = self.events.iter().rev();
         let last = own.find(|event| event.subscriber.is_some());
         let mut said = match last {
+            Some(event) if is_line(asked, event) => self
+                .lines
+                .iter()
+                .flat_map(|line| of_line(asked, line))
+                .collect(),
             Some(event) => absence(asked, event),
             None if found.is_user => vec![format!(
                 "{asked} is a user of the configuration and has not dialled in, as far as is known."
@@ -396,6 +419,65 @@ fn addresses(state: &SubscriberState, session: &Session) -> String {
     )
 }
 
+/// Whether a line was asked for, not who was there.
+fn is_line(asked: &str, event: &Event) -> bool {
+    let who = event.subscriber.clone().unwrap_or_default();
+    let ids = [who.circuit_id.as_deref(), who.remote_id.as_deref()];
+    ids.contains(&Some(asked)) || line(&who) == asked
+}
+
+/// Why nobody is connected from a line.
+fn of_line(asked: &str, of: &LineHistory) -> Vec<String> {
+    let since = match (&of.last_online, &of.last_ended) {
+        (_, Some(ended)) => format!(
+            "Nobody has been connected from line {asked} since {}: the session of {} ended ({}).",
+            moment(ended.at),
+            by(&ended.user),
+            ended.text
+        ),
+        (Some(online), None) => format!(
+            "Nobody is connected from line {asked}. {} came online there at {}, and its end was not recorded.",
+            by(&online.user),
+            moment(online.at)
+        ),
+        (None, None) => {
+            format!("Nobody has connected from line {asked}, as far back as the history goes.")
+        }
+    };
+    let mut said = vec![since];
+    let tries = [
+        ("AAA has refused attempts", of.refusals, &of.last_refused),
+        ("Attempts have failed", of.failures, &of.last_failed),
+    ];
+    for (what, times, last) in tries {
+        said.extend(last.as_ref().map(|last| {
+            format!(
+                "{what} there {times} times, the last one at {} by {}: {}.",
+                moment(last.at),
+                by(&last.user),
+                last.text
+            )
+        }));
+    }
+    let who = of.subscriber.clone().unwrap_or_default();
+    said.push(format!(
+        "It is {}. It was heard of last at {}, from MAC address {} at {}.",
+        of.line,
+        moment(of.heard_at),
+        who.mac,
+        line(&who)
+    ));
+    said
+}
+
+/// Who it was, by a name that may be empty.
+fn by(user: &str) -> &str {
+    match user.is_empty() {
+        true => "somebody who gave no name",
+        false => user,
+    }
+}
+
 /// Why it is not online, by what happened to it last.
 fn absence(asked: &str, event: &Event) -> Vec<String> {
     let who = event.subscriber.clone().unwrap_or_default();
@@ -443,6 +525,7 @@ fn absence(asked: &str, event: &Event) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use northbound::LineEvent;
 
     fn session() -> SubscriberState {
         SubscriberState {
@@ -544,5 +627,47 @@ mod tests {
         let said = explain(&nobody, Vec::new());
         assert!(said.contains("Nothing is known of alice"), "{said}");
         assert!(said.contains("Names that are like it: alicia."), "{said}");
+    }
+
+    #[test]
+    fn of_a_line_without_anybody_it_is_said_since_when_and_who_tried() {
+        let who = Subscriber {
+            user_plane: "up1".into(),
+            port: "access0".into(),
+            mac: "02:00:00:00:00:07".into(),
+            circuit_id: Some("olt 1/1".into()),
+            ..Subscriber::default()
+        };
+        let event = |at, user: &str, text: &str| LineEvent {
+            at,
+            user: user.into(),
+            text: text.into(),
+        };
+        let refusal = Event {
+            at: 1_795_331_730,
+            kind: EventKind::Refused.into(),
+            subscriber: Some(who.clone()),
+            ..Event::default()
+        };
+        let line = LineHistory {
+            line: "olt 1/1 at up1/access0".into(),
+            subscriber: Some(who),
+            heard_at: 1_795_331_730,
+            refusals: 12,
+            last_ended: Some(event(1_795_331_000, "alice", "carrier lost")),
+            last_refused: Some(event(1_795_331_730, "", "unknown user")),
+            ..LineHistory::default()
+        };
+        let mut explanation = Explanation {
+            events: vec![refusal],
+            lines: vec![line],
+            ..Explanation::default()
+        };
+        explanation.say("olt 1/1", &FindSubscriberResponse::default(), &[]);
+        let said = explanation.sentences.join("\n");
+        let expected = "Nobody has been connected from line olt 1/1 since 2026-11-22T07:03:20Z: the session of alice ended (carrier lost).";
+        assert!(said.starts_with(expected), "{said}");
+        let refused = "AAA has refused attempts there 12 times, the last one at 2026-11-22T07:15:30Z by somebody who gave no name: unknown user.";
+        assert!(said.contains(refused), "{said}");
     }
 }

@@ -6,8 +6,8 @@ use super::show::Answer;
 use super::time::{self, moment};
 use super::units::duration;
 use northbound::{
-    Binding, BindingRole, Event, EventKind, FindHoldersResponse, Holder, ListEventsRequest,
-    Subscriber,
+    Binding, BindingRole, Event, EventKind, FindHoldersResponse, Holder, LineHistory,
+    ListEventsRequest, Subscriber,
 };
 
 /// How many of the latest events are shown where nothing else is said.
@@ -107,6 +107,22 @@ pub(super) fn told(event: &Event) -> String {
         },
         _ => by(&event.text),
     }
+}
+
+/// The latest trouble of a line; empty without any.
+pub(super) fn trouble(line: &LineHistory) -> String {
+    let all = [
+        ("refused", &line.last_refused),
+        ("failed", &line.last_failed),
+        ("ended", &line.last_ended),
+    ];
+    let there = all
+        .into_iter()
+        .filter_map(|(word, at)| Some((word, at.as_ref()?)));
+    let last = there.max_by_key(|(_, event)| event.at);
+    last.map_or(String::new(), |(word, event)| {
+        format!("{} {word}: {}", moment(event.at), event.text)
+    })
 }
 
 impl Who {

@@ -9,10 +9,13 @@ use super::time;
 use super::units::{counted, duration};
 use northbound::catalogue;
 use northbound::{
-    EventKind, ListAlarmsResponse, ListEventsRequest, RouteKind, SessionState, SubscriberRow,
-    WatchStateResponse, WorkerRow,
+    EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListLinesRequest, RouteKind,
+    SessionState, SubscriberRow, WatchStateResponse, WorkerRow,
 };
 use std::time::Duration;
+
+/// How far back the events of lines count where nothing else is said.
+const DAY: u64 = 24 * 60 * 60;
 
 /// The first state comes at once, whatever the time to the next.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -21,9 +24,10 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 15] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 16] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
+    (&catalogue::LINES, lines),
     (&catalogue::USER_PLANES, user_planes),
     (&catalogue::PORTS, ports),
     (&catalogue::ROUTES, routes),
@@ -64,6 +68,39 @@ fn subscribers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let all = counted(subscribers.len(), "subscriber");
     let total = format!("{all}, {online} online");
     Ok(asked.with_total(asked.shown(&subscribers)?, total))
+}
+
+fn lines(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let subscriber = asked.text("line").unwrap_or_default();
+    let request = ListLinesRequest {
+        subscriber: subscriber.into(),
+        since: asked.time("since")?.or(Some(time::now() - DAY)),
+    };
+    let (histories, more) = sockets.history(|history| history.lines(request))?;
+    let mut sessions = sockets.control_plane(|cp| cp.sessions())?;
+    if !subscriber.is_empty() {
+        let of = |line: &str| line == subscriber || histories.iter().any(|h| h.line == line);
+        sessions.retain(|session| of(&session.line) || session.user == subscriber);
+    }
+    let mut rows = LineRow::of(&sessions, histories);
+    let online = rows.iter().filter(|row| row.online > 0).count();
+    let mut total = format!(
+        "{}, {online} with somebody online",
+        counted(rows.len(), "line")
+    );
+    if more {
+        total.push_str("; those that were heard of longest ago are left out");
+    }
+    if asked.flag("worst") {
+        rows = LineRow::worst(rows);
+    }
+    let answer = asked.derived(&rows, |line, row| {
+        row.insert(
+            "last_trouble".into(),
+            history::trouble(&line.history).into(),
+        );
+    })?;
+    Ok(asked.with_total(answer, total))
 }
 
 fn user_planes(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {

@@ -6,8 +6,8 @@ use core::ops::ControlFlow;
 use ipnet::IpNet;
 use northbound::{
     Calls, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
-    HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse, Refusal, Request,
-    Response,
+    HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse, ListLinesRequest,
+    ListLinesResponse, Refusal, Request, Response,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -61,6 +61,7 @@ impl HistoryQueries {
             tokio::spawn(async move {
                 match call {
                     HistoryCall::Events(request, parts) => queries.events(request, parts).await,
+                    HistoryCall::Lines(request, parts) => queries.lines(request, parts).await,
                     HistoryCall::Holders(request, reply) => {
                         let _ = reply.send(queries.holders(request).await);
                     }
@@ -112,6 +113,32 @@ impl HistoryQueries {
             }
         })
         .await;
+    }
+
+    async fn lines(
+        &self,
+        request: ListLinesRequest,
+        parts: mpsc::Sender<Result<ListLinesResponse, Refusal>>,
+    ) {
+        let query = Query {
+            subject: subject(&request.subscriber),
+            since: time(request.since),
+            ..Query::default()
+        };
+        let told = parts.clone();
+        let found = self
+            .read(move |reader| reader.lines(&query, |_| !told.is_closed()))
+            .await;
+        let mut pages = found.lines.chunks(PAGE).peekable();
+        while let Some(page) = pages.next() {
+            let part = ListLinesResponse {
+                lines: page.to_vec(),
+                more: found.more && pages.peek().is_none(),
+            };
+            if parts.send_timeout(Ok(part), READ_TIMEOUT).await.is_err() {
+                return;
+            }
+        }
     }
 
     async fn ask(&self, request: Request) -> Result<Response, Refusal> {
@@ -207,11 +234,19 @@ fn neighbours(others: Vec<Held>, at: u32) -> Vec<Held> {
         .collect()
 }
 
+/// A time of a request, as the history counts it.
+fn time(at: Option<u64>) -> Option<u32> {
+    at.map(|at| u32::try_from(at).unwrap_or(u32::MAX))
+}
+
+/// The subject of a request; `None` for all.
+fn subject(text: &str) -> Option<Subject> {
+    (!text.is_empty()).then(|| Subject::parse(text))
+}
+
 fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -> Query {
-    let time = |at: Option<u64>| at.map(|at| u32::try_from(at).unwrap_or(u32::MAX));
-    let subject = (!request.subscriber.is_empty()).then(|| Subject::parse(&request.subscriber));
     let mut query = Query {
-        subject,
+        subject: subject(&request.subscriber),
         alarms: request.alarms,
         since: time(request.since),
         until: time(request.until),

@@ -10,11 +10,13 @@ use northbound::{BindingRole, EventKind, Holder, Session, SessionState, Subscrib
 use policy::{Binding, Bindings, Role};
 use session::Cause;
 
-fn text(octets: &[u8]) -> String {
+/// Octets as they are shown.
+pub(super) fn text(octets: &[u8]) -> String {
     octets.escape_ascii().to_string()
 }
 
-fn subscriber(who: &Subscriber<'_>) -> northbound::Subscriber {
+/// A subscriber as the local API tells it.
+pub(super) fn subscriber(who: &Subscriber<'_>) -> northbound::Subscriber {
     let [s_tag, c_tag] = who.vlans.map(|vlan| vlan.map(u32::from));
     let [circuit_id, remote_id] = who.line.map(|id| id.map(text));
     northbound::Subscriber {

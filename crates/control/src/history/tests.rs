@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 mod bindings;
 mod disk;
+mod lines;
 mod model;
 mod questions;
 

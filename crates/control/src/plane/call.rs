@@ -3,6 +3,7 @@
 use super::{ControlPlane, Now, Output};
 use crate::counters::row;
 use crate::entry::{Entry, Stage};
+use crate::subscribers::Identity;
 use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::UsageFor;
 use northbound::{
@@ -240,9 +241,9 @@ impl ControlPlane {
     }
 
     pub(super) fn session_row(&self, now: Now, entry: &Entry) -> SessionRow {
-        let port = self
-            .topology
-            .port(self.topology.segment(entry.segment).port);
+        let port_id = self.topology.segment(entry.segment).port;
+        let port = self.topology.port(port_id);
+        let line = Identity::of_line(port_id, &entry.circuit, &entry.line);
         let (s_tag, c_tag) = entry.circuit.tags.vids();
         let usage = entry.account.usage;
         let [ipv4, ipv6] = usage.families().map_or([None; 2], |of| of.map(Some));
@@ -274,6 +275,7 @@ impl ControlPlane {
             ipv4: entry.ipv4().map(|a| a.to_string()),
             ipv6_prefix: entry.ipv6().map(|p| p.to_string()),
             routes: entry.routes().map(described_route).collect(),
+            line: line.text(&self.topology),
             subscriber: subscriber
                 .map(|known| known.identity.text(&self.topology))
                 .unwrap_or_default(),

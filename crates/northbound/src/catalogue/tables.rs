@@ -12,6 +12,7 @@ use super::{Argument, Column, Table, Takes, Words};
 pub const TABLES: &[&Table] = &[
     &SESSIONS,
     &SUBSCRIBERS,
+    &LINES,
     &USER_PLANES,
     &PORTS,
     &ROUTES,
@@ -83,6 +84,7 @@ pub const SESSIONS: Table = Table {
         Column::new("subscriber_handle", Number(Id), "Handle of its subscriber; also its QER Correlation ID"),
         Column::new("fallback", Text, "Fallback by which it came in while no RADIUS server answered; empty: none"),
         Column::new("access_loop", Texts, "Rates, delays and encapsulation of its access loop, as the access node says them"),
+        Column::new("line", Text, "Access line: circuit id, VLANs, or MAC address on a shared VLAN"),
         Column::new("without_effect", Texts, "Attributes of AAA's answer that have no effect, and why"),
         Column::new("next_connection", Texts, "What a RADIUS server has changed from its subscriber's next connection on"),
     ],
@@ -109,6 +111,44 @@ pub const SUBSCRIBERS: Table = Table {
         Column::new("online_seconds", Number(Seconds), "Time since the first address of the oldest session").under("ONLINE", 1),
         Column::new("profile", Text, "Subscriber profile; empty: the defaults").under("PROFILE", 2),
         Column::new("user_planes", Texts, "Node ids of the user planes").under("USER PLANE", 4),
+    ],
+};
+
+/// `sluice show lines`; the rows are [`crate::LineRow`].
+pub const LINES: Table = Table {
+    name: "lines",
+    about: "The access lines: who is online, what happened there",
+    message: None,
+    key: &["line"],
+    calls: &["ControlPlane/ListSessions", "History/ListLines"],
+    access: Read,
+    arguments: &[
+        Argument::new("line", Takes::Subscriber, "Only where this has been: a line, a circuit id, a name, or a MAC address"),
+        Argument::new("since", Takes::Time, "What happened before this does not count [default: -24h]"),
+        Argument::new("worst", Takes::Nothing, "Only lines with trouble, those with most of it first"),
+    ],
+    columns: &[
+        Column::new("line", Text, "Circuit and remote id, or VLANs, or the MAC address on a shared VLAN").under("LINE", 0),
+        Column::new("users", Texts, "User names of its sessions, or of who was there last").under("SUBSCRIBER", 1),
+        Column::new("online", Number(Exact), "Sessions that are online").under("ONLINE", 0),
+        Column::new("online_seconds", Number(Seconds), "Time since the first address of the oldest session").under("FOR", 3),
+        Column::new("set_ups", Number(Exact), "How often a session came online").under("CAME", 2),
+        Column::new("ends", Number(Exact), "How often a session that was online ended").under("WENT", 2),
+        Column::new("refusals", Number(Exact), "How often AAA refused a subscriber").under("REFUSED", 2),
+        Column::new("failures", Number(Exact), "How often a session ended before it was online, for another reason").under("FAILED", 2),
+        Column::derived("last_trouble", Text, "The latest refusal, failure or end").under("LAST TROUBLE", 4),
+        Column::new("heard_at", Number(Time), "When something happened there last"),
+        Column::new("access_loop", Texts, "Rates, delays and encapsulation of its access loop, as the access node says them"),
+        Column::new("subscriber.mac", Text, "MAC address of who was there last"),
+        Column::new("subscriber.user_plane", Text, "Node id of the user plane"),
+        Column::new("subscriber.port", Text, "Access port"),
+        Column::new("last_online.at", Number(Time), "When a subscriber came online last"),
+        Column::new("last_ended.at", Number(Time), "When a session that was online ended last"),
+        Column::new("last_ended.text", Text, "Why it ended"),
+        Column::new("last_refused.at", Number(Time), "When AAA refused a subscriber last"),
+        Column::new("last_refused.text", Text, "Why AAA refused it"),
+        Column::new("last_failed.at", Number(Time), "When a session ended before it was online"),
+        Column::new("last_failed.text", Text, "Why it ended"),
     ],
 };
 

@@ -1,0 +1,250 @@
+//! The index of behaviours of the access protocols. Each has a case in which it happens, and one in which what must not happen does not.
+//! `docs/reference/conformance.md` is written from it: `UPDATE=1` writes it anew.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// A behaviour that a standard demands.
+struct Behaviour {
+    /// Where the standard says so.
+    section: &'static str,
+    /// What happens.
+    what: &'static str,
+    /// Tests in which it happens.
+    positive: &'static [&'static str],
+    /// Tests in which somebody does it wrong, or it must not happen.
+    negative: &'static [&'static str],
+}
+
+const fn of(
+    section: &'static str,
+    what: &'static str,
+    positive: &'static [&'static str],
+    negative: &'static [&'static str],
+) -> Behaviour {
+    Behaviour {
+        section,
+        what,
+        positive,
+        negative,
+    }
+}
+
+/// Chapters of the index.
+#[rustfmt::skip]
+const INDEX: &[(&str, &[Behaviour])] = &[
+    ("PPPoE discovery", &[
+        of("RFC 2516 §5.1, §5.2", "A PADI is answered by a PADO with AC-Name, the Service-Name that was asked for, and an AC-Cookie.",
+            &["session/exchange::from_padi_to_padt", "e2e pppd-discovery"],
+            &["session/discovery_tests::what_makes_no_sense_is_ignored"]),
+        of("RFC 2516 §5.2", "A service that is not offered gets no PADO, and in a PADR a Service-Name-Error.",
+            &["session/discovery_tests::services_are_matched"],
+            &["session/discovery_tests::services_are_matched"]),
+        of("RFC 2516 §5.2", "Host-Uniq and Relay-Session-Id come back unchanged.",
+            &["session/discovery_tests::an_offer_gives_back_what_is_not_ours"],
+            &["session/discovery_tests::what_makes_no_sense_is_ignored"]),
+        of("RFC 2516 §5.3, appendix A", "A PADR needs the AC-Cookie of its own line, which is not older than its lifetime.",
+            &["session/exchange::from_padi_to_padt"],
+            &["session/discovery_tests::a_cookie_is_good_for_its_line_and_time_only"]),
+        of("RFC 2516 §5.4", "A PADS has a session id that is not 0; a PADS with session id 0 says why there is no session.",
+            &["control/plane::homes_come_and_go_and_leave_nothing"],
+            &["control/plane::a_full_table_refuses_the_newcomer_alone", "control/plane::a_refusal_of_the_user_plane_reaches_the_home"]),
+        of("RFC 2516 §5.5", "A PADT ends its session at once, if it comes from the session's own MAC address and line.",
+            &["session/link::a_padt_ends_it_at_once_and_is_not_answered", "session/discovery_tests::termination_goes_both_ways"],
+            &["control/plane::a_frame_of_another_home_in_a_session_s_tunnel_is_refused"]),
+        of("RFC 2516 appendix A", "Unknown tags are ignored; tags that reach beyond the packet discard it.",
+            &["wire/pppoe_tests::known_tags_of_the_wrong_length_are_kept_as_unknown", "wire/pppoe_tests::nothing_is_read_after_end_of_list"],
+            &["wire/pppoe_tests::a_tag_beyond_the_packet_is_refused", "wire/pppoe_tests::a_length_beyond_the_frame_is_refused"]),
+        of("RFC 4638 §4", "PPP-Max-Payload is agreed on above 1,492 octets and up to what the port can carry; only then an MRU above 1,492 is.",
+            &["session/discovery_tests::max_payload_is_agreed_on_only_above_1492_and_up_to_ours", "session/link::mru_1500_after_ppp_max_payload"],
+            &["session/lcp::mru_above_1492_only_after_max_payload"]),
+        of("TR-101 §3.9", "Circuit id, remote id and line characteristics of the access node are read, and reach RADIUS.",
+            &["session/discovery_tests::a_request_says_what_the_access_node_knows", "control/access_loop::rates_and_delays_are_told_in_the_units_of_radius"],
+            &["wire/access_loop::options_of_the_wrong_length_drop_no_others", "wire/access_loop::nothing_usable_is_nothing"]),
+    ]),
+    ("PPP and LCP", &[
+        of("RFC 1661 §4", "The automaton is that of the standard's table.",
+            &["session/automaton_tests::the_function_is_the_table"],
+            &["session/automaton_tests::the_timer_runs_exactly_where_the_table_has_timeouts"]),
+        of("RFC 1661 §4.6", "A Configure-Request is repeated, and given up after Max-Configure.",
+            &["session/link::a_silent_peer_is_asked_ten_times_in_thirty_seconds"],
+            &["session/link::a_session_that_never_gets_anywhere_is_ended"]),
+        of("RFC 1661 §4.6, §5.3", "Nak loops end: after Max-Failure Naks become Rejects, and a peer that goes on is given up.",
+            &["session/link::naks_turn_into_rejects_and_in_the_end_the_session_is_given_up"],
+            &["session/link::a_peer_that_naks_for_ever_is_given_up"]),
+        of("RFC 1661 §5.2", "An Ack counts only if identifier and options are those of the request.",
+            &["session/link::the_mru_and_the_magic_number_are_negotiated"],
+            &["session/link::an_ack_for_another_request_or_other_options_is_discarded"]),
+        of("RFC 1661 §5.6", "Unknown codes are rejected; a Code-Reject of what LCP needs is fatal, of an echo it is not.",
+            &["session/link::unknown_codes_and_protocols_are_rejected"],
+            &["session/link::a_code_reject_of_what_lcp_needs_is_fatal_and_of_echoes_is_not"]),
+        of("RFC 1661 §5.7", "Unknown protocols are rejected while LCP is open, and discarded before.",
+            &["session/link::unknown_codes_and_protocols_are_rejected"],
+            &["session/link::nothing_but_the_proof_counts_before_authentication"]),
+        of("RFC 1661 §5.8", "An Echo-Reply carries our own magic number; missed echoes end the session.",
+            &["session/link::echoes_carry_our_own_magic_number"],
+            &["session/link::three_missed_echoes_end_the_session"]),
+        of("RFC 1661 §6.1", "The peer's MRU is respected, unless it is too small to be meant.",
+            &["session/lcp::a_small_mru_is_the_peers_right_but_not_a_tiny_one"],
+            &["session/lcp::a_small_mru_is_the_peers_right_but_not_a_tiny_one"]),
+        of("RFC 1661 §6.4", "Magic numbers differ; our own in a request is a loop in the end.",
+            &["session/link::the_mru_and_the_magic_number_are_negotiated"],
+            &["session/link::a_looped_line_is_recognised", "session/state::a_magic_number_of_zero_is_refused_with_a_better_one"]),
+        of("RFC 2516 §7", "Field compressions and other options that PPPoE forbids are rejected.",
+            &["session/lcp::what_pppoe_forbids_is_rejected_before_anything_is_naked"],
+            &["wire/ppp::frames_of_length_0_to_3", "session/link::ppp_frames_of_length_0_to_3_and_their_like_change_nothing"]),
+        of("RFC 1661 §4.1", "A Configure-Request on an open link begins PPP anew.",
+            &["session/link::a_new_configure_request_restarts_ppp"],
+            &["session/network::a_repeated_request_on_an_open_ncp_keeps_the_rules"]),
+        of("RFC 1661 §5.5", "A Terminate-Request is acknowledged, and ends the session.",
+            &["session/link::the_peer_hangs_up"],
+            &["session/link::a_peer_that_hangs_up_while_negotiating_is_not_asked_any_more"]),
+        of("RFC 1661 §3.7", "An NCP that closes does not end the link.",
+            &["session/network::an_ncp_that_closes_does_not_end_the_link_and_may_come_back"],
+            &["session/network::an_ncp_that_closes_does_not_end_the_link_and_may_come_back"]),
+    ]),
+    ("Authentication", &[
+        of("RFC 1334 §2", "PAP, where the policy allows it.",
+            &["session/link::pap_is_used_when_the_peer_wants_it_and_the_policy_allows", "e2e pppd-pap"],
+            &["session/link::a_policy_without_pap_refuses_it"]),
+        of("RFC 1994 §4.1, §4.2", "CHAP with MD5: responses are checked, verdicts repeated.",
+            &["session/link::chap_responses_are_checked_and_repeated_verdicts_given", "e2e pppd-chap"],
+            &["session/link::a_rejected_peer_is_told_and_hung_up_on", "e2e pppd-wrong-password"]),
+        of("RFC 1994 §4.1", "A Challenge is repeated, and given up.",
+            &["session/link::a_challenge_is_repeated_and_then_given_up"],
+            &["session/link::a_challenge_is_repeated_and_then_given_up"]),
+        of("RFC 1994 §2", "An open session can be authenticated again.",
+            &["session/link::an_open_session_is_authenticated_again_and_stays_open"],
+            &["session/link::a_peer_that_is_not_authenticated_by_chap_cannot_be_asked_again"]),
+        of("RFC 1661 §3.5", "Before authentication nothing else is negotiated.",
+            &["session/link::nothing_but_the_proof_counts_before_authentication"],
+            &["session/link::nothing_but_the_proof_counts_before_authentication"]),
+    ]),
+    ("IPCP and IPV6CP", &[
+        of("RFC 1332 §3.3", "The subscriber gets its address by Nak; another address is not acknowledged.",
+            &["session/ipcp::zeros_are_answered_with_the_grant"],
+            &["session/ipcp::insisting_ends_in_a_reject", "session/ipcp::a_missing_address_is_asked_for_until_patience_ends"]),
+        of("RFC 1877 §1", "Name servers are told by Nak; options that we do not have are rejected.",
+            &["session/ipcp::zeros_are_answered_with_the_grant"],
+            &["session/ipcp::what_we_do_not_have_is_rejected_first"]),
+        of("RFC 5072 §4.1", "Interface identifiers are negotiated: zero, none and ours get a suggestion.",
+            &["session/ipv6cp::we_take_the_peers_proposal", "session/state::interface_identifiers_are_those_that_were_agreed_on"],
+            &["session/ipv6cp::zero_none_and_ours_get_a_suggestion"]),
+        of("RFC 1661 §5.7", "A family that the subscriber does not have is rejected, and the other one works.",
+            &["session/network::an_ipv4_subscriber_is_refused_ipv6_and_the_other_way_round"],
+            &["session/network::a_peer_without_ipv6_says_so_and_stays"]),
+    ]),
+    ("Neighbour discovery", &[
+        of("RFC 4861 §6.2.4, §6.2.6", "Router Advertisements come at the start, at intervals, and when they are solicited.",
+            &["session/network::advertisements_are_repeated", "e2e pppd-ipv6"],
+            &["wire/nd_tests::a_packet_that_crossed_a_router_is_refused"]),
+        of("RFC 4861 §6.1, §7.1", "Packets with a hop limit below 255, a wrong checksum or bad options are discarded.",
+            &["wire/nd_tests::emit_then_parse"],
+            &["wire/nd_tests::a_packet_that_crossed_a_router_is_refused", "wire/nd_tests::option_lengths_of_zero_and_beyond_the_end_are_refused"]),
+        of("RFC 4861 §7.2.4", "The gateway answers a Neighbor Solicitation for its own address, and for no other.",
+            &["session/network::the_gateway_answers_for_its_own_address_only"],
+            &["session/network::the_gateway_answers_for_its_own_address_only"]),
+    ]),
+    ("Addresses and the packet path", &[
+        of("ours", "What lets a subscriber use an address is sent when the user plane has its rules.",
+            &["session/network::the_address_is_released_only_when_its_rules_are_installed", "session/network::the_prefix_is_released_only_when_its_rules_are_installed"],
+            &["session/network::a_peer_that_changes_its_mind_while_rules_are_installed_is_corrected"]),
+        of("BCP 38, RFC 3704 §2", "A source address that the subscriber does not have is dropped.",
+            &["e2e pppd-ipv6"],
+            &["e2e spoofing"]),
+        of("RFC 1661 §5.8", "A silent subscriber is given up, and what it had is released.",
+            &["control/plane::a_silent_home_is_given_up"],
+            &["session/state::silence_that_is_excused_does_not_end_the_session", "control/plane::silence_counts_for_nothing_while_the_user_plane_cannot_be_reached"]),
+    ]),
+];
+
+fn root() -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).to_owned()
+}
+
+/// Files in which a test of this name may be: `session/link::name`, or the case `e2e name`.
+fn files(test: &str) -> Vec<PathBuf> {
+    if let Some(case) = test.strip_prefix("e2e ") {
+        return vec![root().join(format!("e2e/src/cases/{}.rs", case.replace('-', "_")))];
+    }
+    let (file, _) = test.split_once("::").expect("a test has a file");
+    let (room, file) = file.split_once('/').expect("a test has a room");
+    let places = ["src", "tests", "tests/behaviour"].into_iter();
+    let files = places.map(|place| root().join(format!("crates/{room}/{place}/{file}.rs")));
+    files.collect()
+}
+
+fn is_there(test: &str) -> bool {
+    let name = test.split_once("::").map_or("", |(_, name)| name);
+    let texts = files(test)
+        .into_iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok());
+    let mut texts = texts;
+    match name.is_empty() {
+        true => texts.next().is_some(),
+        false => texts.any(|text| text.contains(&format!("fn {name}("))),
+    }
+}
+
+#[test]
+fn every_behaviour_has_its_cases_positive_and_negative() {
+    for behaviour in INDEX.iter().flat_map(|(_, behaviours)| *behaviours) {
+        for (kind, tests) in [
+            ("positive", behaviour.positive),
+            ("negative", behaviour.negative),
+        ] {
+            assert!(!tests.is_empty(), "no {kind} case: {}", behaviour.what);
+            let missing = tests.iter().find(|test| !is_there(test));
+            assert_eq!(missing, None, "{kind} case of: {}", behaviour.what);
+        }
+    }
+}
+
+fn page() -> String {
+    let mut out = String::from(
+        "# Conformance\n\nWhat the access protocols demand, and the tests that show it: a *positive* case in which it happens, and a *negative* \
+         one in which\nsomebody does it wrong or it must not happen. `session/link::name` is a test in `crates/session`, `e2e name` an \
+         end-to-end case with\nreal peers. RADIUS has a table of its own, attribute by attribute: [radius.md](radius.md). This page is \
+         written by\n`crates/session/tests/conformance.rs`, which fails if a behaviour is without its cases.\n",
+    );
+    for (chapter, behaviours) in INDEX {
+        write!(
+            out,
+            "\n## {chapter}\n\n| standard | behaviour | positive | negative |\n|---|---|---|---|\n"
+        )
+        .unwrap();
+        for behaviour in *behaviours {
+            let list = |tests: &[&str]| {
+                let tests: Vec<String> = tests.iter().map(|test| format!("`{test}`")).collect();
+                tests.join(", ")
+            };
+            let Behaviour {
+                section,
+                what,
+                positive,
+                negative,
+            } = behaviour;
+            writeln!(
+                out,
+                "| {section} | {what} | {} | {} |",
+                list(positive),
+                list(negative)
+            )
+            .unwrap();
+        }
+    }
+    out
+}
+
+#[test]
+fn the_page_of_the_manual_is_that_of_the_index() {
+    let file = root().join("docs/reference/conformance.md");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, page()).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        written == page(),
+        "write it anew: UPDATE=1 cargo test -p session --test conformance"
+    );
+}
