@@ -59,11 +59,17 @@ fn number(packet: &Packet, kind: Kind) -> u32 {
     }
 }
 
-/// A number of a vendor that the codec's dictionary does not know.
+/// A number of Redback, which the codec's dictionary does not know.
 fn redback(packet: &Packet, number: u8) -> Option<u64> {
-    let vendor = REDBACK;
-    let octets = packet.get(Kind { vendor, number })?.octets()?;
-    Some(u32::from_be_bytes(octets.try_into().ok()?).into())
+    let mut all = packet.all(Kind::VENDOR_SPECIFIC).filter_map(Value::octets);
+    all.find_map(
+        |octets| match octets.strip_prefix(&REDBACK.to_be_bytes())? {
+            [attribute, 6, value @ ..] if *attribute == number => {
+                Some(u32::from_be_bytes(value.try_into().ok()?).into())
+            }
+            _ => None,
+        },
+    )
 }
 
 /// Octets by address family; none in a record that does not tell of them.

@@ -1,6 +1,6 @@
 //! Accounting records at a RADIUS server: each session has exactly one Start and one Stop, whichever process dies and when.
 
-use crate::world::radius::number;
+use crate::world::radius::{number, vendors_numbers};
 use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
@@ -79,9 +79,7 @@ fn a_session_is_accounted_from_start_to_stop() {
 
 /// ERX-IPv6-Acct-Input-Octets in a record.
 fn ipv6_input(record: &Packet) -> Option<u32> {
-    let (vendor, number) = (4874, 151);
-    let octets = record.get(Kind { vendor, number })?.octets()?;
-    Some(u32::from_be_bytes(octets.try_into().ok()?))
+    vendors_numbers(record, 4874).get(&151).copied()
 }
 
 #[test]

@@ -178,19 +178,15 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
     let (family, total) = match admitted {
         Ok(admitted) => admitted,
         Err(Exit::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
+        Err(Exit::Full) => return full_upstream::<TRACE, DEPTH>(t, slot, packet),
         Err(leave) => {
             let leave = t.left_session::<TRACE>(leave, slot, packet.window());
             return packet.leave(leave);
         }
     };
     let (instance, policed) = (up.instance, up.is_policed());
-    if policed {
-        if let Err(leave) = t.permit_up::<TRACE>(slot, total) {
-            return packet.leave(leave);
-        }
-        t.sessions.count_up(slot, family, total);
-    } else if up.counts.count(family, total) {
-        t.sessions.carry_up(slot, family);
+    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, family, total) {
+        return packet.leave(leave);
     }
     let arrived = PacketContext::upstream::<DEPTH>(instance);
     if instance != table.instance().0 {
@@ -243,20 +239,40 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     let policed = up.is_policed();
     let (family, total) = match admitted {
         Ok(admitted) => admitted,
+        Err(Exit::Full) => t.carry_up(slot, arrived, packet.window()),
         Err(leave) => {
             let leave = t.left_session::<TRACE>(leave, slot, packet.window());
             return packet.leave(leave);
         }
     };
-    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, total) {
+    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, family, total) {
         return packet.leave(leave);
     }
-    t.sessions.count_up(slot, family, total);
     t.took::<TRACE>(Edge::SampledUp);
     if let Some(port) = t.sessions.get(index).map(|entry| entry.port) {
         let frame = packet.window().bytes(HEAD..WINDOW.min(HEAD + len));
         let kind = PuntKind::SampledUp(index);
         t.samples.take(index, kind, port, frame, t.now, t.second);
+    }
+    elsewhere_upstream::<TRACE>(t, slot, arrived, packet)
+}
+
+/// The same for a packet that was admitted, and for whose octets the session's counters have no room.
+#[cold]
+#[inline(never)]
+fn full_upstream<const TRACE: bool, const DEPTH: usize>(
+    t: &mut Tables,
+    slot: u32,
+    mut packet: Packet<'_, Exit>,
+) -> Gone {
+    let up = t.sessions.up(slot);
+    let (arrived, policed) = (
+        PacketContext::upstream::<DEPTH>(up.instance),
+        up.is_policed(),
+    );
+    let (family, total) = t.carry_up(slot, arrived, packet.window());
+    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, family, total) {
+        return packet.leave(leave);
     }
     elsewhere_upstream::<TRACE>(t, slot, arrived, packet)
 }
@@ -330,11 +346,24 @@ impl Tables {
         }
     }
 
+    /// Carries over the counters of a session that have no room for an admitted packet; the packet's family and length.
+    fn carry_up(&mut self, slot: u32, a: PacketContext, w: &Window) -> (Family, usize) {
+        let family = ip::family(w, a.ip());
+        let total = ip::total(family, w, a.ip());
+        self.sessions.carry_up(slot, family, total);
+        (family, total)
+    }
+
     /// Whether the session's policy permits a packet from its subscriber.
     #[inline(never)]
-    fn permit_up<const TRACE: bool>(&mut self, slot: u32, total: usize) -> Result<(), Exit> {
+    fn permit_up<const TRACE: bool>(
+        &mut self,
+        slot: u32,
+        family: Family,
+        total: usize,
+    ) -> Result<(), Exit> {
         self.took::<TRACE>(Edge::PolicyUp);
-        policy::up(&mut self.sessions, slot, total, self.now)?;
+        policy::up(&mut self.sessions, slot, family, total, self.now)?;
         self.took::<TRACE>(Edge::PermittedUp);
         Ok(())
     }

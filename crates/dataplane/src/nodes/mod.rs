@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Punt(PuntKind, Part),
     /// It is not dropped: its session is sampled, which only the graph knows to do.
     Sampled,
+    /// It is not dropped: its session's counters have no room for it, and the graph carries them over.
+    Full,
     /// It is dropped; the control thread may see it, to tell the sender.
     DropAndNotify(DropReason, PuntKind, Part),
     /// So many fragments were sent in its place.

@@ -4,22 +4,25 @@
 //! Drops: `rate-exceeded-up`, `rate-exceeded-down`.
 use crate::api::SessionIndex;
 use crate::drops::DropReason;
+use crate::nodes::ip::Family;
 use crate::tables::sessions::Sessions;
 
-/// A packet of so many octets from the subscriber of an upstream entry, which the session counts later.
+/// A packet of so many octets from the subscriber of an upstream entry, which the session has counted already.
 #[inline(never)]
 pub(crate) fn up(
     sessions: &mut Sessions,
     slot: u32,
+    family: Family,
     octets: usize,
     now: u64,
 ) -> Result<(), DropReason> {
     let index = sessions.index(slot);
     let line = sessions.policy(index);
-    match line.is_none_or(|line| line.up.permits(octets, now)) {
-        true => Ok(()),
-        false => Err(DropReason::RateExceededUp),
+    if line.is_none_or(|line| line.up.permits(octets, now)) {
+        return Ok(());
     }
+    sessions.up(slot).counts.uncount(family, octets);
+    Err(DropReason::RateExceededUp)
 }
 
 /// A packet of so many octets to a subscriber, which the session counts later.
@@ -74,12 +77,18 @@ mod tests {
         sessions.set(entry(packets), Sources::default(), 0);
         let slot = sessions.slot(0, 0, 7).unwrap();
         assert!(sessions.up(slot).is_policed());
-        let mut send = |now| up(&mut sessions, slot, 1500, now);
+        let mut send = |now| {
+            let is_full = sessions.up(slot).counts.count(Family::V6, 1500);
+            assert!(!is_full);
+            up(&mut sessions, slot, Family::V6, 1500, now)
+        };
         // a burst of 15,000 octets, then 125,000 octets a second
         let at_once = (0..20).filter(|_| send(9).is_ok()).count();
         assert_eq!(at_once, 10);
         assert_eq!(send(9), Err(DropReason::RateExceededUp));
         assert_eq!(send(9 + HZ * 1500 / 125_000), Ok(()));
+        let usage = sessions.usage(SessionIndex(1)).unwrap();
+        assert_eq!((usage.ipv6.up_packets, usage.ipv6.up_octets), (11, 16_500));
         // the other direction has no limit
         assert!((0..100).all(|_| down(&mut sessions, SessionIndex(1), 1500, 9).is_ok()));
     }

@@ -44,7 +44,7 @@ impl Punter {
         let dropped = match leave {
             Exit::Drop(reason) => Err(reason),
             // the graph has taken care of it
-            Exit::Sampled => Err(DropReason::UnsupportedBuffer),
+            Exit::Sampled | Exit::Full => Err(DropReason::UnsupportedBuffer),
             Exit::Punt(kind, part) => self.punt(kind, part, mbuf, port, now, sessions, shared),
             Exit::Fragmented(fragments) => {
                 shared.count_fragments(fragments.into());

@@ -28,7 +28,7 @@ pub(crate) const fn headers(tags: usize) -> usize {
 /// packet's family and length.
 #[inline(always)]
 pub(crate) fn admit<const DEPTH: usize>(
-    up: &Up,
+    up: &mut Up,
     whose: Whose<'_>,
     w: &Window,
     len: usize,
@@ -54,10 +54,25 @@ pub(crate) fn admit<const DEPTH: usize>(
     };
     let total = ip::check(family, w, ip, payload as usize - 2)?;
     match family {
-        Family::V4 => source_v4(up, whose, w, ip, fibs)?,
-        Family::V6 => source_v6(up, whose, w, ip, total, fibs)?,
+        Family::V4 => {
+            source_v4(up, whose, w, ip, fibs)?;
+            count(up, Family::V4, total)?;
+        }
+        Family::V6 => {
+            source_v6(up, whose, w, ip, total, fibs)?;
+            count(up, Family::V6, total)?;
+        }
     }
     Ok((family, total))
+}
+
+/// Counts a packet of so many octets. Each family does so in code of its own, where it is known.
+#[inline(always)]
+fn count(up: &mut Up, family: Family, octets: usize) -> Result<(), Exit> {
+    match up.counts.count(family, octets) {
+        true => Err(Exit::Full),
+        false => Ok(()),
+    }
 }
 
 /// Verifies a PADT with `depth` tags, which is for the control plane.
@@ -319,6 +334,8 @@ mod tests {
             let depth = tags.count() as u8;
             let good = frame(MAC, tags, &v4([100, 64, 0, 7]));
             assert_eq!(net.frame(&good, depth), Ok((Family::V4, 20)));
+            let usage = net.sessions.usage(SessionIndex(3)).unwrap();
+            assert_eq!((usage.ipv4.up_packets, usage.ipv4.up_octets), (1, 20));
             for octet in 0..12 + 4 * depth as usize {
                 let mut bad = good.clone();
                 bad[octet] ^= 1;

@@ -78,15 +78,15 @@ impl DownCarry<'_> {
     #[inline(always)]
     pub fn count(&mut self, down: &mut Down, family: Family, octets: usize) {
         if down.counts.count(family, octets) {
-            self.carry(down, family);
+            self.carry(down, family, octets);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn carry(&mut self, down: &mut Down, family: Family) {
+    fn carry(&mut self, down: &mut Down, family: Family, octets: usize) {
         if let Some(Some(known)) = self.known.get_mut(self.place) {
-            known.carried.carry_down(&mut down.counts, family);
+            known.carried.carry_down(&mut down.counts, family, octets);
         }
     }
 }
@@ -269,22 +269,12 @@ impl Sessions {
         Some((self.down.get_mut(place)?, DownCarry { known, place }))
     }
 
-    /// Counts a packet of so many octets from the subscriber of an upstream entry.
-    #[inline(always)]
-    pub fn count_up(&mut self, slot: u32, family: Family, octets: usize) {
-        if self.up(slot).counts.count(family, octets) {
-            self.carry_up(slot, family);
-        }
-    }
-
-    /// Carries over the counters of an upstream entry.
-    #[cold]
-    #[inline(never)]
-    pub fn carry_up(&mut self, slot: u32, family: Family) {
+    /// Carries over the counters of an upstream entry that have no room for a packet of so many octets.
+    pub fn carry_up(&mut self, slot: u32, family: Family, octets: usize) {
         let place = self.place(self.index(slot));
         if let Some(Some(known)) = self.known.get_mut(place) {
             let counts = &mut self.pages.up[slot as usize].counts;
-            known.carried.carry_up(counts, family);
+            known.carried.carry_up(counts, family, octets);
         }
     }
 
@@ -557,8 +547,8 @@ mod tests {
         t.set(entry(4, 100, 5), Sources::default(), 0);
         let slot = t.slot(0, 100, 5).unwrap();
         t.up(slot).counts = Counts::with(Family::V4, 3, u32::MAX);
-        t.count_up(slot, Family::V4, 5);
-        t.count_up(slot, Family::V4, 20);
+        assert!(t.up(slot).counts.count(Family::V4, 25));
+        t.carry_up(slot, Family::V4, 25);
         t.down(SessionIndex(4)).unwrap().counts = Counts::with(Family::V6, 0, u32::MAX);
         let (down, mut carry) = t.down_entry(SessionIndex(4)).unwrap();
         carry.count(down, Family::V6, 100);
@@ -571,7 +561,7 @@ mod tests {
         assert!(t.up(slot).vacant());
         let usage = Usage {
             ipv4: Volume {
-                up_packets: 5,
+                up_packets: 4,
                 up_octets: (1 << 32) + 24,
                 ..Volume::default()
             },
@@ -650,7 +640,7 @@ mod tests {
             .for_each(|entry| t.set(entry, Sources::default(), 0));
         let slot = |t: &Sessions, vid, id| t.slot(0, vid, id).unwrap();
         let before = slot(&t, 2, 8);
-        t.count_up(before, Family::V6, 99);
+        assert!(!t.up(before).counts.count(Family::V6, 99));
         assert_eq!(before, slot(&t, 1, 8), "one page");
         let fourth = entry(3, 2, 7);
         assert_eq!(t.check(&fourth), Ok(()));

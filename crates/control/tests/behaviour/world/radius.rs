@@ -1,5 +1,6 @@
 //! A RADIUS server.
 
+use std::collections::BTreeMap;
 use wire::radius::{
     Code, Kind, Packet, Value, verify_access_request, verify_accounting_request,
     verify_status_server,
@@ -101,6 +102,17 @@ impl Radius {
             .map(|r| number(r, Kind::ACCT_STATUS_TYPE))
             .collect()
     }
+}
+
+/// Numbers of a vendor that the codec's dictionary does not know, by their attributes.
+pub fn vendors_numbers(record: &Packet, vendor: u32) -> BTreeMap<u8, u32> {
+    let all = record.all(Kind::VENDOR_SPECIFIC).filter_map(Value::octets);
+    let own = all.filter_map(|octets| octets.strip_prefix(&vendor.to_be_bytes()));
+    let numbers = own.filter_map(|inner| match *inner {
+        [number, 6, a, b, c, d] => Some((number, u32::from_be_bytes([a, b, c, d]))),
+        _ => None,
+    });
+    numbers.collect()
 }
 
 pub fn number(packet: &Packet, kind: Kind) -> u32 {

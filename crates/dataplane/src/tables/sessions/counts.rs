@@ -1,7 +1,7 @@
 //! Packets and octets of a session in its lines: of one direction, by address family.
 //!
 //! Both families have room in the lines because their counters are short. They are carried over to long ones, which packets do not touch,
-//! by the packet that octets of 32 bits have no room for. A packet has 20 octets or more, so that packets of 32 bits always have room.
+//! by the packet that octets of 32 bits have no room for, and begin with that packet. A packet has 20 octets or more, so that packets of 32 bits always have room.
 use crate::api::{Usage, Volume};
 use crate::nodes::ip::Family;
 
@@ -20,7 +20,7 @@ impl Counts {
         octets: [0; 2],
     };
 
-    /// Counts a packet of so many octets, fewer than 2^32. Returns whether the family's counters have to be carried over now.
+    /// Counts a packet of so many octets, fewer than 2^32. Returns whether they had no room for it: then they have to be carried over now.
     #[inline(always)]
     #[must_use]
     pub fn count(&mut self, family: Family, octets: usize) -> bool {
@@ -31,12 +31,19 @@ impl Counts {
         is_over
     }
 
-    /// Takes what a family's counters have after [`Counts::count`] said so: packets and octets.
-    fn carry(&mut self, family: Family) -> (u64, u64) {
+    /// Takes a packet of so many octets out of the counters that is dropped after all: the last one of its family that was counted.
+    pub fn uncount(&mut self, family: Family, octets: usize) {
+        let family = family as usize;
+        self.packets[family] -= 1;
+        self.octets[family] -= octets as u32;
+    }
+
+    /// Takes packets and octets of a family that were counted before the packet of `last` octets, for which [`Counts::count`] had no room.
+    fn carry(&mut self, family: Family, last: usize) -> (u64, u64) {
         let (packets, octets) = self.of(family);
         let family = family as usize;
-        (self.packets[family], self.octets[family]) = (0, 0);
-        (packets, octets + (1 << 32))
+        (self.packets[family], self.octets[family]) = (1, last as u32);
+        (packets - 1, octets + (1 << 32) - last as u64)
     }
 
     /// Packets and octets of a family since they were carried over.
@@ -51,17 +58,17 @@ impl Counts {
 pub(crate) struct Carried(Usage);
 
 impl Carried {
-    /// Takes over what the upstream counters of a family have.
-    pub fn carry_up(&mut self, counts: &mut Counts, family: Family) {
-        let (packets, octets) = counts.carry(family);
+    /// Takes over what the upstream counters of a family had before the packet of `last` octets.
+    pub fn carry_up(&mut self, counts: &mut Counts, family: Family, last: usize) {
+        let (packets, octets) = counts.carry(family, last);
         let volume = self.volume(family);
         volume.up_packets += packets;
         volume.up_octets += octets;
     }
 
-    /// Takes over what the downstream counters of a family have.
-    pub fn carry_down(&mut self, counts: &mut Counts, family: Family) {
-        let (packets, octets) = counts.carry(family);
+    /// Takes over what the downstream counters of a family had before the packet of `last` octets.
+    pub fn carry_down(&mut self, counts: &mut Counts, family: Family, last: usize) {
+        let (packets, octets) = counts.carry(family, last);
         let volume = self.volume(family);
         volume.down_packets += packets;
         volume.down_octets += octets;
@@ -107,13 +114,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_packet_that_has_no_room_is_carried_over_with_all_before() {
+    fn what_was_before_the_packet_that_has_no_room_is_carried_over() {
         let mut counts = Counts::with(Family::V6, 7, u32::MAX - 100);
         let mut carried = Carried::default();
         assert!(!counts.count(Family::V6, 100));
         assert!(counts.count(Family::V6, 1500));
-        carried.carry_up(&mut counts, Family::V6);
-        assert_eq!(counts, Counts::NONE);
+        carried.carry_up(&mut counts, Family::V6, 1500);
+        assert_eq!(counts, Counts::with(Family::V6, 1, 1500));
         assert!(!counts.count(Family::V6, 40));
         let usage = carried.with(&counts, &Counts::NONE);
         let ipv6 = Volume {
@@ -141,13 +148,13 @@ mod tests {
                     volume.up_packets += 1;
                     volume.up_octets += u64::from(octets);
                     if is_over {
-                        carried.carry_up(counts, family);
+                        carried.carry_up(counts, family, octets as usize);
                     }
                 } else {
                     volume.down_packets += 1;
                     volume.down_octets += u64::from(octets);
                     if is_over {
-                        carried.carry_down(counts, family);
+                        carried.carry_down(counts, family, octets as usize);
                     }
                 }
                 prop_assert_eq!(carried.with(&lines[1], &lines[0]), expected);

@@ -2,6 +2,7 @@
 
 use super::{SECOND, comes_in, dial, online, quiet};
 use crate::world::World;
+use crate::world::radius::vendors_numbers;
 use core::time::Duration;
 use std::collections::BTreeSet;
 use wire::radius::{Code, Kind, Packet, Value};
@@ -323,25 +324,13 @@ pub fn families(w: &mut World) -> String {
     w.run(10 * SECOND);
     let stop = w.radius.kinds().iter().position(|kind| *kind == 2);
     let stop = &w.radius.records[stop.expect("a Stop")];
-    let own = |vendor| {
-        let kinds = stop.attributes.iter().map(|attribute| attribute.kind);
-        kinds.filter(move |kind| kind.vendor == vendor).count()
-    };
-    let (vendor, up, down) = match own(4874) {
+    let (vendor, up, down) = match vendors_numbers(stop, 4874).len() {
         0 => (2352, 220, 221),
         _ => (4874, 151, 152),
     };
-    let octets = [up, down].map(|number| {
-        let value = stop.get(Kind { vendor, number }).and_then(Value::octets);
-        let value = value.and_then(|octets| <[u8; 4]>::try_from(octets).ok());
-        value.map_or(0, u32::from_be_bytes)
-    });
-    format!(
-        "{} of vendor {vendor}, IPv6 {} {}",
-        own(vendor),
-        octets[0],
-        octets[1]
-    )
+    let numbers = vendors_numbers(stop, vendor);
+    let [up, down] = [up, down].map(|number: u8| numbers.get(&number).copied().unwrap_or(0));
+    format!("{} of vendor {vendor}, IPv6 {up} {down}", numbers.len())
 }
 
 /// How regular the interim records of the first home are, of which one is due each minute.
