@@ -41,7 +41,7 @@ impl Pools {
     /// Pools of the families of which a newer answer says nothing. An address says what a pool says, and more.
     pub fn unless_said(&self, accept: &AccessAccept) -> Self {
         let ipv4 = accept.framed_ip.is_some() || accept.framed_pool.is_some();
-        let ipv6 = accept.framed_ipv6_prefix.is_some() || accept.framed_ipv6_pool.is_some();
+        let ipv6 = !accept.framed_ipv6_prefixes.is_empty() || accept.framed_ipv6_pool.is_some();
         Pools {
             ipv4: self.ipv4.clone().filter(|_| !ipv4),
             ipv6: self.ipv6.clone().filter(|_| !ipv6),
@@ -55,7 +55,8 @@ impl Pools {
             (accept.framed_ip, accept.framed_pool) = (None, Some(pool.clone()));
         }
         if let Some(pool) = &self.ipv6 {
-            (accept.framed_ipv6_prefix, accept.framed_ipv6_pool) = (None, Some(pool.clone()));
+            accept.framed_ipv6_prefixes.clear();
+            accept.framed_ipv6_pool = Some(pool.clone());
         }
         accept
     }

@@ -106,8 +106,11 @@ fn session(number: usize) -> Session {
         access_loop: Vec::new(),
         without_effect: Vec::new(),
         next_connection: Vec::new(),
+        line: "up1/access0.100.7".into(),
         online_seconds: 125,
         traffic: Some(Traffic::default()),
+        ipv4_traffic: Some(Traffic::default()),
+        ipv6_traffic: Some(Traffic::default()),
     }
 }
 

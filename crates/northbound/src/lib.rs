@@ -50,7 +50,7 @@ pub use history::{HistoryCall, HistoryClient};
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
-pub use rows::{SubscriberRow, WorkerRow};
+pub use rows::{LineRow, SubscriberRow, WorkerRow};
 pub use serve::{Answer, Call, PAGE, Password, Request, Response, UserPlaneTable, serve};
 pub use tables::TablesClient;
 

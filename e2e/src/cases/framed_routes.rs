@@ -99,16 +99,23 @@ fn announced(stage: &mut Stage<'_>, metric: Option<u32>) -> Result<()> {
         .site
         .wait_for("erin's routes are as they should be", PATIENCE, |site| {
             let routes = site.exported_routes(lab)?;
-            let to = |net: &str| routes.lines().filter(|l| l.starts_with(&format!("{net} ")));
+            let to = |net: &str| -> Vec<&str> {
+                let begins = format!("{net} ");
+                let lines = routes.lines();
+                lines.filter(|line| line.starts_with(&begins)).collect()
+            };
             let nets = [OWN, LINKS[0], LINKS[1]];
             let own = nets
                 .iter()
-                .all(|net| to(net).count() == usize::from(metric.is_some()));
+                .all(|net| to(net).len() == usize::from(metric.is_some()));
             let has = |net: &str| match metric {
-                None => to(net).next().is_none(),
+                None => to(net).is_empty(),
                 Some(metric) => {
                     let said = format!("metric {metric} ");
-                    to(net).count() == 1 && to(net).all(|line| format!("{line} ").contains(&said))
+                    to(net).len() == 1
+                        && to(net)
+                            .iter()
+                            .all(|line| format!("{line} ").contains(&said))
                 }
             };
             Ok(own && has(NETWORK_V4) && has(NETWORK_V6))

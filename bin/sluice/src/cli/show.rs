@@ -262,6 +262,7 @@ mod tests {
             access_loop: Vec::new(),
             without_effect: Vec::new(),
             next_connection: Vec::new(),
+            line: "up1/access0.100.7".into(),
             online_seconds: 125,
             traffic: Some(Traffic {
                 up_packets: 1000,
