@@ -319,7 +319,7 @@ fn subscriber_nets_are_exported_and_leftovers_withdrawn() {
 #[test]
 fn a_route_with_another_metric_replaces_the_old_one_without_a_gap() {
     in_a_namespace(|| async {
-        let bench = Bench::new();
+        let mut bench = Bench::new();
         let tun = bench.tun.index();
         let shown = |family: &str| ip(&format!("{family} route show proto 96"));
         for (family, net) in [("-4", net("192.0.2.0/28")), ("-6", net("2001:db8:64::/56"))] {

@@ -10,6 +10,7 @@ use cpe::State;
 use lab::daemon::Daemon;
 use lab::topology::{CP_MANAGEMENT_V4, CP_MANAGEMENT_V6, Lab, Place, UserPlane};
 use northbound::Session;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -141,11 +142,10 @@ fn smaller(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
     change(lab, ids, "Framed-MTU = 1492")
 }
 
-fn addresses(sluice: &Sluice) -> Result<Vec<(String, Option<String>, Option<String>)>> {
+/// Sessions with their addresses.
+fn addresses(sluice: &Sluice) -> Result<BTreeMap<String, [Option<String>; 2]>> {
     let all = sessions(sluice)?.into_iter();
-    let mut all: Vec<_> = all.map(|s| (s.id, s.ipv4, s.ipv6_prefix)).collect();
-    all.sort();
-    Ok(all)
+    Ok(all.map(|s| (s.id, [s.ipv4, s.ipv6_prefix])).collect())
 }
 
 /// A home has addresses of the pools that RADIUS has named when it connects again, although the control plane dies meanwhile, twice.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dataplane::{PortIndex, Refusal};
+use ipnet::IpNet;
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::eth::{MacAddr, Tags};
@@ -583,7 +584,10 @@ fn a_session_established_anew_takes_the_place_of_its_orphan() {
     let last: Vec<_> = bench.nets.iter().rev().take(2).collect();
     assert_eq!(
         last,
-        [&(true, net("100.64.1.0/24")), &(true, net("100.64.0.0/24"))]
+        [
+            &(true, net("100.64.1.0/24").into()),
+            &(true, net("100.64.0.0/24").into())
+        ]
     );
 }
 
@@ -687,9 +691,9 @@ fn a_port_has_the_latest_default_session_of_a_control_plane() {
     // it may announce these again
     bench.pass(600);
     let told = [
-        (true, net("100.64.0.0/24")),
-        (true, net("100.64.1.0/24")),
-        (false, net("100.64.0.0/24")),
+        (true, net("100.64.0.0/24").into()),
+        (true, net("100.64.1.0/24").into()),
+        (false, net("100.64.0.0/24").into()),
     ];
     assert_eq!(bench.nets, told);
 }

@@ -199,18 +199,24 @@ fn default_sessions_and_nets() {
     };
     broken(stray, "default session", Fault::WithoutOwner);
 
-    let here = |text| (InstanceIndex(0), net(text));
+    let here = |text| (InstanceIndex(0), net(text).into());
     let stray = |bench: &mut Bench, _| {
         bench.engine.nets.insert(here("198.18.0.0/24"), 1);
         *bench.engine.nets.get_mut(&here("100.64.0.0/24")).unwrap() += 1;
     };
     let (bench, _) = broken(stray, "prefix block", Fault::WithoutOwner);
-    assert_eq!(bench.nets.last(), Some(&(false, net("198.18.0.0/24"))));
+    assert_eq!(
+        bench.nets.last(),
+        Some(&(false, net("198.18.0.0/24").into()))
+    );
     let lost = |bench: &mut Bench, _| {
         bench.engine.nets.remove(&here("100.64.0.0/24"));
     };
     let (bench, _) = broken(lost, "prefix block", Fault::Missing);
-    assert_eq!(bench.nets.last(), Some(&(true, net("100.64.0.0/24"))));
+    assert_eq!(
+        bench.nets.last(),
+        Some(&(true, net("100.64.0.0/24").into()))
+    );
 }
 
 #[test]

@@ -95,8 +95,8 @@ fn nets_come_and_go_with_the_default_session() {
     assert_eq!(
         bench.nets,
         [
-            (true, net("100.64.0.0/24")),
-            (true, net("2001:db8:64::/56"))
+            (true, net("100.64.0.0/24").into()),
+            (true, net("2001:db8:64::/56").into())
         ]
     );
     assert!(bench.entries.is_empty());
@@ -114,15 +114,18 @@ fn nets_come_and_go_with_the_default_session() {
     }
     assert_eq!(
         bench.nets,
-        [(true, net("100.64.1.0/24")), (false, net("100.64.0.0/24"))]
+        [
+            (true, net("100.64.1.0/24").into()),
+            (false, net("100.64.0.0/24").into())
+        ]
     );
     bench.nets.clear();
     assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
     assert_eq!(
         bench.nets,
         [
-            (false, net("100.64.1.0/24")),
-            (false, net("2001:db8:64::/56"))
+            (false, net("100.64.1.0/24").into()),
+            (false, net("2001:db8:64::/56").into())
         ]
     );
     assert_eq!(bench.engine.discovery_tunnel(PORT), None);
@@ -236,7 +239,7 @@ fn a_change_of_routes_that_the_worker_refuses_is_taken_back() {
     let response = bench.modify(seid, change);
     assert_ne!(response.cause, Cause::REQUEST_ACCEPTED);
     let net = net("198.51.100.0/24");
-    assert_eq!(bench.nets, [(true, net), (false, net)]);
+    assert_eq!(bench.nets, [(true, net.into()), (false, net.into())]);
     assert!(bench.ledger().0.is_balanced());
 }
 

@@ -22,7 +22,10 @@ fn sessions_are_held_for_as_long_as_the_configuration_says() {
     bench.pass(1);
     assert_eq!(bench.engine.sessions(), 0);
     assert!(bench.entries.is_empty());
-    assert_eq!(bench.nets.last(), Some(&(false, net("100.64.0.0/24"))));
+    assert_eq!(
+        bench.nets.last(),
+        Some(&(false, net("100.64.0.0/24").into()))
+    );
     let counters = bench.engine.counters;
     assert_eq!(
         (counters.hold_expired, counters.unreported_octets),
@@ -129,7 +132,10 @@ fn a_control_plane_that_lost_its_sessions_takes_them_along() {
     bench.run();
     assert!(bench.entries.is_empty());
     assert_eq!(bench.engine.sessions(), 0);
-    assert_eq!(bench.nets.last(), Some(&(false, net("100.64.0.0/24"))));
+    assert_eq!(
+        bench.nets.last(),
+        Some(&(false, net("100.64.0.0/24").into()))
+    );
     assert_eq!(
         bench.answer(under_way).cause(),
         Some(Cause::SESSION_CONTEXT_NOT_FOUND)
