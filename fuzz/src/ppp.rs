@@ -246,6 +246,8 @@ impl World {
             prefix: "2001:db8:7::/64".parse().expect("a prefix"),
             dns: vec!["2001:db8::53".parse().expect("an address")],
             interface_id: (families & 4 != 0).then_some(0x1234),
+            address: None,
+            delegated: Vec::new(),
         };
         let reply = match families & 3 {
             0 => AuthReply::Reject { message },

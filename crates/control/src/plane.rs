@@ -60,9 +60,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Answer, Request as Call};
 use pfcp::bng::ReleasedTunnels;
-use profiles::AccessProfiles;
+use profiles::{AccessProfiles, Gateway};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
+use session::Duid;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::pfcp::Cause as PfcpCause;
@@ -321,8 +322,12 @@ impl ControlPlane {
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
         let (outbox, blocks) = restored.take_outbox();
         let user_planes = UserPlanes::new(start, restored.recovery_time_stamp, random.next_u32());
+        let gateway = Gateway {
+            cookie_key: keys[0],
+            duid: Duid::of_gateway(&start.node_id),
+        };
         let mut plane = ControlPlane {
-            access: AccessProfiles::new(&configuration, keys[0]),
+            access: AccessProfiles::new(&configuration, gateway),
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, dictionary, keys[1]),
             last_answers: LastAnswers::resume(restored.take_last_answers()),

@@ -43,6 +43,7 @@
 mod auth;
 mod automaton;
 pub mod discovery;
+mod duid;
 mod ipcp;
 mod ipv6cp;
 mod keepalive;
@@ -56,6 +57,7 @@ mod snapshot;
 mod time;
 mod types;
 
+pub use duid::Duid;
 pub use lcp::AuthProtocol;
 pub use link::Link;
 pub use snapshot::Snapshot;

@@ -12,7 +12,6 @@ use crate::types::{
     Cause, Command, Discarded, Family, Grant, Ipv6Grant, Output, Phase, Random, RulesState,
     SessionConfig, Status,
 };
-use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -173,7 +172,7 @@ impl Session {
             }
             Command::Abandon(cause) => self.finish(cause, true),
             Command::Configure(config) => self.reconfigure(config),
-            Command::SetDns { ipv4, ipv6 } => self.set_dns(ipv4, ipv6),
+            Command::SetGrant(grant) => self.set_grant(grant),
         }
         Ok(())
     }
@@ -221,12 +220,15 @@ impl Session {
         }
     }
 
-    fn set_dns(&mut self, ipv4: [Option<Ipv4Addr>; 2], ipv6: Vec<Ipv6Addr>) {
-        if self.has_ipv4 {
-            self.ipcp.options.grant.dns = ipv4;
+    fn set_grant(&mut self, grant: Grant) {
+        if let (true, Some(ipv4)) = (self.has_ipv4, grant.ipv4) {
+            self.ipcp.options.grant.dns = ipv4.dns;
         }
-        if let Some(grant) = &mut self.ipv6 {
-            grant.dns = ipv6;
+        if let (Some(before), Some(ipv6)) = (&mut self.ipv6, grant.ipv6) {
+            *before = Ipv6Grant {
+                interface_id: before.interface_id,
+                ..ipv6
+            };
         }
     }
 

@@ -130,8 +130,8 @@ impl ControlPlane {
         if stored && !entry.is_closing() {
             self.persist(now, index);
         }
-        if was.dns != is.dns {
-            self.set_dns(now, index);
+        if was.dns != is.dns || before.forwarding.bindings != policy.forwarding.bindings {
+            self.set_grant(now, index);
         }
         if (was.session_timeout, was.interim_interval) != (is.session_timeout, is.interim_interval)
         {

@@ -336,6 +336,7 @@ impl ControlPlane {
     fn grant(&self, index: u32, interface_id: Option<u64>) -> Grant {
         let entry = &self.sessions[index];
         let (gateway, control) = (self.gateway_ipv4(index), &entry.policy.control);
+        let bindings = &entry.policy.forwarding.bindings;
         let ipv4 = entry
             .ipv4()
             .zip(gateway)
@@ -348,8 +349,16 @@ impl ControlPlane {
             prefix,
             dns: control.dns_ipv6(),
             interface_id,
+            address: bindings.ipv6_address(),
+            delegated: bindings.delegated().collect(),
         });
         Grant { ipv4, ipv6 }
+    }
+
+    /// Passes the addresses and DNS servers of the policy in force to the session's link.
+    pub(super) fn set_grant(&mut self, now: Now, index: u32) {
+        let grant = self.grant(index, None);
+        self.drive(now, index, Command::SetGrant(grant));
     }
 
     /// Notes that an address family is open. The first one makes the session online.

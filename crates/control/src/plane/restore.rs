@@ -296,7 +296,7 @@ impl ControlPlane {
             if self.entry(index).has_policy() {
                 self.renew_policy(now, index);
             }
-            self.set_dns(now, index);
+            self.set_grant(now, index);
             self.arm_times(now, index);
             self.resume_account(now, index);
             self.carry_out(now, index);
@@ -345,9 +345,6 @@ impl ControlPlane {
         let user_plane = self.topology.port(port).user_plane;
         let access = Access::Pppoe(record.pppoe_id);
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
-        let seed = self.random.random();
-        let config = self.access(segment).session.clone();
-        let link = Link::restore(access, config, record.link, seed, now.at);
         let third = record.third.unwrap_or_else(|| {
             // version 2 knew one group of servers, and no times but those of AAA
             let profile = self.view().access_profile(segment);
@@ -407,7 +404,6 @@ impl ControlPlane {
                 None if started.is_some() || record.families != [false; 2] => Stage::Online,
                 None => Stage::Connecting,
             },
-            link: ending.is_none().then(|| Box::new(link)),
             rules: Rules {
                 up_seid: Some(record.up_seid).filter(|seid| *seid != 0),
                 unsettled: record.up_seid == 0,
@@ -443,11 +439,28 @@ impl ControlPlane {
             // earlier versions stored its addresses alone
             let bindings = Bindings::of(record.ipv4, record.ipv6);
             Arc::make_mut(&mut entry.policy).forwarding.bindings = bindings;
+        }
+        if ending.is_none() {
+            entry.link = Some(Box::new(self.restore_link(now, &entry, record.link)));
+        }
+        if !has_policy {
             entry.policy = Arc::new(self.view().evaluate(&entry).0);
         }
         entry.noted = entry.noted_before();
         entry.recorded = entry.bindings_to_record();
         entry
+    }
+
+    /// Link of a stored session. The addresses of its DHCPv6 server are among the session's bindings.
+    fn restore_link(&mut self, now: Now, entry: &Entry, mut snapshot: session::Snapshot) -> Link {
+        if let Some(ipv6) = &mut snapshot.grant.ipv6 {
+            let bindings = &entry.policy.forwarding.bindings;
+            ipv6.address = bindings.ipv6_address();
+            ipv6.delegated = bindings.delegated().collect();
+        }
+        let seed = self.random.random();
+        let config = self.access(entry.segment).session.clone();
+        Link::restore(entry.access, config, snapshot, seed, now.at)
     }
 
     /// Segment, group and network instance of a stored session. Missing ones are added to the topology, retired.

@@ -49,6 +49,8 @@ pub fn grant() -> Grant {
             prefix: "2001:db8:0:7::/64".parse().unwrap(),
             dns: vec!["2620:fe::fe".parse().unwrap()],
             interface_id: None,
+            address: None,
+            delegated: Vec::new(),
         }),
     }
 }
