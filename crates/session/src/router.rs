@@ -1,11 +1,12 @@
 //! The gateway as IPv6 router of one subscriber: Router Advertisements with the subscriber's own /64 (RFC 4861 §6.2), and answers
 //! for the gateway's link-local address. PPP has no link-layer addresses, so no option has one.
+use crate::dhcpv6;
 use crate::layer::Core;
 use crate::time::Deadline;
 use crate::types::{Discarded, Ipv6Grant};
 use core::net::Ipv6Addr;
 use core::time::Duration;
-use wire::ipv6::{ALL_NODES, link_local};
+use wire::ipv6::{self, ALL_NODES, link_local};
 use wire::nd::{Message, Opt, Packet, PrefixInformation, RouterAdvertisement};
 use wire::ppp;
 
@@ -62,8 +63,22 @@ impl Router {
         send_advertisement(core, ends, to, grant);
     }
 
-    /// Handles a packet with next header ICMPv6 that the user plane redirected.
+    /// Handles a packet that the user plane redirected: neighbour discovery or DHCPv6.
     pub(crate) fn on_packet(
+        &self,
+        core: &mut Core,
+        ends: Ends,
+        grant: &Ipv6Grant,
+        bytes: &[u8],
+    ) -> Result<(), Discarded> {
+        let packet = ipv6::Packet::parse(bytes)?;
+        match packet.header.next_header {
+            ipv6::UDP => dhcpv6::on_packet(core, ends, grant, &packet),
+            _ => self.on_discovery(core, ends, grant, bytes),
+        }
+    }
+
+    fn on_discovery(
         &self,
         core: &mut Core,
         ends: Ends,
@@ -118,8 +133,11 @@ fn send_advertisement(core: &mut Core, ends: Ends, to: Ipv6Addr, grant: &Ipv6Gra
             servers: grant.dns.clone(),
         });
     }
+    let (managed, other) = flags(grant);
     let message = Message::RouterAdvertisement(RouterAdvertisement {
         hop_limit: 64,
+        managed,
+        other,
         router_lifetime: ra.router_lifetime,
         options,
         ..RouterAdvertisement::default()
@@ -132,6 +150,14 @@ fn send_advertisement(core: &mut Core, ends: Ends, to: Ipv6Addr, grant: &Ipv6Gra
             message,
         },
     );
+}
+
+/// M and O flags (RFC 4861 §4.2). M: DHCPv6 has an address. O: it has something else. A delegated prefix counts as that, because a
+/// router of RFC 7084 asks for one if either flag is set (WPD-4).
+fn flags(grant: &Ipv6Grant) -> (bool, bool) {
+    let managed = grant.address.is_some();
+    let other = managed || !grant.delegated.is_empty() || !grant.dns.is_empty();
+    (managed, other)
 }
 
 /// Answers a Neighbor Solicitation; to all nodes if the asker has no address yet (RFC 4861 §7.2.4).
