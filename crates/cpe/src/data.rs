@@ -3,6 +3,7 @@
 use crate::home::{Datagram, Home, Received};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
+use wire::dhcpv6::CLIENT_PORT;
 use wire::eth::{self, Header};
 use wire::icmp::{self, Message};
 use wire::{ipv4, ipv6, nd, ppp, pppoe, udp};
@@ -172,10 +173,12 @@ impl Home {
             }
             // Other multicast of the link is not for us.
             _ if to.is_multicast() => Received::Quiet,
-            _ if to != self.link_local() && Some(to) != self.slaac => {
-                Received::Stray("an IPv6 packet for another address")
-            }
+            _ if !self.has_address(to) => Received::Stray("an IPv6 packet for another address"),
             ipv6::UDP => match udp::Datagram::parse_v6(packet.payload, from, to) {
+                Ok(datagram) if to == self.link_local() => match datagram.destination_port {
+                    CLIENT_PORT => self.handle_dhcpv6(now, datagram.payload),
+                    _ => Received::Quiet,
+                },
                 Ok(datagram) => received(from.into(), datagram),
                 Err(_) => Received::Stray("a wrong UDP checksum or length"),
             },
@@ -202,6 +205,11 @@ impl Home {
             }
             _ => Received::Quiet,
         }
+    }
+
+    /// Its link-local address, that of the prefix of the link, or one of its leases: it stands for its own network, too.
+    fn has_address(&self, address: Ipv6Addr) -> bool {
+        address == self.link_local() || Some(address) == self.slaac || self.leases.cover(address)
     }
 
     fn answer_ping_v6(&mut self, from: Ipv6Addr, to: Ipv6Addr, reply: Message) {
