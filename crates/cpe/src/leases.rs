@@ -117,11 +117,11 @@ impl Home {
     fn begin_exchange(&mut self, now: Duration, phase: Phase) {
         self.leases.transaction = self.random.next() as u32 >> 8;
         (self.leases.phase, self.leases.began, self.leases.tries) = (phase, now, 0);
-        self.ask(now);
+        self.send_again(now);
     }
 
     /// Sends the message of the present phase, less and less often (RFC 8415 §15).
-    fn ask(&mut self, now: Duration) {
+    fn send_again(&mut self, now: Duration) {
         let kind = match self.leases.phase {
             Phase::Idle | Phase::Bound => return,
             Phase::Solicit => dhcpv6::SOLICIT,
@@ -154,7 +154,7 @@ impl Home {
             Phase::Request if self.leases.tries >= MOST_REQUESTS => {
                 self.begin_exchange(now, Phase::Solicit);
             }
-            Phase::Solicit | Phase::Request | Phase::Renew | Phase::Rebind => self.ask(now),
+            Phase::Solicit | Phase::Request | Phase::Renew | Phase::Rebind => self.send_again(now),
         }
     }
 
@@ -263,7 +263,7 @@ impl Home {
 
 impl Leases {
     /// The associations of a message, with the leases that it has or was offered.
-    fn associations(&self) -> impl Iterator<Item = Opt<'static>> {
+    fn associations(&self) -> Vec<Opt<'static>> {
         let address = self.address.map(|address| {
             Opt::Address(IaAddress {
                 address,
@@ -291,7 +291,7 @@ impl Leases {
             options: prefixes.collect(),
             ..Ia::new(PREFIX_IA)
         });
-        addresses.into_iter().chain([prefixes])
+        addresses.into_iter().chain([prefixes]).collect()
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Session {
     pub(crate) ipcp: Layer<Ipcp>,
     pub(crate) ipv6cp: Layer<Ipv6cp>,
     pub(crate) has_ipv4: bool,
-    pub(crate) ipv6: Option<Ipv6Grant>,
+    pub(crate) ipv6: Option<Box<Ipv6Grant>>,
     pub(crate) ipv4_rules: RulesState,
     pub(crate) ipv6_rules: RulesState,
     /// IPCP's acceptable Configure-Request (identifier and options) that waits for the rules.
@@ -225,7 +225,7 @@ impl Session {
             self.ipcp.options.grant.dns = ipv4.dns;
         }
         if let (Some(before), Some(ipv6)) = (&mut self.ipv6, grant.ipv6) {
-            *before = Ipv6Grant {
+            **before = Ipv6Grant {
                 interface_id: before.interface_id,
                 ..ipv6
             };
@@ -421,7 +421,7 @@ impl Session {
         }
         if let Some(ipv6) = grant.ipv6 {
             self.ipv6cp = Layer::new(Ipv6cp::new(self.ipv6cp.options.ours, ipv6.interface_id));
-            self.ipv6 = Some(ipv6);
+            self.ipv6 = Some(Box::new(ipv6));
             self.ipv6cp.on_event(&mut self.core, Event::Open);
             self.ipv6cp.on_event(&mut self.core, Event::Up);
         }

@@ -1,6 +1,6 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
-use crate::model::{Configuration, Port, PortRole, User, UserPlaneDocument};
+use crate::model::{AccessProfile, Configuration, Port, PortRole, User, UserPlaneDocument};
 use crate::{Fault, Path, password};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -24,6 +24,9 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
         for (name, port) in &plane.ports {
             found.port(&here.join("ports").join(name), port);
         }
+    }
+    for (name, profile) in &configuration.access_profiles {
+        found.access_profile(&Path::from_iter(["access-profiles", name]), profile);
     }
     found.addresses(configuration);
     found.pools(configuration);
@@ -126,6 +129,18 @@ impl Found {
                     different names"));
             }
             seen.insert(name, what);
+        }
+    }
+
+    fn access_profile(&mut self, here: &Path, profile: &AccessProfile) {
+        let (preferred, valid) = (
+            profile.dhcpv6_preferred_lifetime,
+            profile.dhcpv6_valid_lifetime,
+        );
+        if valid < preferred {
+            let why =
+                format!("less than `dhcpv6-preferred-lifetime`: expected at least {preferred}");
+            self.at(here, "dhcpv6-valid-lifetime", why);
         }
     }
 

@@ -97,7 +97,8 @@ fn session_config(profile: &AccessProfile, duid: Duid) -> SessionConfig {
         start_delay: START_DELAY,
         dhcp: DhcpConfig {
             duid,
-            ..DhcpConfig::default()
+            preferred_lifetime: profile.dhcpv6_preferred_lifetime,
+            valid_lifetime: profile.dhcpv6_valid_lifetime,
         },
         ..SessionConfig::default()
     }
@@ -116,6 +117,7 @@ pub(super) struct LinkSettings<'a> {
     name: &'a str,
     authentication: &'a [Authentication],
     echo: (u16, u8),
+    dhcpv6_lifetimes: (u32, u32),
 }
 
 impl<'a> View<'a> {
@@ -176,6 +178,10 @@ impl<'a> View<'a> {
             name: &access.ac_name,
             authentication: &access.authentication,
             echo: (access.echo_interval, access.echo_failures),
+            dhcpv6_lifetimes: (
+                access.dhcpv6_preferred_lifetime,
+                access.dhcpv6_valid_lifetime,
+            ),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! DHCPv6 messages in one line.
 
 use super::hex;
-use core::net::Ipv6Addr;
 use wire::dhcpv6::{self, Auth, CLIENT_PORT, Ia, Message, Opt, SERVER_PORT, Status, status};
 use wire::ipv6;
 use wire::udp::Datagram;
@@ -131,7 +130,7 @@ mod tests {
             preferred_lifetime: 5,
             valid_lifetime: 9,
             length: 56,
-            prefix: "2001:db8::".parse::<Ipv6Addr>().unwrap(),
+            prefix: "2001:db8::".parse().unwrap(),
             options: Vec::new(),
         });
         let message = Message {
