@@ -63,7 +63,7 @@ use pfcp::bng::ReleasedTunnels;
 use profiles::{AccessProfiles, Gateway};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
-use session::Duid;
+use session::{DhcpConfig, Duid};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::pfcp::Cause as PfcpCause;
@@ -318,13 +318,18 @@ impl ControlPlane {
         restored.find_places(&mut topology);
         topology.forget_kept();
         let mut random = StdRng::from_seed(seed);
-        let mut keys = [[0u8; 32]; 2];
+        let mut keys = [[0u8; 32]; 3];
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
         let (outbox, blocks) = restored.take_outbox();
         let user_planes = UserPlanes::new(start, restored.recovery_time_stamp, random.next_u32());
         let gateway = Gateway {
             cookie_key: keys[0],
-            duid: Duid::of_gateway(&start.node_id),
+            dhcp: DhcpConfig {
+                duid: Duid::of_gateway(&start.node_id),
+                reconfigure_key: restored.reconfigure_key(keys[2]),
+                epoch: Duration::from_secs(now.unix.into()).saturating_sub(now.at),
+                ..DhcpConfig::default()
+            },
         };
         let mut plane = ControlPlane {
             access: AccessProfiles::new(&configuration, gateway),

@@ -4,6 +4,7 @@ use crate::home::{Home, Received, Timer};
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use ipnet::Ipv6Net;
+use wire::dhcpv6::reconfigure;
 use wire::dhcpv6::{self, Ia, IaAddress, IaPrefix, Message, Opt, status};
 use wire::{ipv6, ppp, udp};
 
@@ -49,6 +50,8 @@ pub(crate) struct Leases {
     transaction: u32,
     began: Duration,
     tries: u8,
+    /// Key for Reconfigure messages, and the highest number against replay.
+    key: Option<([u8; reconfigure::KEY_LEN], u64)>,
     /// Whether the gateway has addresses (M flag, RFC 4861 §4.2).
     is_managed: bool,
     pub(crate) address: Option<Ipv6Addr>,
@@ -170,6 +173,9 @@ impl Home {
         if [dhcpv6::REQUEST, dhcpv6::RENEW, dhcpv6::RELEASE].contains(&kind) {
             options.push(Opt::ServerId(&leases.server));
         }
+        if kind != dhcpv6::RELEASE {
+            options.push(Opt::ReconfigureAccept);
+        }
         let delegation = self.config.delegation;
         if kind == dhcpv6::SOLICIT && delegation.is_some_and(|one| one.rapid_commit) {
             options.push(Opt::RapidCommit);
@@ -212,11 +218,15 @@ impl Home {
         let Some(server) = message.server_id() else {
             return Received::Stray("a DHCPv6 message without a server");
         };
+        if message.kind == dhcpv6::RECONFIGURE {
+            return self.reconfigured(now, payload, &message);
+        }
         if message.transaction != self.leases.transaction {
             // of an exchange that is over
             return Received::Quiet;
         }
         let answer = Answer::read(&message);
+        self.leases.key = reconfigure::key_of(&message).or(self.leases.key);
         let commits = message.options.contains(&Opt::RapidCommit);
         match (message.kind, self.leases.phase) {
             (dhcpv6::ADVERTISE, Phase::Solicit) if answer.has_any() => {
@@ -232,6 +242,32 @@ impl Home {
                 self.take(now, answer);
             }
             _ => {}
+        }
+        Received::Quiet
+    }
+
+    /// Renews its leases, if the server that they are from tells it to (RFC 8415 §16.11, §18.2.11).
+    fn reconfigured<'f>(
+        &mut self,
+        now: Duration,
+        payload: &[u8],
+        message: &Message<'_>,
+    ) -> Received<'f> {
+        let Some((key, last)) = self.leases.key else {
+            return Received::Stray("a Reconfigure without a key");
+        };
+        let replay = message.options.iter().find_map(|option| match option {
+            Opt::Auth(auth) => Some(auth.replay),
+            _ => None,
+        });
+        let newer = replay.filter(|replay| *replay > last);
+        let Some(replay) = newer.filter(|_| reconfigure::is_signed(payload, &key)) else {
+            return Received::Stray("a Reconfigure that is old or not signed");
+        };
+        self.leases.key = Some((key, replay));
+        let wanted = Opt::ReconfigureMessage(dhcpv6::RENEW);
+        if self.leases.phase == Phase::Bound && message.options.contains(&wanted) {
+            self.begin_exchange(now, Phase::Renew);
         }
         Received::Quiet
     }

@@ -1,6 +1,7 @@
 //! The DHCPv6 server of one session (RFC 8415). The session has its address and its prefixes before the subscriber's router asks, and
 //! keeps them until it ends. So the server tells what the grant has: an answer is a function of grant and message.
 use crate::layer::Core;
+use crate::reconfigure::Reconfigure;
 use crate::router::Ends;
 use crate::types::{DhcpConfig, Discarded, Ipv6Grant};
 use core::net::Ipv6Addr;
@@ -28,6 +29,7 @@ const PREFERENCE: u8 = 255;
 /// Handles a packet with next header UDP that the user plane redirected. The answer goes to its source, which the user plane has
 /// verified.
 pub(crate) fn on_packet(
+    reconfigure: &mut Reconfigure,
     core: &mut Core,
     ends: Ends,
     grant: &Ipv6Grant,
@@ -53,18 +55,23 @@ pub(crate) fn on_packet(
         config: &core.config.dhcp,
         grant,
     };
-    let answer = server.answer(&Message::parse(datagram.payload)?, is_multicast)?;
+    let message = Message::parse(datagram.payload)?;
+    let answer = server.answer(&message, is_multicast)?;
     let mut payload = Vec::with_capacity(256);
     answer.emit(&mut payload);
+    if is_multicast && answer.kind == dhcpv6::REPLY {
+        reconfigure.on_reply(core, ends, &message, source, &mut payload);
+    }
     if payload.len() > LONGEST_ANSWER {
         return Err(Discarded("DHCPv6 message whose answer is too long"));
     }
-    core.send_frame(frame(link_local(ends.ours), source, &payload));
+    core.send_frame(frame(ends, source, &payload));
     Ok(())
 }
 
 /// PPP frame with a message to a client.
-fn frame(source: Ipv6Addr, client: Ipv6Addr, message: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(ends: Ends, client: Ipv6Addr, message: &[u8]) -> Vec<u8> {
+    let source = link_local(ends.ours);
     let mut payload = Vec::with_capacity(message.len() + 8);
     let datagram = Datagram {
         source_port: SERVER_PORT,

@@ -31,6 +31,7 @@ fn config() -> DhcpConfig {
         duid: Duid::of_gateway("cp"),
         preferred_lifetime: 1000,
         valid_lifetime: 4000,
+        ..DhcpConfig::default()
     }
 }
 

@@ -2,6 +2,7 @@
 //! for the gateway's link-local address. PPP has no link-layer addresses, so no option has one.
 use crate::dhcpv6;
 use crate::layer::Core;
+use crate::reconfigure::Reconfigure;
 use crate::time::Deadline;
 use crate::types::{Discarded, Ipv6Grant};
 use core::net::Ipv6Addr;
@@ -14,9 +15,10 @@ use wire::ppp;
 const INITIAL: u8 = 3;
 const INITIAL_INTERVAL: Duration = Duration::from_secs(16);
 
-/// State of the unsolicited Router Advertisements.
+/// State of what is sent without a request: Router Advertisements, and Reconfigure of DHCPv6.
 pub(crate) struct Router {
     pub(crate) at: Deadline,
+    pub(crate) reconfigure: Reconfigure,
     /// Number of initial, more frequent advertisements that were sent.
     sent: u8,
 }
@@ -33,6 +35,7 @@ impl Router {
     pub(crate) const fn silent() -> Self {
         Router {
             at: Deadline::NEVER,
+            reconfigure: Reconfigure::silent(),
             sent: 0,
         }
     }
@@ -42,6 +45,7 @@ impl Router {
         let delay = core.rng.between(Duration::ZERO, core.config.ra.interval);
         Router {
             at: Deadline::after(core.now, delay),
+            reconfigure: Reconfigure::silent(),
             sent: INITIAL,
         }
     }
@@ -65,7 +69,7 @@ impl Router {
 
     /// Handles a packet that the user plane redirected: neighbour discovery or DHCPv6.
     pub(crate) fn on_packet(
-        &self,
+        &mut self,
         core: &mut Core,
         ends: Ends,
         grant: &Ipv6Grant,
@@ -73,7 +77,7 @@ impl Router {
     ) -> Result<(), Discarded> {
         let packet = ipv6::Packet::parse(bytes)?;
         match packet.header.next_header {
-            ipv6::UDP => dhcpv6::on_packet(core, ends, grant, &packet),
+            ipv6::UDP => dhcpv6::on_packet(&mut self.reconfigure, core, ends, grant, &packet),
             _ => self.on_discovery(core, ends, grant, bytes),
         }
     }

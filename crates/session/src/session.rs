@@ -206,6 +206,7 @@ impl Session {
             .min(self.ipv6cp.deadline())
             .min(self.keepalive.at)
             .min(self.router.at)
+            .min(self.router.reconfigure.at)
             .min(self.start)
             .min(self.setup)
             .get()
@@ -224,11 +225,22 @@ impl Session {
         if let (true, Some(ipv4)) = (self.has_ipv4, grant.ipv4) {
             self.ipcp.options.grant.dns = ipv4.dns;
         }
-        if let (Some(before), Some(ipv6)) = (&mut self.ipv6, grant.ipv6) {
-            **before = Ipv6Grant {
-                interface_id: before.interface_id,
-                ..ipv6
-            };
+        let (Some(before), Some(ipv6)) = (&mut self.ipv6, grant.ipv6) else {
+            return;
+        };
+        let ipv6 = Ipv6Grant {
+            interface_id: before.interface_id,
+            ..ipv6
+        };
+        let is_told = |grant: &Ipv6Grant| {
+            (grant.address, &grant.delegated, &grant.dns)
+                == (ipv6.address, &ipv6.delegated, &ipv6.dns)
+        };
+        let changes = !is_told(before);
+        **before = ipv6;
+        if changes && self.ipv6_rules >= RulesState::Installed {
+            let ends = ends(&self.ipv6cp);
+            self.router.reconfigure.begin(&mut self.core, ends);
         }
     }
 
@@ -268,6 +280,9 @@ impl Session {
         if self.router.at.take_if_due(now) {
             self.advertise();
         }
+        self.router
+            .reconfigure
+            .on_timeout(&mut self.core, ends(&self.ipv6cp));
         if self.setup.take_if_due(now) {
             self.close(Cause::NegotiationFailed);
         }
@@ -542,7 +557,7 @@ impl Session {
     }
 
     fn on_ipv6(&mut self, packet: &[u8]) -> Result<(), Discarded> {
-        match &self.ipv6 {
+        match self.ipv6.as_deref() {
             Some(grant) if self.ipv6_rules >= RulesState::Installed => {
                 self.router
                     .on_packet(&mut self.core, ends(&self.ipv6cp), grant, packet)

@@ -1,5 +1,6 @@
 //! Inputs, outputs and configuration of a session.
 use crate::duid::Duid;
+use crate::reconfigure::ReconfigureKey;
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
@@ -119,6 +120,10 @@ pub struct DhcpConfig {
     pub preferred_lifetime: u32,
     /// Valid lifetime in seconds, at least the preferred lifetime.
     pub valid_lifetime: u32,
+    /// Secret of the gateway that authenticates Reconfigure messages: the same after a restart.
+    pub reconfigure_key: ReconfigureKey,
+    /// Wall time since 1970 at the origin of the monotonic time.
+    pub epoch: Duration,
 }
 
 impl Default for DhcpConfig {
@@ -127,6 +132,8 @@ impl Default for DhcpConfig {
             duid: Duid::of_gateway(""),
             preferred_lifetime: 14_400,
             valid_lifetime: 86_400,
+            reconfigure_key: ReconfigureKey([0; 32]),
+            epoch: Duration::ZERO,
         }
     }
 }
@@ -188,7 +195,8 @@ pub enum Command {
     /// Apply a changed configuration: at once for repeated actions (echoes, challenges), otherwise with the next negotiation.
     Configure(Arc<SessionConfig>),
     /// Use another grant for the families that are granted. Of IPv4, the DNS servers count, for the next IPCP negotiation. Of IPv6,
-    /// everything counts except the interface identifier: for the next Router Advertisement, and for DHCPv6.
+    /// everything counts except the interface identifier: for the next Router Advertisement, and for DHCPv6, whose client is told if it
+    /// takes Reconfigure messages.
     SetGrant(Grant),
 }
 

@@ -693,7 +693,7 @@ fn flags_of_advertisements_say_what_dhcpv6_has() {
         line.expect_kind(IPV6CP, 2);
         line.expect(Output::Install(Family::Ipv6));
         line.command(Command::Installed(Family::Ipv6));
-        match expect_ra(&mut line).message {
+        match Packet::parse(&line.expect_ipv6()).unwrap().message {
             Message::RouterAdvertisement(ra) => (ra.managed, ra.other),
             other => panic!("{other:?}"),
         }
@@ -771,4 +771,116 @@ fn another_grant_counts_from_the_next_message_on() {
     let holds = |prefix: &[u8]| reply.windows(prefix.len()).any(|octets| octets == prefix);
     assert!(holds(&[56, 0x20, 1, 0x0d, 0xb8, 0x88, 0]));
     assert!(!holds(&[56, 0x20, 1, 0x0d, 0xb8, 0x77, 0]));
+}
+
+/// SOLICIT of a client that takes Reconfigure messages.
+fn solicit_with_accept() -> Vec<u8> {
+    [SOLICIT, &[0, 20, 0, 0]].concat()
+}
+
+/// Message of the packet that the link sends next.
+fn expect_dhcpv6(line: &mut Line) -> Vec<u8> {
+    let packet = line.expect_ipv6();
+    assert_eq!(packet[40..44], [2, 35, 2, 34]);
+    packet[48..].to_vec()
+}
+
+fn renumbered(prefix: &str) -> Grant {
+    let mut grant = with_leases();
+    grant.ipv6.as_mut().unwrap().delegated = vec![prefix.parse().unwrap()];
+    grant
+}
+
+fn quiet_config() -> SessionConfig {
+    SessionConfig {
+        echo_interval: Duration::ZERO,
+        ra: RaConfig {
+            interval: Duration::from_secs(1_000_000),
+            ..RaConfig::default()
+        },
+        ..SessionConfig::default()
+    }
+}
+
+#[test]
+fn a_changed_prefix_is_told_by_reconfigure_until_the_client_renews_rfc8415_18_3_11() {
+    let mut line = Line::with(quiet_config());
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    line.pass(60 * SECOND); // the first advertisements
+    line.take_outputs();
+    line.send_frame(&dhcpv6_frame(
+        "fe80::9",
+        "ff02::1:2",
+        &solicit_with_accept(),
+    ));
+    let reply = expect_dhcpv6(&mut line);
+    let (key, first) =
+        wire::dhcpv6::reconfigure::key_of(&wire::dhcpv6::Message::parse(&reply).unwrap())
+            .expect("a key");
+
+    line.command(Command::SetGrant(with_leases()));
+    line.expect_silence();
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    let mut last = first;
+    for pause in [0, 2, 4, 8, 16] {
+        line.pass(pause * SECOND);
+        let message = expect_dhcpv6(&mut line);
+        assert_eq!(message[..4], [10, 0, 0, 0]);
+        assert!(message.windows(5).any(|octets| octets == [0, 19, 0, 1, 5]));
+        assert!(wire::dhcpv6::reconfigure::is_signed(&message, &key));
+        let at = message.len() - 17 - 8;
+        let replay = u64::from_be_bytes(message[at..at + 8].try_into().unwrap());
+        assert!(replay > last);
+        last = replay;
+        line.expect_silence();
+    }
+    // Renew to this server
+    let duid = SessionConfig::default().dhcp.duid;
+    let mut renew = vec![
+        5, 0, 0, 6, 0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 9, 0, 2, 0, 18,
+    ];
+    renew.extend(duid.as_bytes());
+    renew.extend([0, 25, 0, 12, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0]);
+    line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", &renew));
+    expect_dhcpv6(&mut line);
+    line.pass(600 * SECOND);
+    line.expect_silence();
+    // it has not said again that it takes them
+    line.command(Command::SetGrant(renumbered("2001:db8:9900::/56")));
+    line.expect_silence();
+}
+
+#[test]
+fn a_client_that_does_not_answer_gets_eight_of_them_rfc8415_7_6() {
+    let mut line = Line::with(quiet_config());
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    line.pass(60 * SECOND);
+    line.take_outputs();
+    line.send_frame(&dhcpv6_frame(
+        "fe80::9",
+        "ff02::1:2",
+        &solicit_with_accept(),
+    ));
+    expect_dhcpv6(&mut line);
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    line.pass(3600 * SECOND);
+    assert_eq!(line.take_outputs().len(), 8);
+}
+
+#[test]
+fn a_client_that_takes_no_reconfigure_gets_neither_key_nor_message() {
+    let mut line = Line::with(quiet_config());
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    line.pass(60 * SECOND);
+    line.take_outputs();
+    line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT));
+    let reply = expect_dhcpv6(&mut line);
+    let reply = wire::dhcpv6::Message::parse(&reply).unwrap();
+    assert_eq!(wire::dhcpv6::reconfigure::key_of(&reply), None);
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    line.pass(60 * SECOND);
+    line.expect_silence();
 }

@@ -17,6 +17,7 @@ use crate::{Malformed, Result};
 use core::net::Ipv6Addr;
 
 mod options;
+pub mod reconfigure;
 pub use options::{Auth, Ia, IaAddress, IaPrefix, Opt, Status, status};
 
 /// UDP port of clients.

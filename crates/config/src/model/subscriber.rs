@@ -30,8 +30,9 @@ pub struct SubscriberProfile {
     /// sessions.
     #[schemars(extend("x-reference" = "/ipv6-pools"))]
     pub ipv6_pools: Vec<String>,
-    /// DNS servers. IPCP carries the first two IPv4 addresses (RFC 1877), Router Advertisements carry the IPv6 addresses (RFC 8106).
-    /// A change reaches online subscribers with the next Router Advertisement; by IPCP it reaches them when they reconnect.
+    /// DNS servers. IPCP carries the first two IPv4 addresses (RFC 1877), Router Advertisements (RFC 8106) and DHCPv6 (RFC 3646) carry
+    /// the IPv6 addresses. A change reaches online subscribers with the next Router Advertisement, and by DHCPv6 when they renew or
+    /// are told to by Reconfigure; by IPCP it reaches them when they reconnect.
     #[schemars(extend("x-example" = "192.0.2.53"))]
     pub dns: Vec<IpAddr>,
     /// Largest IP packet that is sent to the subscriber. A smaller MRU that the subscriber negotiates takes precedence.

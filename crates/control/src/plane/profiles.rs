@@ -9,7 +9,7 @@ use config::model::{AccessProfile, Authentication, SubscriberProfile};
 use core::time::Duration;
 use policy::{Origins, PPPOE_MTU, Policy};
 use session::discovery::{Discovery, DiscoveryConfig};
-use session::{AuthPolicy, DhcpConfig, Duid, SessionConfig};
+use session::{AuthPolicy, DhcpConfig, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -30,7 +30,7 @@ impl Access {
     fn new(profile: &AccessProfile, gateway: &Gateway) -> Self {
         Access {
             discovery: Discovery::new(discovery_config(profile, gateway.cookie_key)),
-            session: Arc::new(session_config(profile, gateway.duid)),
+            session: Arc::new(session_config(profile, gateway.dhcp.clone())),
         }
     }
 }
@@ -39,8 +39,8 @@ impl Access {
 pub(super) struct Gateway {
     /// Key of the AC-Cookies.
     pub cookie_key: [u8; 32],
-    /// DUID of the DHCPv6 server.
-    pub duid: Duid,
+    /// DUID and key of the DHCPv6 server.
+    pub dhcp: DhcpConfig,
 }
 
 /// Access profiles in use.
@@ -81,7 +81,7 @@ fn discovery_config(profile: &AccessProfile, cookie_key: [u8; 32]) -> DiscoveryC
     }
 }
 
-fn session_config(profile: &AccessProfile, duid: Duid) -> SessionConfig {
+fn session_config(profile: &AccessProfile, dhcp: DhcpConfig) -> SessionConfig {
     use Authentication::{Chap, Pap};
     SessionConfig {
         name: profile.ac_name.clone(),
@@ -96,9 +96,9 @@ fn session_config(profile: &AccessProfile, duid: Duid) -> SessionConfig {
         echo_failures: profile.echo_failures,
         start_delay: START_DELAY,
         dhcp: DhcpConfig {
-            duid,
             preferred_lifetime: profile.dhcpv6_preferred_lifetime,
             valid_lifetime: profile.dhcpv6_valid_lifetime,
+            ..dhcp
         },
         ..SessionConfig::default()
     }
@@ -220,7 +220,7 @@ mod tests {
                 authentication: authentication.to_vec(),
                 ..AccessProfile::default()
             };
-            session_config(&profile, Duid::of_gateway("cp")).auth
+            session_config(&profile, DhcpConfig::default()).auth
         };
         assert_eq!(policy(&[Chap]), AuthPolicy::Chap);
         assert_eq!(policy(&[Pap]), AuthPolicy::Pap);

@@ -1,8 +1,8 @@
 //! Restores the control plane's state from the store after a restart.
 
 use super::persist::{
-    ENDING_PREFIX, KnownUserPlane, NUMBER_PREFIX, SESSION_PREFIX, STORE_RECOVERY_KEY,
-    USER_PLANE_PREFIX, number,
+    ENDING_PREFIX, KnownUserPlane, NUMBER_PREFIX, RECONFIGURE_KEY, SESSION_PREFIX,
+    STORE_RECOVERY_KEY, USER_PLANE_PREFIX, number,
 };
 use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
@@ -27,7 +27,7 @@ use pfcp::bng::Told;
 use policy::Access;
 use policy::{Bindings, Overrides};
 use rand::Rng;
-use session::{Cause, Link};
+use session::{Cause, Link, ReconfigureKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ pub struct Restored {
     owed: Vec<(Seid, RecordKind, Owed)>,
     last_generation: u64,
     radius_ports: RadiusPorts,
+    reconfigure_key: Option<[u8; 32]>,
     last_answers: Vec<(Arc<[u8]>, LastAnswer)>,
     /// Blocks of events that the history may not have.
     blocks: Vec<(u64, Vec<u8>)>,
@@ -96,6 +97,8 @@ impl Restored {
             let socket = (family == b'6', u16::from_be_bytes([high, low]));
             let port = u16::from_be_bytes(number(value)?);
             self.radius_ports.insert(socket, port);
+        } else if key == RECONFIGURE_KEY {
+            self.reconfigure_key = Some(number(value)?);
         } else if let Some(seid) = key.strip_prefix(SESSION_PREFIX) {
             let seid = seid_of(seid)?;
             if seid.generation() == 0 {
@@ -207,6 +210,15 @@ impl Restored {
             }
         }
         topology.find_carriers();
+    }
+
+    /// Key of the DHCPv6 server's Reconfigure messages. An empty store, or one of an earlier version, gets this new one.
+    pub(super) fn reconfigure_key(&mut self, new: [u8; 32]) -> ReconfigureKey {
+        let key = *self.reconfigure_key.get_or_insert_with(|| {
+            self.news.push(StoreRecord::put(RECONFIGURE_KEY, new));
+            new
+        });
+        ReconfigureKey(key)
     }
 
     pub(super) fn first_records(&mut self) -> Vec<StoreRecord> {

@@ -10,7 +10,6 @@ const IA_ADDRESS: u16 = 5;
 const OPTION_REQUEST: u16 = 6;
 const PREFERENCE: u16 = 7;
 const ELAPSED_TIME: u16 = 8;
-const AUTH: u16 = 11;
 const STATUS_CODE: u16 = 13;
 const RAPID_COMMIT: u16 = 14;
 const RECONFIGURE_MESSAGE: u16 = 19;
@@ -62,6 +61,8 @@ pub enum Opt<'a> {
 }
 
 impl Opt<'_> {
+    /// Code of [`Opt::Auth`].
+    pub const AUTH: u16 = 11;
     /// Code of [`Opt::DnsServers`].
     pub const DNS_SERVERS: u16 = 23;
     /// Code of [`Opt::InformationRefreshTime`].
@@ -262,7 +263,7 @@ fn parse_one(code: u16, data: &[u8], scope: Scope) -> Result<Opt<'_>> {
         (OPTION_REQUEST, _) => Opt::OptionRequest(chunks(data)?.map(word).collect()),
         (PREFERENCE, _) => Opt::Preference(u8::from_be_bytes(whole(data)?)),
         (ELAPSED_TIME, _) => Opt::ElapsedTime(word(whole(data)?)),
-        (AUTH, _) => Opt::Auth(parse_auth(data)?),
+        (Opt::AUTH, _) => Opt::Auth(parse_auth(data)?),
         (STATUS_CODE, _) => {
             let (code, message) = fixed(data)?;
             let code = word(code);
@@ -381,7 +382,7 @@ impl Opt<'_> {
             Opt::OptionRequest(_) => OPTION_REQUEST,
             Opt::Preference(_) => PREFERENCE,
             Opt::ElapsedTime(_) => ELAPSED_TIME,
-            Opt::Auth(_) => AUTH,
+            Opt::Auth(_) => Opt::AUTH,
             Opt::Status(_) => STATUS_CODE,
             Opt::RapidCommit => RAPID_COMMIT,
             Opt::ReconfigureMessage(_) => RECONFIGURE_MESSAGE,
