@@ -252,6 +252,9 @@ fn push_addresses(packet: &mut Packet, record: &AccountingRecord) {
     if let Some(prefix) = record.framed_ipv6_prefix {
         packet.push(Kind::FRAMED_IPV6_PREFIX, prefix);
     }
+    if let Some(address) = record.framed_ipv6_address {
+        packet.push(Kind::FRAMED_IPV6_ADDRESS, address);
+    }
     if let Some(identifier) = record.framed_interface_id {
         packet.push(Kind::FRAMED_INTERFACE_ID, Value::InterfaceId(identifier));
     }

@@ -7,7 +7,7 @@ use crate::journal::Journal;
 use crate::records::{extend, from_bytes_with_rest, take, to_bytes};
 use crate::store::Record as StoreRecord;
 use aaa::{AccessAccept, Authentic, Outcome, Unavailable};
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use policy::Overrides;
@@ -111,6 +111,15 @@ struct Stored {
     ipv6_pool: Option<String>,
 }
 
+/// What version 9 added to [`Stored`].
+#[derive(Default, Serialize, Deserialize)]
+struct StoredNinth {
+    ipv6_address: Option<Ipv6Addr>,
+    ipv6_address_pool: Option<String>,
+    delegated_prefixes: Vec<Ipv6Net>,
+    delegated_pool: Option<String>,
+}
+
 impl LastAnswer {
     /// What a server has just said.
     pub fn new(accepted: u32, accept: &AccessAccept) -> Self {
@@ -124,6 +133,10 @@ impl LastAnswer {
                 framed_interface_id: accept.framed_interface_id,
                 framed_pool: accept.framed_pool.clone(),
                 framed_ipv6_pool: accept.framed_ipv6_pool.clone(),
+                framed_ipv6_address: accept.framed_ipv6_address,
+                ipv6_address_pool: accept.ipv6_address_pool.clone(),
+                delegated_prefixes: accept.delegated_prefixes.clone(),
+                delegated_pool: accept.delegated_pool.clone(),
                 filter_id: accept.filter_id.clone(),
                 class: accept.class.clone(),
                 port_limit: accept.port_limit,
@@ -151,7 +164,13 @@ impl LastAnswer {
             ipv4_pool: accept.framed_pool.clone(),
             ipv6_pool: accept.framed_ipv6_pool.clone(),
         });
-        extend(&accept.port_limit, stored)
+        let ninth = StoredNinth {
+            ipv6_address: accept.framed_ipv6_address,
+            ipv6_address_pool: accept.ipv6_address_pool.clone(),
+            delegated_prefixes: accept.delegated_prefixes.clone(),
+            delegated_pool: accept.delegated_pool.clone(),
+        };
+        extend(&ninth, extend(&accept.port_limit, stored))
     }
 
     /// Decodes a value of the store.
@@ -160,6 +179,10 @@ impl LastAnswer {
         let port_limit = match version {
             8.. => take(&mut rest)?,
             _ => None,
+        };
+        let ninth: StoredNinth = match version {
+            9.. => take(&mut rest)?,
+            _ => StoredNinth::default(),
         };
         Ok(LastAnswer {
             accepted: stored.accepted,
@@ -170,6 +193,10 @@ impl LastAnswer {
                 framed_interface_id: stored.interface_id,
                 framed_pool: stored.ipv4_pool,
                 framed_ipv6_pool: stored.ipv6_pool,
+                framed_ipv6_address: ninth.ipv6_address,
+                ipv6_address_pool: ninth.ipv6_address_pool,
+                delegated_prefixes: ninth.delegated_prefixes,
+                delegated_pool: ninth.delegated_pool,
                 filter_id: stored.profile.as_deref().map(str::to_owned),
                 class: stored.class,
                 port_limit,
@@ -293,6 +320,9 @@ mod tests {
             filter_id: Some("gold".into()),
             class: vec![b"c".to_vec()],
             port_limit: Some(2),
+            framed_ipv6_address: Some("2001:db8:77::2".parse().unwrap()),
+            delegated_prefixes: vec!["2001:db8:7700::/56".parse().unwrap()],
+            delegated_pool: Some("lans".into()),
             session_timeout: Some(Duration::from_secs(600)),
             reply_message: b"hello".to_vec(),
             ..AccessAccept::default()
@@ -308,11 +338,14 @@ mod tests {
         let ten_minutes = Some(Some(Duration::from_secs(600)));
         assert_eq!(read.answer.overrides.session_timeout, ten_minutes);
         assert_eq!(read.accept.filter_id.as_deref(), Some("gold"));
-        // version 7 ended before the Port-Limit
-        let mut earlier = stored[..stored.len() - 2].to_vec();
-        earlier[0] = 7;
-        let read = LastAnswer::from_bytes(&earlier).unwrap();
-        assert_eq!((read.accept.port_limit, read.accepted), (None, 7));
+        // version 8 ended before the delegated prefixes, and version 7 before the Port-Limit
+        for (version, port_limit) in [(8, Some(2)), (7, None)] {
+            let mut earlier = stored.clone();
+            earlier[0] = version;
+            let read = LastAnswer::from_bytes(&earlier).unwrap();
+            assert_eq!((read.accept.port_limit, read.accepted), (port_limit, 7));
+            assert!(read.accept.delegated_prefixes.is_empty());
+        }
         assert!(LastAnswer::from_bytes(&stored[..9]).is_err());
     }
 

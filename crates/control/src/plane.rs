@@ -7,6 +7,7 @@ mod admit;
 mod alarm;
 mod announce;
 mod apply;
+mod assigned;
 mod audit;
 mod backlog;
 mod bindings;
@@ -38,7 +39,7 @@ mod users;
 
 use crate::aaa_clients::{AaaClients, AaaEvent, PendingAuth};
 use crate::accounting::AccountingQueue;
-use crate::addresses::Addresses;
+use crate::addresses::{Addresses, Remembered};
 use crate::alarms::{Alarms, Condition};
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
@@ -52,6 +53,7 @@ use crate::sessions::SessionTable;
 use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
+use crate::trends::Trends;
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
 use aaa::dictionary::Dictionary;
 use aaa::{DynamicAuthorization, DynamicOutcome, Secret};
@@ -256,6 +258,10 @@ pub struct ControlPlane {
     subscribers: Subscribers,
     session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
     addresses: Addresses,
+    /// What subscribers had whose sessions have ended.
+    remembered: Remembered,
+    /// Use of the pools in the last week.
+    trends: Trends,
     user_planes: UserPlanes,
     aaa: AaaClients,
     /// Takes the requests of RADIUS servers.
@@ -336,6 +342,8 @@ impl ControlPlane {
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, dictionary, keys[1]),
             last_answers: LastAnswers::resume(restored.take_last_answers()),
+            remembered: Remembered::default(),
+            trends: Trends::resume(restored.take_trends()),
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,
             session_ids: BTreeMap::new(),

@@ -148,8 +148,8 @@ pub(crate) struct Owed {
     pub servers: Option<String>,
 }
 
-/// Layout version of a stored session. A later version is rejected. Version 1 had only [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 8;
+/// Layout version of stored values. A later version is rejected. Version 1 had only [`Record`]; version 9 added nothing to it.
+pub(crate) const RECORD_VERSION: u8 = 9;
 
 /// Encodes a value for the store, with the version first.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -192,7 +192,7 @@ impl Record {
     pub fn to_bytes(&self) -> Vec<u8> {
         let version = match (&self.third, &self.fourth, &self.fifth, &self.sixth) {
             (Some(_), Some(_), Some(_), Some(_)) => match (&self.seventh, &self.eighth) {
-                (Some(_), Some(_)) => RECORD_VERSION,
+                (Some(_), Some(_)) => 8,
                 (Some(_), None) => 7,
                 (None, _) => 6,
             },

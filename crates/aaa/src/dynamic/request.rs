@@ -5,7 +5,7 @@ use crate::attributes::authorization;
 use crate::mapping::Mappings;
 use crate::standard::{InAccept, InChange, standard};
 use crate::{AccessAccept, Nas};
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use ipnet::Ipv6Net;
 use wire::radius::{Code, Kind, Packet, Value, values};
 
@@ -43,6 +43,10 @@ pub struct SessionIds {
     pub framed_ip: Option<Ipv4Addr>,
     /// Framed-IPv6-Prefix.
     pub framed_ipv6_prefix: Option<Ipv6Net>,
+    /// Framed-IPv6-Address.
+    pub framed_ipv6_address: Option<Ipv6Addr>,
+    /// Delegated-IPv6-Prefixes, which the session has all.
+    pub delegated_prefixes: Vec<Ipv6Net>,
     /// Calling-Station-Id, as the gateway sends it: the MAC address.
     pub calling_station: Option<String>,
     /// NAS-Port-Id, as the gateway sends it.
@@ -59,6 +63,8 @@ impl core::fmt::Display for SessionIds {
             let octets = octets.as_deref();
             octets.map(|octets| octets.escape_ascii().to_string())
         };
+        let delegated = self.delegated_prefixes.iter().map(Ipv6Net::to_string);
+        let delegated = delegated.reduce(|all, one| format!("{all} {one}"));
         let ids = [
             ("Acct-Session-Id", self.acct_session_id.clone()),
             ("User-Name", octets(&self.username)),
@@ -67,6 +73,11 @@ impl core::fmt::Display for SessionIds {
                 "Framed-IPv6-Prefix",
                 self.framed_ipv6_prefix.map(|net| net.to_string()),
             ),
+            (
+                "Framed-IPv6-Address",
+                self.framed_ipv6_address.map(|ip| ip.to_string()),
+            ),
+            ("Delegated-IPv6-Prefix", delegated),
             ("Calling-Station-Id", self.calling_station.clone()),
             ("NAS-Port-Id", self.port_id.clone()),
             ("Agent-Circuit-Id", octets(&self.circuit_id)),
@@ -149,6 +160,8 @@ fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCa
     let is_enforced = change.not_enforced.is_empty() && change.unknown.is_empty();
     let is_of_begin = change.framed_pool.is_some()
         || change.framed_ipv6_pool.is_some()
+        || change.delegated_pool.is_some()
+        || change.ipv6_address_pool.is_some()
         || change.framed_interface_id.is_some()
         || change.port_limit.is_some();
     match change.ignored.is_empty() {
@@ -215,6 +228,17 @@ fn identify(ids: &mut SessionIds, kind: Kind, value: &Value) -> Result<bool, Err
         Kind::FRAMED_IPV6_PREFIX => match value {
             Value::Ipv6Prefix(prefix) => set(&mut ids.framed_ipv6_prefix, Some(*prefix)),
             _ => set(&mut ids.framed_ipv6_prefix, None),
+        },
+        Kind::FRAMED_IPV6_ADDRESS => match value {
+            Value::Ipv6(address) => set(&mut ids.framed_ipv6_address, Some(*address)),
+            _ => set(&mut ids.framed_ipv6_address, None),
+        },
+        Kind::DELEGATED_IPV6_PREFIX => match value {
+            Value::Ipv6Prefix(prefix) => {
+                ids.delegated_prefixes.push(*prefix);
+                Ok(())
+            }
+            _ => Err(ErrorCause::InvalidAttributeValue),
         },
         _ => return Ok(false),
     }?;

@@ -10,7 +10,6 @@ use crate::records::Owed;
 use crate::topology::Seid;
 use crate::user_planes::UsageFor;
 use aaa::{AccountingKind, AccountingRecord, TerminateCause, Traffic};
-use ipnet::IpNet;
 use policy::{Bindings, Role};
 use session::Cause;
 use std::collections::HashSet;
@@ -200,14 +199,7 @@ impl ControlPlane {
         let entry = &self.sessions[index];
         let usage = entry.account.usage;
         let bindings = &entry.policy.forwarding.bindings;
-        let in_role = |role: Role| {
-            let own = bindings.iter().filter(move |b| b.role == role);
-            own.map(|binding| binding.prefix)
-        };
-        let delegated = in_role(Role::Delegated).filter_map(|prefix| match prefix {
-            IpNet::V6(prefix) => Some(prefix),
-            IpNet::V4(_) => None,
-        });
+        let routes = bindings.iter().filter(|b| b.role == Role::Route);
         let inputs = self.view().policy_inputs(entry);
         let (session_time, event_time) = match entry.stage {
             Stage::Closing(ending) => (ending.lasted, ending.unix),
@@ -222,9 +214,10 @@ impl ControlPlane {
             class: entry.who.class.to_vec(),
             framed_ip: entry.ipv4(),
             framed_ipv6_prefix: entry.ipv6(),
+            framed_ipv6_address: bindings.ipv6_address(),
             framed_interface_id: entry.status().and_then(|status| status.peer_interface_id),
-            framed_routes: in_role(Role::Route).collect(),
-            delegated_prefixes: delegated.collect(),
+            framed_routes: routes.map(|route| route.prefix).collect(),
+            delegated_prefixes: bindings.delegated().collect(),
             filter_id: inputs.aaa_profile_name().map(str::to_owned),
             authentic: entry.accepted_by.authentic(),
             event_time,

@@ -3,100 +3,130 @@
 //! A binding inside a prefix block of the session's group is announced with that block. Every other binding is announced by the
 //! session's own rules; a user plane that does not support that announces it as a prefix block of the group.
 
+use super::assigned::Assigned;
 use super::{ControlPlane, Now};
-use crate::addresses::{Given, Holder, Net};
+use crate::addresses::{Given, Holder, Kind, Net};
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::pool::PoolError;
 use crate::topology::{GroupId, UserPlaneId};
 use aaa::AccessAccept;
-use core::net::{IpAddr, Ipv4Addr};
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::IpNet;
 use policy::{Binding, Role};
 
 impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
     /// renegotiates PPP keeps its addresses.
     pub(super) fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
-        if self.gateway_ipv4(index).is_some() {
-            self.give_ipv4(now, index, accept.framed_ip, accept.framed_pool.as_ref());
+        for kind in self.offered_kinds(index) {
+            let assigned = Assigned::of(accept, kind);
+            if self.keeps(index, kind, &assigned) {
+                continue;
+            }
+            match assigned.fixed.is_empty() {
+                true => self.give_from_pools(now, index, kind, assigned.pool),
+                false => self.give_fixed(now, index, kind, &assigned.fixed),
+            }
         }
-        let pool = accept.framed_ipv6_pool.as_ref();
-        self.give_ipv6(now, index, accept.framed_ipv6_prefix, pool);
         self.give_routes(now, index, &accept.framed_routes);
     }
 
-    /// Whether the session keeps what it has: it is what AAA gives it, or of the pool that AAA names.
-    pub(super) fn keeps<T: Copy + PartialEq + Into<IpNet>>(
-        &self,
-        has: Option<T>,
-        fixed: Option<T>,
-        pool: Option<&String>,
-    ) -> bool {
-        has.is_some_and(|has| match (fixed, pool) {
-            (Some(fixed), _) => fixed == has,
-            (None, Some(pool)) => self.addresses.is_of_pool(pool, has.into()),
-            (None, None) => true,
-        })
+    /// Kinds that subscribers in the session's network instance can have: no IPv4 without a gateway address.
+    pub(super) fn offered_kinds(&self, index: u32) -> impl Iterator<Item = Kind> + use<> {
+        let has_ipv4 = self.gateway_ipv4(index).is_some();
+        let kinds = Kind::ALL.into_iter();
+        kinds.filter(move |kind| has_ipv4 || !kind.is_ipv4())
     }
 
-    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>, pool: Option<&String>) {
-        let entry = &self.sessions[index];
-        let net = |address: Ipv4Addr| IpNet::from(IpAddr::V4(address));
-        if self.keeps(entry.ipv4().map(net), fixed.map(net), pool) {
-            return;
-        }
-        let pools = match pool {
-            Some(pool) => vec![pool.clone()],
-            None => self.own_pools(entry, true).to_vec(),
-        };
-        let given = self.addresses.give_ipv4(self.holder(index), &pools, fixed);
-        let given =
-            given.map(|given| given.map(|given| in_role(Role::Host, given, net(given.address))));
-        let fixed = fixed.map(|address| address.to_string());
-        let exhausted = Counter::Ipv4PoolExhausted;
-        self.replace(now, index, Role::Host, given, (fixed, exhausted));
-    }
-
-    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>, pool: Option<&String>) {
-        let entry = &self.sessions[index];
-        if self.keeps(entry.ipv6(), fixed, pool) {
-            return;
-        }
-        let pools = match pool {
-            Some(pool) => vec![pool.clone()],
-            None => self.own_pools(entry, false).to_vec(),
-        };
-        let given = self.addresses.give_ipv6(self.holder(index), &pools, fixed);
-        let given =
-            given.map(|given| given.map(|given| in_role(Role::Link, given, given.address.into())));
-        let fixed = fixed.map(|prefix| prefix.to_string());
-        let exhausted = Counter::Ipv6PoolExhausted;
-        self.replace(now, index, Role::Link, given, (fixed, exhausted));
-    }
-
-    /// Replaces the session's binding in a role by the allocated one. Without an allocated one the old binding is released as well,
-    /// because AAA no longer assigns it.
-    fn replace(
-        &mut self,
-        now: Now,
-        index: u32,
-        role: Role,
-        given: Option<Result<(Binding, Option<Net>), PoolError>>,
-        (fixed, exhausted): (Option<String>, Counter),
-    ) {
-        let had = |had: &Binding| had.role == role && had.is_ipv4() == (role == Role::Host);
-        match given {
-            Some(Ok((binding, new_net))) => {
-                self.take_back(now, index, had);
-                self.hold(now, index, binding, new_net);
+    /// Whether the session keeps what it has of a kind: it is what AAA assigns, or of the pool that AAA names.
+    pub(super) fn keeps(&self, index: u32, kind: Kind, assigned: &Assigned<'_>) -> bool {
+        let bindings = &self.sessions[index].policy.forwarding.bindings;
+        let has = bindings.iter().filter(|had| Kind::of(had) == Some(kind));
+        let has: Vec<IpNet> = has.map(|had| had.prefix).collect();
+        match (&assigned.fixed[..], assigned.pool) {
+            _ if has.is_empty() => false,
+            ([], None) => true,
+            ([], Some(pool)) => {
+                let is_of_pool = |net: &IpNet| self.addresses.is_of_pool(pool, *net);
+                has.iter().all(is_of_pool)
             }
+            (fixed, _) => {
+                has.iter().all(|net| fixed.contains(net))
+                    && fixed.iter().all(|net| has.contains(net))
+            }
+        }
+    }
+
+    /// Allocates an address or prefix from the pool that AAA names, or else from those of the user or the profile. Without a free one,
+    /// the old one is released as well, because AAA no longer assigns it.
+    fn give_from_pools(&mut self, now: Now, index: u32, kind: Kind, pool: Option<&String>) {
+        let pools = match pool {
+            Some(pool) => vec![pool.clone()],
+            None => self.own_pools(&self.sessions[index], kind).to_vec(),
+        };
+        let is_on_request = matches!(kind, Kind::Delegated | Kind::Ipv6Address);
+        if pools.is_empty() && is_on_request {
+            return;
+        }
+        let (holder, before) = (self.holder(index), self.remembered_nets(index));
+        let given = self
+            .addresses
+            .allocate(holder, kind, &pools, before.into_iter());
+        match given {
+            Some(Ok(given)) => self.replace(now, index, kind, &[given]),
             Some(Err(error)) => {
-                self.take_back(now, index, had);
-                self.cannot_give(index, fixed, exhausted, error);
+                self.replace(now, index, kind, &[]);
+                self.exhausted(index, kind, error);
             }
             None => {}
         }
+    }
+
+    /// Allocates what AAA assigns. What is not available is left out.
+    fn give_fixed(&mut self, now: Now, index: u32, kind: Kind, fixed: &[IpNet]) {
+        let holder = self.holder(index);
+        let bindings = &self.sessions[index].policy.forwarding.bindings;
+        let mut own = bindings.filtered(|had| Kind::of(had) != Some(kind));
+        let had = bindings.filtered(|had| Kind::of(had) == Some(kind));
+        let mut given = Vec::new();
+        for prefix in fixed {
+            let with = own.with(Binding::new(kind.role(), *prefix));
+            let is_had = had.iter().any(|had| had.prefix == *prefix);
+            let result = with.map_err(|why| why.to_string()).and_then(|with| {
+                let new = (!is_had).then(|| self.addresses.give_fixed(holder, kind, *prefix, &own));
+                let new = new.transpose().map_err(|why| why.to_string())?;
+                Ok((with, new))
+            });
+            match result {
+                Ok((with, new)) => {
+                    own = with;
+                    given.extend(new);
+                }
+                Err(why) => self.unusable(index, &prefix.to_string(), &why),
+            }
+        }
+        let is_gone = |had: &Binding| Kind::of(had) == Some(kind) && !fixed.contains(&had.prefix);
+        self.take_back_with_inner(now, index, is_gone);
+        for given in given {
+            self.hold(now, index, kind.role(), given);
+        }
+    }
+
+    /// Replaces the session's bindings of a kind by allocated ones.
+    fn replace(&mut self, now: Now, index: u32, kind: Kind, given: &[Given]) {
+        self.take_back_with_inner(now, index, |had| Kind::of(had) == Some(kind));
+        for given in given {
+            self.hold(now, index, kind.role(), *given);
+        }
+    }
+
+    /// Releases bindings, and those that are inside them: these are the session's only as long as it has the outer ones.
+    fn take_back_with_inner(&mut self, now: Now, index: u32, which: impl Fn(&Binding) -> bool) {
+        let bindings = &self.sessions[index].policy.forwarding.bindings;
+        let gone = bindings.iter().filter(|had| which(had));
+        let gone: Vec<IpNet> = gone.map(|had| had.prefix).collect();
+        let is_in = |net: &IpNet| gone.iter().any(|gone| gone.contains(net));
+        self.take_back(now, index, |had| is_in(&had.prefix));
     }
 
     /// Sets the routes of the subscriber. A route to its own address is left out.
@@ -114,8 +144,9 @@ impl ControlPlane {
                 self.unusable(index, &net.to_string(), &why.to_string());
                 continue;
             }
-            match self.addresses.give_prefix(self.holder(index), *net) {
-                Ok(()) => self.hold(now, index, route, None),
+            let (holder, own) = (self.holder(index), bindings.clone());
+            match self.addresses.give_prefix(holder, *net, &own) {
+                Ok(()) => self.hold_binding(now, index, route, None),
                 Err(error) => self.unusable(index, &net.to_string(), &error.to_string()),
             }
         }
@@ -139,7 +170,7 @@ impl ControlPlane {
             }
             let with = all.with(Binding::new(Role::Route, net));
             let given = with.map_err(|why| why.to_string()).and_then(|with| {
-                let given = self.addresses.give_prefix(holder, net);
+                let given = self.addresses.give_prefix(holder, net, &all);
                 given.map(|()| with).map_err(|why| why.to_string())
             });
             match given {
@@ -170,8 +201,17 @@ impl ControlPlane {
         holder(&self.sessions[index])
     }
 
+    /// Adds an allocated address or prefix to the session.
+    fn hold(&mut self, now: Now, index: u32, role: Role, given: Given) {
+        let binding = Binding {
+            is_announced: given.is_alone,
+            ..Binding::new(role, given.prefix)
+        };
+        self.hold_binding(now, index, binding, given.new_net);
+    }
+
     /// Adds a binding to the session.
-    fn hold(&mut self, now: Now, index: u32, binding: Binding, new_net: Option<Net>) {
+    fn hold_binding(&mut self, now: Now, index: u32, binding: Binding, new_net: Option<Net>) {
         let entry = self.entry(index);
         entry.hold(binding);
         let (group, instance) = (entry.group, entry.instance);
@@ -263,10 +303,13 @@ impl ControlPlane {
     /// Allocates all bindings of a stored session again, or none with the reason. The way of their announcement may change.
     pub(super) fn reserve_bindings(&mut self, now: Now, entry: &mut Entry) -> Result<(), String> {
         let holder = holder(entry);
-        let bindings = entry.let_go(|_| true);
+        let mut bindings = entry.let_go(|_| true);
+        // what is inside another one comes after it
+        bindings.sort_by_key(|binding| binding.prefix.prefix_len());
         let mut nets = Vec::new();
         for binding in &bindings {
-            match self.addresses.give_again(holder, binding) {
+            let own = entry.policy.forwarding.bindings.clone();
+            match self.addresses.give_again(holder, binding, &own) {
                 Ok((binding, new_net)) => {
                     entry.hold(binding);
                     nets.extend(new_net);
@@ -287,20 +330,46 @@ impl ControlPlane {
         Ok(())
     }
 
-    fn cannot_give(
-        &mut self,
-        index: u32,
-        fixed: Option<String>,
-        exhausted: Counter,
-        error: PoolError,
-    ) {
-        if let Some(fixed) = fixed {
-            return self.unusable(index, &fixed, &error.to_string());
-        }
-        self.counters.count(exhausted);
+    /// Remembers what the session has from pools, so that its subscriber gets it again.
+    pub(super) fn remember_bindings(&mut self, index: u32) {
+        let entry = &self.sessions[index];
+        let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
+        let is_sticky = self.subscriber_profile(entry).sticky_addresses;
+        let Some(subscriber) = subscriber.filter(|_| is_sticky) else {
+            return;
+        };
+        let bindings = entry.policy.forwarding.bindings.iter();
+        let nets = bindings.map(|binding| Net {
+            instance: entry.instance,
+            net: binding.prefix,
+        });
+        let of_pools = nets.filter(|net| self.addresses.pool_of(*net).is_some());
+        let most = self.configuration.limits.sessions as usize;
+        let identity = subscriber.identity.clone();
+        self.remembered.remember(identity, of_pools, most);
+    }
+
+    /// What the session's subscriber had, the latest first.
+    fn remembered_nets(&self, index: u32) -> Vec<IpNet> {
+        let entry = &self.sessions[index];
+        let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
+        let is_sticky = self.subscriber_profile(entry).sticky_addresses;
+        let subscriber = subscriber.filter(|_| is_sticky);
+        let nets = subscriber.map_or(&[][..], |s| self.remembered.of(&s.identity));
+        let nets = nets.iter().filter(|net| net.instance == entry.instance);
+        nets.map(|net| net.net).collect()
+    }
+
+    /// Reports that no pool has a free address or prefix.
+    fn exhausted(&mut self, index: u32, kind: Kind, error: PoolError) {
+        self.counters.count(match kind.is_ipv4() {
+            true => Counter::Ipv4PoolExhausted,
+            false => Counter::Ipv6PoolExhausted,
+        });
         let entry = &self.sessions[index];
         let user = entry.who.username.escape_ascii().to_string();
-        tracing::warn!(session = %entry.seid, user, %error, "no address for the subscriber in one address family");
+        let what = kind.name();
+        tracing::warn!(session = %entry.seid, user, what, %error, "the subscriber does not get it: enlarge its pools");
     }
 
     /// Reports that a prefix from AAA is not available.
@@ -320,13 +389,4 @@ pub(super) fn holder(entry: &Entry) -> Holder {
         group: entry.group,
         session: entry.seid.index(),
     }
-}
-
-/// Allocated binding, with the prefix block to announce for it.
-fn in_role<T>(role: Role, given: Given<T>, prefix: IpNet) -> (Binding, Option<Net>) {
-    let binding = Binding {
-        is_announced: given.is_alone,
-        ..Binding::new(role, prefix)
-    };
-    (binding, given.new_net)
 }

@@ -1,7 +1,9 @@
 //! Link of a session: its commands and outputs, authentication and timers.
 
+use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
+use crate::addresses::Kind;
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
@@ -294,19 +296,23 @@ impl ControlPlane {
         instance: InstanceId,
         accept: &AccessAccept,
     ) -> Result<(), String> {
-        let named = [
-            (&accept.framed_pool, true),
-            (&accept.framed_ipv6_pool, false),
-        ];
-        for (pool, is_ipv4) in named {
-            if let Some(pool) = pool
-                && !self.addresses.has_pool(instance, pool, is_ipv4)
-            {
-                let family = if is_ipv4 { "IPv4" } else { "IPv6" };
-                let name = &self.topology.instance(instance).name;
-                return Err(format!(
-                    "AAA names the {family} pool `{pool}`, which network instance `{name}` does not have"
-                ));
+        for kind in Kind::ALL {
+            let Some(pool) = Assigned::of(accept, kind).pool else {
+                continue;
+            };
+            let (what, name) = (kind.name(), &self.topology.instance(instance).name);
+            match self.addresses.pool_length(instance, pool, kind) {
+                None => {
+                    return Err(format!(
+                        "AAA names the pool `{pool}` for the {what}, and network instance `{name}` has no such pool"
+                    ));
+                }
+                Some(length) if !kind.fits(length) => {
+                    return Err(format!(
+                        "AAA names the pool `{pool}` for the {what}, and what it allocates is a /{length}"
+                    ));
+                }
+                Some(_) => {}
             }
         }
         Ok(())

@@ -21,6 +21,7 @@ use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
+use crate::trends::{self, PoolKey, TREND_PREFIX, Trend};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use pfcp::bng::Told;
@@ -44,6 +45,7 @@ pub struct Restored {
     radius_ports: RadiusPorts,
     reconfigure_key: Option<[u8; 32]>,
     last_answers: Vec<(Arc<[u8]>, LastAnswer)>,
+    trends: Vec<(PoolKey, Trend)>,
     /// Blocks of events that the history may not have.
     blocks: Vec<(u64, Vec<u8>)>,
     /// Last block that the history has.
@@ -115,6 +117,8 @@ impl Restored {
         } else if let Some(key) = key.strip_prefix(LAST_ANSWER_PREFIX) {
             let answer = LastAnswer::from_bytes(value)?;
             self.last_answers.push((key.into(), answer));
+        } else if let Some(pool) = key.strip_prefix(TREND_PREFIX) {
+            self.trends.push(trends::read(pool, value)?);
         } else if let Some(block) = key.strip_prefix(BLOCK_PREFIX) {
             let block = u64::from_be_bytes(number(block)?);
             self.blocks.push((block, value.to_vec()));
@@ -144,6 +148,10 @@ impl Restored {
 
     pub(super) fn take_last_answers(&mut self) -> Vec<(Arc<[u8]>, LastAnswer)> {
         std::mem::take(&mut self.last_answers)
+    }
+
+    pub(super) fn take_trends(&mut self) -> Vec<(PoolKey, Trend)> {
+        std::mem::take(&mut self.trends)
     }
 
     /// Outbox of events, and the blocks to send to the history again.

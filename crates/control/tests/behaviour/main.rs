@@ -6,6 +6,7 @@ mod announcements;
 mod backlog;
 mod bindings;
 mod change;
+mod delegated;
 mod disk;
 mod drain;
 mod dynamic;
