@@ -412,7 +412,10 @@ fn source_v6(entry: &SessionEntry, bytes: &[u8]) -> Result<(), UplinkResult> {
                 .is_some_and(|kind| discovery.contains(kind))
         }
         ipv6::UDP => {
-            udp::Datagram::parse(packet.payload).is_ok_and(|d| d.destination_port == DHCPV6_SERVER)
+            let to = packet.header.destination;
+            (to.is_multicast() || to.is_unicast_link_local())
+                && udp::Datagram::parse(packet.payload)
+                    .is_ok_and(|d| d.destination_port == DHCPV6_SERVER)
         }
         _ => false,
     };

@@ -260,10 +260,13 @@ impl Home {
             Opt::Auth(auth) => Some(auth.replay),
             _ => None,
         });
-        let newer = replay.filter(|replay| *replay > last);
-        let Some(replay) = newer.filter(|_| reconfigure::is_signed(payload, &key)) else {
-            return Received::Stray("a Reconfigure that is old or not signed");
+        let signed = replay.filter(|_| reconfigure::is_signed(payload, &key));
+        let Some(replay) = signed else {
+            return Received::Stray("a Reconfigure that is not signed");
         };
+        if replay <= last {
+            return Received::Quiet; // a copy on its way
+        }
         self.leases.key = Some((key, replay));
         let wanted = Opt::ReconfigureMessage(dhcpv6::RENEW);
         if self.leases.phase == Phase::Bound && message.options.contains(&wanted) {

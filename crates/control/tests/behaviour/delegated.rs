@@ -274,8 +274,7 @@ fn a_router_that_reboots_has_its_addresses_of_pools_again_at_once() {
     };
     let before = had(&mut w);
     for deletions_fail in [false, true] {
-        w.up.refuse_deletions =
-            deletions_fail.then_some(wire::pfcp::Cause::NO_RESOURCES_AVAILABLE);
+        w.up.refuse_deletions = deletions_fail.then_some(wire::pfcp::Cause::NO_RESOURCES_AVAILABLE);
         let config = w.homes[0].config().clone();
         w.homes[0] = cpe::Home::new(config, 99);
         w.dial(0);

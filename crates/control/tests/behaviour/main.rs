@@ -7,6 +7,7 @@ mod backlog;
 mod bindings;
 mod change;
 mod delegated;
+mod dhcpv6;
 mod disk;
 mod drain;
 mod dynamic;

@@ -207,6 +207,24 @@ pub(super) fn cases() -> Vec<Case> {
             ["1", "3"],
             from_one_line,
         ),
+        beside(
+            &["set subscriber-profiles home delegated-pools lans"],
+            case(
+                "access-profiles pppoe dhcpv6-preferred-lifetime",
+                ["600", "1200"],
+                ["preferred 600", "preferred 1200"],
+                leases,
+            ),
+        ),
+        beside(
+            &["set subscriber-profiles home delegated-pools lans"],
+            case(
+                "access-profiles pppoe dhcpv6-valid-lifetime",
+                ["20000", "30000"],
+                ["valid 20000", "valid 30000"],
+                leases,
+            ),
+        ),
         case(
             "subscriber-profiles home network-instance",
             ["red", "blue"],

@@ -194,6 +194,34 @@ pub fn nets(w: &mut World) -> String {
     lengths.join(" ")
 }
 
+/// How long the first home may keep its delegated prefix.
+pub fn leases(w: &mut World) -> String {
+    quiet(w);
+    let config = cpe::HomeConfig {
+        delegation: Some(cpe::Delegation { rapid_commit: true }),
+        ..w.homes[0].config().clone()
+    };
+    w.homes[0] = cpe::Home::new(config, 1);
+    dial(w);
+    let frames = w.heard.iter().filter_map(|bytes| {
+        let frame = Frame::parse(bytes).ok()?;
+        let packet = wire::pppoe::Packet::parse(frame.payload).ok()?;
+        let ppp = wire::ppp::Frame::parse(packet.payload).ok()?;
+        let packet = wire::ipv6::Packet::parse(ppp.payload).ok()?;
+        let datagram = wire::udp::Datagram::parse(packet.payload).ok()?;
+        let message = wire::dhcpv6::Message::parse(datagram.payload).ok()?;
+        message.options.iter().find_map(|option| match option {
+            wire::dhcpv6::Opt::IaPd(ia) => {
+                let lease = ia.prefixes().next()?;
+                let (preferred, valid) = (lease.preferred_lifetime, lease.valid_lifetime);
+                Some(format!("preferred {preferred}, valid {valid}"))
+            }
+            _ => None,
+        })
+    });
+    frames.last().unwrap_or_default()
+}
+
 /// The address of the first home, when it dials in anew.
 pub fn address(w: &mut World) -> String {
     dial(w);
