@@ -14,7 +14,8 @@ impl Home {
         self.link.terms.peer_mru
     }
 
-    /// The Ethernet frame of a UDP datagram from the home's address; `None` while it has none of that family.
+    /// The Ethernet frame of a UDP datagram from the home's address, or from a host on its own network if a prefix is delegated;
+    /// `None` while it has none of that family.
     pub fn datagram(
         &self,
         to: IpAddr,
@@ -46,7 +47,7 @@ impl Home {
                 ppp::IPV4
             }
             IpAddr::V6(to) => {
-                let from = self.ipv6()?;
+                let from = self.source_v6()?;
                 datagram.emit_v6(from, to, &mut segment);
                 let header = ipv6::Header::new(ipv6::UDP, from, to);
                 ipv6::Packet {
@@ -60,6 +61,12 @@ impl Home {
         let mut frame = Vec::with_capacity(packet.len() + 30);
         self.frame(protocol, &packet, &mut frame);
         Some(frame)
+    }
+
+    fn source_v6(&self) -> Option<Ipv6Addr> {
+        let network = self.delegated().first();
+        let host = network.map(|net| Ipv6Addr::from_bits(net.network().to_bits() | 1));
+        host.or(self.ipv6())
     }
 
     fn frame(&self, protocol: u16, packet: &[u8], out: &mut Vec<u8>) {

@@ -353,6 +353,42 @@ fn only_a_signed_and_new_reconfigure_makes_it_renew() {
     assert_eq!(tell(&KEY, 11), (Received::Quiet, 0));
 }
 
+/// As a host on its network would; and what comes to such a host is taken.
+#[test]
+fn datagrams_come_from_and_go_to_its_own_network() {
+    let line = bound();
+    let internet = "2001:db8:ffff::1".parse().unwrap();
+    let source_of = |line: &Line| {
+        let frame = line.home.datagram(internet, 5, 6, b"data").unwrap();
+        let ppp = ppp_of(&frame);
+        let packet = ipv6::Packet::parse(ppp.strip_prefix(&[0, 0x57]).unwrap()).unwrap();
+        packet.header.source
+    };
+    let host: Ipv6Addr = "2001:db8:7700::1".parse().unwrap();
+    assert_eq!(source_of(&line), host);
+    let mut line = line;
+    let mut datagram = Vec::new();
+    udp::Datagram {
+        source_port: 6,
+        destination_port: 5,
+        payload: b"reply",
+    }
+    .emit_v6("2001:db8:ffff::1".parse().unwrap(), host, &mut datagram);
+    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
+    ipv6::Packet {
+        header: ipv6::Header::new(ipv6::UDP, "2001:db8:ffff::1".parse().unwrap(), host),
+        payload: &datagram,
+    }
+    .emit(&mut frame);
+    let frame = session_frame(&frame);
+    let received = line.home.handle_frame(line.now, &frame);
+    assert!(matches!(received, Received::Datagram(d) if d.payload == b"reply"));
+    assert_eq!(
+        source_of(&home(true, false)),
+        home(true, false).home.ipv6().unwrap()
+    );
+}
+
 #[test]
 fn a_message_for_another_client_is_a_stray() {
     let mut line = home(true, false);
