@@ -2,7 +2,7 @@
 
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -122,12 +122,7 @@ impl<'h, 'v> Lan<'h, 'v> {
 
     /// Waits until `lan0` has an address, which is the router's on its network.
     pub fn wait(&self) -> Result<Ipv6Addr> {
-        self.wait_for("lan0")
-    }
-
-    /// Waits until the router has a leased address on `ppp0`, or one of another kind.
-    pub fn wait_for(&self, device: &str) -> Result<Ipv6Addr> {
-        let show = format!("ip -6 -o addr show dev {device} scope global -tentative");
+        let show = "ip -6 -o addr show dev lan0 scope global -tentative";
         let done = self.home.run(
             &format!(
                 "for i in $(seq 100); do {show} | grep -q inet6 && break; usleep 100000; done; {show}"
@@ -139,17 +134,24 @@ impl<'h, 'v> Lan<'h, 'v> {
         let address = address.and_then(|word| word.parse().ok());
         address.with_context(|| {
             format!(
-                "{device} got no address: {}\n{}",
+                "lan0 got no address: {}\n{}",
                 done.output,
                 self.log().unwrap_or_default()
             )
         })
     }
 
-    /// Whether the router has an address.
-    pub fn has(&self, address: Ipv6Addr) -> Result<bool> {
-        let shown = self.home.must("ip -6 -o addr show scope global")?;
-        Ok(shown.contains(&format!(" {address}/")))
+    /// Waits until the router has an address.
+    pub fn wait_address(&self, address: &str) -> Result<()> {
+        let has = format!("ip -6 -o addr show scope global | grep -q ' {address}/'");
+        let wait = format!("for i in $(seq 100); do {has} && exit 0; usleep 100000; done; exit 1");
+        let done = self.home.run(&wait, PATIENCE)?;
+        ensure!(
+            done.status == 0,
+            "the router does not get {address}\n{}",
+            self.log().unwrap_or_default()
+        );
+        Ok(())
     }
 
     /// Gives the host an address and the router as its way out.
@@ -178,7 +180,7 @@ impl<'h, 'v> Lan<'h, 'v> {
             )
             .and_then(|done| match done.status {
                 0 => Ok(()),
-                _ => anyhow::bail!("the host behind the home does not reach {address}: {}", done.output),
+                _ => bail!("the host behind the home does not reach {address}: {}", done.output),
             })
     }
 

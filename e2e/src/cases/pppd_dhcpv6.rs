@@ -34,7 +34,7 @@ fn with(fixture: &mut Fixture, client: Client) -> Result<()> {
     let router = lan.wait()?;
     let prefix: ipnet::Ipv6Net = PREFIX.parse()?;
     ensure!(prefix.contains(&router), "{router} is not in {PREFIX}");
-    ensure!(lan.has(ADDRESS.parse()?)?, "the router has no {ADDRESS}");
+    lan.wait_address(ADDRESS)?;
 
     // A host behind reaches the internet, and it reaches the host.
     let host: Ipv6Addr = HOST.parse()?;
