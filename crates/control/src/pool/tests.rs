@@ -78,7 +78,7 @@ fn gives_prefixes_of_every_length() {
         ),
     ] {
         let prefix = if length == 128 {
-            "2001:db8::/96"
+            "2001:db8::/64"
         } else {
             "2001:db8::/32"
         };
@@ -305,7 +305,7 @@ fn ten_million_addresses_are_never_looked_through() {
         ..PoolSettings::new(net("10.0.0.0/8"), 24, 32)
     };
     let mut pool: Pool<u32> = Pool::new(&settings).unwrap();
-    let unit = |block: u32, last: u64| u64::from(block) * 256 + last;
+    let unit = |block: u32, last: u128| u128::from(block) * 256 + last;
     for block in 0..BLOCKS {
         let own = [unit(block, 20), unit(block, 21)].map(|number| pool.space.unit(number));
         own.map(|unit| pool.reserve(block % 50, unit).unwrap());
