@@ -254,7 +254,8 @@ impl Addresses {
         given.map(Ok).or(why.map(Err))
     }
 
-    /// Allocates an address or prefix that AAA chose. `own` are the session's other bindings, in which it may be.
+    /// Allocates an address or prefix that AAA chose. `own` are the session's other bindings: its router's IPv6 address may be in a prefix
+    /// of them, and is announced with that.
     ///
     /// # Errors
     /// The reason for which it is not available.
@@ -276,6 +277,11 @@ impl Addresses {
         if let Some(source) = self.find_mut(net) {
             return source.reserve(holder.group, prefix);
         }
+        let nothing = Bindings::default();
+        let own = match kind {
+            Kind::Ipv6Address => own,
+            Kind::Ipv4Address | Kind::Link | Kind::Delegated => &nothing,
+        };
         self.give_prefix(holder, prefix, own)?;
         Ok(Given {
             prefix,
@@ -451,10 +457,10 @@ fn is_ipv4(net: IpNet) -> bool {
     matches!(net, IpNet::V4(_))
 }
 
-/// Whether a prefix is inside one of a session's other bindings.
+/// Whether a prefix is inside a prefix of a session's link or a delegated one.
 fn is_within(net: IpNet, own: &Bindings) -> bool {
-    let mut own = own.iter().map(|binding| binding.prefix);
-    own.any(|own| own != net && own.contains(&net))
+    let mut around = own.iter().filter(|own| own.prefix.contains(&net));
+    around.any(|own| own.prefix != net && matches!(own.role, Role::Link | Role::Delegated))
 }
 
 /// First result of these pools in order; without names, of every pool.

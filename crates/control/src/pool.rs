@@ -151,7 +151,7 @@ impl Unit {
 struct Lent<G> {
     group: G,
     /// Its number among the blocks of the pool.
-    number: u32,
+    number: u64,
     used: u32,
     units: Box<[Unit]>,
 }
@@ -170,7 +170,7 @@ pub struct Pool<G> {
     exclusions: Exclusions,
     size: u64,
     lent: slab::Slab<Lent<G>>,
-    by_number: BTreeMap<u32, usize>,
+    by_number: BTreeMap<u64, usize>,
     groups: HashMap<G, Group>,
     /// Blocks below this number have been allocated at least once, or passed over.
     fresh: u64,
@@ -355,7 +355,7 @@ impl<G: Copy + Eq + Hash> Pool<G> {
 
     fn lent_slot(&self, net: IpNet) -> Option<usize> {
         let first = self.space.numbers(net.network(), net.network())?;
-        let number = (first.start() / u64::from(self.space.net_units())) as u32;
+        let number = (first.start() / u128::from(self.space.net_units())) as u64;
         let slot = self.by_number.get(&number).copied();
         slot.filter(|_| self.space.net(number) == net)
     }
@@ -365,7 +365,7 @@ impl<G: Copy + Eq + Hash> Pool<G> {
         self.used
     }
 
-    /// Number of units that the pool allocates by itself.
+    /// Number of units that the pool allocates by itself. A pool of more, such as all addresses of a /64, says the largest number.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -386,12 +386,12 @@ impl<G: Copy + Eq + Hash> Pool<G> {
     }
 
     /// Next free block: first those that were never allocated, then the one that was released first.
-    fn next_net(&mut self) -> Option<u32> {
+    fn next_net(&mut self) -> Option<u64> {
         if self.is_full() {
             return None;
         }
         while let Some(number) = self.exclusions.next_usable_net(self.fresh) {
-            self.fresh = u64::from(number) + 1;
+            self.fresh = number + 1;
             if !self.by_number.contains_key(&number) {
                 return Some(number);
             }
@@ -399,7 +399,7 @@ impl<G: Copy + Eq + Hash> Pool<G> {
         self.returned.pop()
     }
 
-    fn lend(&mut self, number: u32, group: G) -> IpNet {
+    fn lend(&mut self, number: u64, group: G) -> IpNet {
         let units = vec![Unit::EXCLUDED; self.space.net_units() as usize].into_boxed_slice();
         let slot = self.lent.insert(Lent {
             group,
@@ -427,7 +427,7 @@ impl<G: Copy + Eq + Hash> Pool<G> {
         self.by_number.remove(&lent.number);
         self.lose_net(lent.group, lent.used.into());
         // One that was reserved ahead of its turn has its turn still to come.
-        let had_turn = u64::from(lent.number) < self.fresh;
+        let had_turn = lent.number < self.fresh;
         if had_turn && self.exclusions.usable_of_net(lent.number) > 0 {
             self.returned.push(lent.number);
         }
@@ -520,15 +520,15 @@ impl<G: Copy + Eq + Hash> Pool<G> {
     }
 
     /// Number of a unit of a block among all units.
-    fn number(&self, net: u32, index: u32) -> u64 {
-        u64::from(net) * u64::from(self.space.net_units()) + u64::from(index)
+    fn number(&self, net: u64, index: u32) -> u128 {
+        u128::from(net) * u128::from(self.space.net_units()) + u128::from(index)
     }
 
     /// Number of a unit's block, and the unit's position in it.
-    fn locate(&self, unit: IpNet) -> Result<(u32, u32), PoolError> {
+    fn locate(&self, unit: IpNet) -> Result<(u64, u32), PoolError> {
         let number = self.space.number(unit).ok_or(PoolError::Foreign)?;
-        let units = u64::from(self.space.net_units());
-        Ok(((number / units) as u32, (number % units) as u32))
+        let units = u128::from(self.space.net_units());
+        Ok(((number / units) as u64, (number % units) as u32))
     }
 }
 

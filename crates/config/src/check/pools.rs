@@ -9,7 +9,7 @@ use ipnet::IpNet;
 /// Longest span between a prefix block and what one subscriber gets of it, in bits.
 const MOST_UNIT_BITS: u8 = 16;
 /// Longest span between a pool's prefix and a prefix block, in bits.
-const MOST_BLOCK_BITS: u8 = 31;
+const MOST_BLOCK_BITS: u8 = 63;
 
 /// Pool of either family.
 struct Pool<'a> {

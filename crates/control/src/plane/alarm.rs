@@ -8,7 +8,7 @@ use crate::history::What;
 use northbound::{Alarm, AlarmSeverity, ListAlarmsResponse};
 
 /// How far the use of a pool must be below its `alarm-threshold` for the alarm to be cleared, in percentage points.
-const HYSTERESIS: u64 = 5;
+const HYSTERESIS: u128 = 5;
 
 fn condition(fault: Fault, resource: impl Into<String>, text: String) -> Condition {
     Condition {
@@ -73,7 +73,9 @@ impl ControlPlane {
                     Fault::PoolExhausted,
                     "exhausted: new sessions get nothing from it",
                 ),
-                used if used * 100 >= size * self.threshold(&pool, &resource) => {
+                used if u128::from(used) * 100
+                    >= u128::from(size) * self.threshold(&pool, &resource) =>
+                {
                     (Fault::PoolAlmostExhausted, "almost exhausted")
                 }
                 _ => return None,
@@ -84,7 +86,7 @@ impl ControlPlane {
     }
 
     /// Use of a pool, in percent, from which it counts as almost exhausted. A raised alarm lasts until the use is well below.
-    fn threshold(&self, pool: &Usage<'_>, resource: &str) -> u64 {
+    fn threshold(&self, pool: &Usage<'_>, resource: &str) -> u128 {
         let configuration = &self.configuration;
         let configured = match pool.is_ipv4 {
             true => configuration
@@ -96,7 +98,7 @@ impl ControlPlane {
                 .get(pool.name)
                 .map(|of| of.alarm_threshold),
         };
-        let threshold = configured.map_or(100, u64::from);
+        let threshold = configured.map_or(100, u128::from);
         match self.alarms.is_raised(Fault::PoolAlmostExhausted, resource) {
             true => threshold.saturating_sub(HYSTERESIS).max(1),
             false => threshold,

@@ -6,13 +6,13 @@ use core::ops::RangeInclusive;
 
 /// Numbers of units, as ranges that neither overlap nor touch, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Ranges(Vec<RangeInclusive<u64>>);
+struct Ranges(Vec<RangeInclusive<u128>>);
 
 impl Ranges {
-    fn new(ranges: impl Iterator<Item = RangeInclusive<u64>>) -> Self {
+    fn new(ranges: impl Iterator<Item = RangeInclusive<u128>>) -> Self {
         let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_by_key(|range| *range.start());
-        let mut merged: Vec<RangeInclusive<u64>> = Vec::new();
+        let mut merged: Vec<RangeInclusive<u128>> = Vec::new();
         for range in ranges {
             match merged.last_mut() {
                 Some(last) if *range.start() <= last.end().saturating_add(1) => {
@@ -25,17 +25,17 @@ impl Ranges {
     }
 
     /// Position of the first range that does not end before a number.
-    fn from(&self, number: u64) -> usize {
+    fn from(&self, number: u128) -> usize {
         self.0.partition_point(|range| *range.end() < number)
     }
 
-    fn contains(&self, number: u64) -> bool {
+    fn contains(&self, number: u128) -> bool {
         let range = self.0.get(self.from(number));
         range.is_some_and(|range| range.contains(&number))
     }
 
     /// The parts of the ranges that are within another one.
-    fn within(&self, outer: RangeInclusive<u64>) -> impl Iterator<Item = RangeInclusive<u64>> {
+    fn within(&self, outer: RangeInclusive<u128>) -> impl Iterator<Item = RangeInclusive<u128>> {
         let (first, last) = outer.into_inner();
         let ranges = self.0[self.from(first)..].iter();
         let ranges = ranges.take_while(move |range| *range.start() <= last);
@@ -66,65 +66,66 @@ impl Exclusions {
     }
 
     /// Whether nobody gets a unit.
-    pub fn is_own(&self, number: u64) -> bool {
+    pub fn is_own(&self, number: u128) -> bool {
         self.is_end(number) || self.own.contains(number)
     }
 
     /// Whether a unit is allocated on request only, or never.
-    pub fn contains(&self, number: u64) -> bool {
+    pub fn contains(&self, number: u128) -> bool {
         self.is_end(number) || self.all.contains(number)
     }
 
-    /// Number of units that are allocated without request.
+    /// Number of units that are allocated without request, or the largest number if there are more.
     pub fn usable(&self) -> u64 {
-        self.usable_within(0..=self.space.units() - 1)
+        let usable = self.usable_within(0..=self.space.units() - 1);
+        usable.try_into().unwrap_or(u64::MAX)
     }
 
     /// The same of one block.
-    pub fn usable_of_net(&self, net: u32) -> u64 {
-        let units = u64::from(self.space.net_units());
-        let first = u64::from(net) * units;
+    pub fn usable_of_net(&self, net: u64) -> u128 {
+        let units = u128::from(self.space.net_units());
+        let first = u128::from(net) * units;
         self.usable_within(first..=first + units - 1)
     }
 
     /// The first block from a number on of which units are allocated without request. Excluded ranges are passed over as a whole.
-    pub fn next_usable_net(&self, from: u64) -> Option<u32> {
-        let units = u64::from(self.space.net_units());
+    pub fn next_usable_net(&self, from: u64) -> Option<u64> {
+        let units = u128::from(self.space.net_units());
         let mut net = from;
         while net < self.space.net_count() {
-            if self.usable_of_net(net as u32) > 0 {
-                return Some(net as u32);
+            if self.usable_of_net(net) > 0 {
+                return Some(net);
             }
-            let inner = net * units + u64::from(self.space.skips_ends());
+            let inner = u128::from(net) * units + u128::from(self.space.skips_ends());
             let range = self.all.0.get(self.all.from(inner));
-            let behind = range.map_or(0, |range| (range.end() + 1) / units);
+            let behind = range.map_or(0, |range| ((range.end() + 1) / units) as u64);
             net = behind.max(net + 1);
         }
         None
     }
 
-    fn usable_within(&self, range: RangeInclusive<u64>) -> u64 {
+    fn usable_within(&self, range: RangeInclusive<u128>) -> u128 {
         let excluded = self.all.within(range.clone());
-        let excluded: u64 = excluded.map(|part| self.without_ends(&part)).sum();
+        let excluded: u128 = excluded.map(|part| self.without_ends(&part)).sum();
         self.without_ends(&range) - excluded
     }
 
-    fn is_end(&self, number: u64) -> bool {
-        let units = u64::from(self.space.net_units());
+    fn is_end(&self, number: u128) -> bool {
+        let units = u128::from(self.space.net_units());
         self.space.skips_ends() && (number % units == 0 || number % units == units - 1)
     }
 
     /// Number of units of a range that are not the first or last one of their block, where these count.
-    fn without_ends(&self, range: &RangeInclusive<u64>) -> u64 {
+    fn without_ends(&self, range: &RangeInclusive<u128>) -> u128 {
         let ends = self.ends_before(range.end() + 1) - self.ends_before(*range.start());
         range.end() + 1 - range.start() - ends
     }
 
     /// Number of first and last units of blocks before a unit.
-    fn ends_before(&self, number: u64) -> u64 {
-        let units = u64::from(self.space.net_units());
+    fn ends_before(&self, number: u128) -> u128 {
+        let units = u128::from(self.space.net_units());
         match self.space.skips_ends() {
-            true => number / units * 2 + u64::from(number % units > 0),
+            true => number / units * 2 + u128::from(number % units > 0),
             false => 0,
         }
     }
@@ -160,12 +161,12 @@ mod tests {
                 usable += u64::from(!is_excluded);
             }
             prop_assert_eq!(exclusions.usable(), usable);
-            let nets = 0..space.net_count() as u32;
+            let nets = 0..space.net_count();
             let of_nets = nets.clone().map(|net| exclusions.usable_of_net(net));
-            prop_assert_eq!(of_nets.sum::<u64>(), usable);
+            prop_assert_eq!(of_nets.sum::<u128>(), usable.into());
             for net in nets.clone() {
                 let next = (net..nets.end).find(|net| exclusions.usable_of_net(*net) > 0);
-                prop_assert_eq!(exclusions.next_usable_net(net.into()), next);
+                prop_assert_eq!(exclusions.next_usable_net(net), next);
             }
         }
     }

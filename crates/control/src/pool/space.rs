@@ -5,8 +5,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::RangeInclusive;
 use ipnet::IpNet;
 
-/// Longest span between a pool's prefix and its blocks, in bits: blocks have 32-bit numbers.
-const MOST_BLOCK_BITS: u8 = 31;
+/// Longest span between a pool's prefix and its blocks, in bits: there is room for blocks of addresses in a /64.
+const MOST_BLOCK_BITS: u8 = 63;
 /// Longest span between a block and a unit, in bits.
 const MOST_UNIT_BITS: u8 = 16;
 
@@ -52,8 +52,8 @@ impl Space {
     }
 
     /// Number of units.
-    pub fn units(self) -> u64 {
-        self.net_count() * u64::from(self.net_units())
+    pub fn units(self) -> u128 {
+        u128::from(self.net_count()) * u128::from(self.net_units())
     }
 
     /// Whether the first and the last unit of a block are never allocated: some home routers reject .0 and .255 as their own address.
@@ -63,26 +63,24 @@ impl Space {
     }
 
     /// Unit with this number.
-    pub fn unit(self, number: u64) -> IpNet {
+    pub fn unit(self, number: u128) -> IpNet {
         self.at(number, self.unit_length)
     }
 
     /// Block with this number.
-    pub fn net(self, number: u32) -> IpNet {
-        self.at(
-            u64::from(number) * u64::from(self.net_units()),
-            self.net_length,
-        )
+    pub fn net(self, number: u64) -> IpNet {
+        let first = u128::from(number) * u128::from(self.net_units());
+        self.at(first, self.net_length)
     }
 
     /// Number of a unit; `None` for a prefix outside the pool or of another length.
-    pub fn number(self, unit: IpNet) -> Option<u64> {
+    pub fn number(self, unit: IpNet) -> Option<u128> {
         let is_unit = unit.prefix_len() == self.unit_length && self.prefix.contains(&unit);
         is_unit.then(|| self.number_of(unit.network()))
     }
 
     /// Numbers of the units that have addresses of a range; `None` if there is none.
-    pub fn numbers(self, first: IpAddr, last: IpAddr) -> Option<RangeInclusive<u64>> {
+    pub fn numbers(self, first: IpAddr, last: IpAddr) -> Option<RangeInclusive<u128>> {
         let (lowest, highest) = (self.prefix.network(), self.prefix.broadcast());
         let is_apart = first.is_ipv4() != lowest.is_ipv4() || last < lowest || first > highest;
         let (first, last) = (first.max(lowest), last.min(highest));
@@ -90,13 +88,12 @@ impl Space {
     }
 
     /// Number of the unit that has an address of the pool.
-    fn number_of(self, address: IpAddr) -> u64 {
-        let offset = bits(address) - bits(self.prefix.network());
-        (offset >> self.shift()) as u64
+    fn number_of(self, address: IpAddr) -> u128 {
+        (bits(address) - bits(self.prefix.network())) >> self.shift()
     }
 
-    fn at(self, number: u64, length: u8) -> IpNet {
-        let bits = bits(self.prefix.network()) + (u128::from(number) << self.shift());
+    fn at(self, number: u128, length: u8) -> IpNet {
+        let bits = bits(self.prefix.network()) + (number << self.shift());
         let address = match self.prefix {
             IpNet::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
             IpNet::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(bits)),
@@ -127,13 +124,20 @@ mod tests {
             ("2001:db8::/32", 56, 64, 0x1_0001, "2001:db8:1:1::/64"),
             ("2001:db8::/32", 48, 56, 0x102, "2001:db8:1:200::/56"),
             ("2001:db8::/32", 40, 44, 0xfff, "2001:db8:fff0::/44"),
-            ("2001:db8::/96", 112, 128, 0x1_0002, "2001:db8::1:2/128"),
+            ("2001:db8::/64", 120, 128, 0x1_0002, "2001:db8::1:2/128"),
+            (
+                "2001:db8::/64",
+                120,
+                128,
+                u64::MAX.into(),
+                "2001:db8::ffff:ffff:ffff:ffff/128",
+            ),
         ] {
             let space = Space::new(prefix.parse().unwrap(), net, unit).unwrap();
             let unit: IpNet = text.parse().unwrap();
             assert_eq!(space.unit(number), unit);
             assert_eq!(space.number(unit), Some(number), "{text}");
-            let block = space.net((number / u64::from(space.net_units())) as u32);
+            let block = space.net((number / u128::from(space.net_units())) as u64);
             assert!(block.contains(&unit) && block.prefix_len() == net);
         }
     }
