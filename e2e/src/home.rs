@@ -39,7 +39,7 @@ pub struct Granted {
 
 /// Takes every home out of the machine.
 pub fn evict(vm: &Vm) -> Result<()> {
-    let rest = "killall -q -TERM pppd iperf3 ping; for i in $(seq 50); do pidof pppd > /dev/null || break; usleep 100000; done
+    let rest = "killall -q -TERM pppd iperf3 ping dhcpcd dhcp6c; for i in $(seq 50); do pidof pppd > /dev/null || break; usleep 100000; done
         killall -q -KILL pppd
         for home in $(ip netns list | cut -d ' ' -f 1); do ip netns del $home; done
         rm -f /run/h*";
@@ -83,13 +83,18 @@ impl<'v> Home<'v> {
         Home { vm, c_tag }
     }
 
+    /// The machine that it is in.
+    pub fn machine(&self) -> &'v Vm {
+        self.vm
+    }
+
     /// Its inner tag.
     pub fn c_tag(&self) -> u16 {
         self.c_tag
     }
 
     /// Its namespace in the machine, also the word that tells its pppd's files apart.
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("h{}", self.c_tag)
     }
 

@@ -22,6 +22,7 @@ mod guard;
 mod home;
 mod internet;
 mod iperf;
+mod lan;
 mod lane;
 mod leak_check;
 mod load;

@@ -8,8 +8,8 @@ use lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use lab::process::Process;
 use lab::routes::Routes;
 use lab::topology::{
-    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
-    SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane,
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, DELEGATED_V6, INTERNET_V4, INTERNET_V6, Lab,
+    Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane,
 };
 use northbound::{DropCounter, Neighbour, Route, Session};
 use serde::de::DeserializeOwned;
@@ -53,6 +53,8 @@ pub struct Setup {
     pub ipv4_pool: (String, u8),
     /// The IPv6 pool and the length of its nets.
     pub ipv6_pool: (String, u8),
+    /// Whether each subscriber has a delegated prefix of [`DELEGATED_V6`], a /56.
+    pub delegates: bool,
     /// The most sessions.
     pub sessions: u32,
     /// The user plane's workers.
@@ -74,6 +76,7 @@ impl Default for Setup {
             authentication: "chap",
             ipv4_pool: (SUBSCRIBERS_V4.to_string(), 24),
             ipv6_pool: (SUBSCRIBERS_V6.to_string(), 56),
+            delegates: false,
             sessions: 1000,
             workers: 1,
             echo_interval: 10,
@@ -108,6 +111,14 @@ initial-configuration: sluice.yaml
             Aaa::Two => radius::PAIR.map(|server| server.yaml()).into(),
         };
         let names: Vec<String> = (0..servers.len()).map(|n| format!("server{n}")).collect();
+        // the version before knows none of it
+        let (delegates, delegated) = match self.delegates {
+            true => (
+                ", delegated-pools: [delegated]",
+                format!("  delegated: {{prefix: '{DELEGATED_V6}', prefix-length: 56}}\n"),
+            ),
+            false => ("", String::new()),
+        };
         let servers = names.iter().zip(servers);
         let servers: String = servers
             .map(|(name, server)| format!("    {name}: {server}\n"))
@@ -147,12 +158,12 @@ access-profiles:
     server-group: radius
     subscriber-profile: standard
 subscriber-profiles:
-  standard: {{dns: [{dns1}, {dns2}, '2001:db8::53']}}
+  standard: {{dns: [{dns1}, {dns2}, '2001:db8::53']{delegates}}}
 ipv4-pools:
   homes: {{prefix: {pool4}, net-length: {net4}}}
 ipv6-pools:
   homes: {{prefix: '{pool6}', net-length: {net6}}}
-aaa:
+{delegated}aaa:
   servers:
 {servers}  server-groups:
     radius: {{servers: [{names}], interim-interval: {interim_interval}}}

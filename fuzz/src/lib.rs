@@ -9,6 +9,7 @@
 pub mod classify;
 pub mod coa;
 pub mod configuration;
+pub mod dhcpv6;
 pub mod dictionary;
 pub mod discovery;
 pub mod gtpu;
@@ -37,7 +38,7 @@ macro_rules! targets {
     };
 }
 
-targets! { discovery ppp pfcp radius coa gtpu store history classify configuration dictionary }
+targets! { discovery ppp dhcpv6 pfcp radius coa gtpu store history classify configuration dictionary }
 
 /// A step of an input: what is done, and with what.
 #[derive(Clone, Copy, Debug)]

@@ -247,6 +247,8 @@ impl World {
             further: Vec::new(),
             dns: vec!["2001:db8::53".parse().expect("an address")],
             interface_id: (families & 4 != 0).then_some(0x1234),
+            address: None,
+            delegated: Vec::new(),
         };
         let reply = match families & 3 {
             0 => AuthReply::Reject { message },

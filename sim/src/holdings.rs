@@ -9,10 +9,12 @@ use control::topology::Seid;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Length of a subscriber's IPv6 prefix.
 const PREFIX: u8 = 64;
+/// Length of its delegated prefix.
+const DELEGATED: u8 = 56;
 
 /// Session as it was at the last step.
 #[derive(Clone, Copy)]
@@ -24,6 +26,9 @@ struct Seen {
     pppoe_id: u16,
     ipv4: Option<Ipv4Addr>,
     ipv6: Option<Ipv6Net>,
+    /// What the router gets by DHCPv6.
+    router: Option<Ipv6Addr>,
+    delegated: Option<Ipv6Net>,
     stage: HeldStage,
 }
 
@@ -40,14 +45,41 @@ impl Seen {
             pppoe_id: held.pppoe_id,
             ipv4: held.ipv4,
             ipv6: held.ipv6,
+            router: held.bindings.ipv6_address(),
+            delegated: held.bindings.delegated().next(),
             stage: held.stage,
         }
     }
 
     /// Line and PPPoE session id stay the same as long as the name does.
     fn is(&self, held: &Held<'_>) -> bool {
+        let by_dhcp = (
+            held.bindings.ipv6_address(),
+            held.bindings.delegated().next(),
+        );
         (self.seid, self.ipv4, self.ipv6, self.stage)
             == (held.seid, held.ipv4, held.ipv6, held.stage)
+            && (self.router, self.delegated) == by_dhcp
+    }
+
+    /// Everything that is the session's alone.
+    fn nets(&self) -> impl Iterator<Item = IpNet> + use<> {
+        let router = self.router.map(|a| IpNet::from(IpAddr::from(a)));
+        let by_dhcp = router.into_iter().chain(self.delegated.map(IpNet::from));
+        addresses(self.ipv4, self.ipv6).chain(by_dhcp)
+    }
+
+    /// Whoever is online with IPv6 has all that DHCPv6 tells: the pools of that have room for everybody.
+    fn check_delegated(&self) -> Result<(), String> {
+        let is_open = self.stage == HeldStage::Online && self.ipv6.is_some();
+        match (self.router, self.delegated) {
+            (Some(_), Some(prefix)) if prefix.prefix_len() == DELEGATED => Ok(()),
+            _ if !is_open => Ok(()),
+            (router, delegated) => Err(format!(
+                "{} is online with {router:?} and {delegated:?} for DHCPv6",
+                self.seid
+            )),
+        }
     }
 }
 
@@ -110,6 +142,7 @@ impl Holdings {
         gone.extend(self.seen[next..].iter_mut().filter_map(Option::take));
         gone.iter().for_each(|seen| self.strike(seen));
         came.iter().try_for_each(|seen| self.enter(seen))?;
+        came.iter().try_for_each(Seen::check_delegated)?;
         came.iter().try_for_each(|seen| self.check_fixed(now, seen))
     }
 
@@ -141,7 +174,7 @@ impl Holdings {
     }
 
     fn strike(&mut self, seen: &Seen) {
-        for address in addresses(seen.ipv4, seen.ipv6) {
+        for address in seen.nets() {
             self.owners.remove(&address);
         }
         if let Some(line) = seen.line {
@@ -150,7 +183,7 @@ impl Holdings {
     }
 
     fn enter(&mut self, seen: &Seen) -> Result<(), String> {
-        for address in addresses(seen.ipv4, seen.ipv6) {
+        for address in seen.nets() {
             if let Some(other) = self.owners.insert(address, *seen) {
                 let (one, other) = (seen.seid, other.seid);
                 return Err(format!("{address} was given twice: to {other} and {one}"));

@@ -1,6 +1,6 @@
 //! Decodes packets into answers.
 
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 
 use ipnet::Ipv6Net;
@@ -95,6 +95,16 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
         filter_id: reader.text(Kind::FILTER_ID),
         framed_pool: reader.text(Kind::FRAMED_POOL),
         framed_ipv6_pool: reader.text(Kind::FRAMED_IPV6_POOL),
+        framed_ipv6_address: reader.single(Kind::FRAMED_IPV6_ADDRESS, |value| match value {
+            Value::Ipv6(address) => Some(*address).filter(|address| is_global(*address)),
+            _ => None,
+        }),
+        ipv6_address_pool: reader.text(Kind::STATEFUL_IPV6_ADDRESS_POOL),
+        delegated_prefixes: reader.several(Kind::DELEGATED_IPV6_PREFIX, |value| match value {
+            Value::Ipv6Prefix(prefix) => Some(*prefix).filter(is_delegable),
+            _ => None,
+        }),
+        delegated_pool: reader.text(Kind::DELEGATED_IPV6_PREFIX_POOL),
         class: packet
             .all(Kind::CLASS)
             .filter_map(Value::octets)
@@ -235,4 +245,15 @@ impl<'a> Reader<'a> {
         }
         prefixes
     }
+}
+
+/// Whether an address can be a subscriber's.
+fn is_global(address: Ipv6Addr) -> bool {
+    let is_special = address.is_unspecified() || address.is_loopback() || address.is_multicast();
+    !is_special && !address.is_unicast_link_local()
+}
+
+/// Whether a prefix can be delegated. A longer one has no room for a network with addresses of its own (RFC 4862), and ::/0 is everything.
+fn is_delegable(prefix: &Ipv6Net) -> bool {
+    (1..=64).contains(&prefix.prefix_len()) && is_global(prefix.network())
 }

@@ -1,6 +1,6 @@
 //! Requests of the gateway and their results, from RADIUS servers or from local users.
 
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 
 use ipnet::Ipv6Net;
@@ -101,6 +101,14 @@ pub struct AccessAccept {
     pub filter_id: Option<String>,
     /// Framed-IPv6-Pool: name of the subscriber's IPv6 prefix pool (RFC 3162).
     pub framed_ipv6_pool: Option<String>,
+    /// Framed-IPv6-Address: address of the subscriber's router by DHCPv6 (RFC 6911 §3.1).
+    pub framed_ipv6_address: Option<Ipv6Addr>,
+    /// Stateful-IPv6-Address-Pool: name of the pool of that address (RFC 6911 §3.5).
+    pub ipv6_address_pool: Option<String>,
+    /// All Delegated-IPv6-Prefixes: prefixes that are delegated to the subscriber's router (RFC 4818), of at most 64 bits.
+    pub delegated_prefixes: Vec<Ipv6Net>,
+    /// Delegated-IPv6-Prefix-Pool: name of the pool of the delegated prefix (RFC 6911 §3.4).
+    pub delegated_pool: Option<String>,
     /// All Class attributes. Each accounting record repeats them in order (RFC 2865 §5.25).
     pub class: Vec<Vec<u8>>,
     /// Session-Timeout: the session ends after this time. Zero, only in a change: it has no limit.
@@ -266,6 +274,8 @@ pub struct AccountingRecord {
     pub framed_ip: Option<Ipv4Addr>,
     /// IPv6 prefixes on the subscriber's link.
     pub framed_ipv6_prefixes: Vec<Ipv6Net>,
+    /// IPv6 address of the subscriber's router, if there is one (RFC 6911).
+    pub framed_ipv6_address: Option<Ipv6Addr>,
     /// The peer's interface identifier, if there is one.
     pub framed_interface_id: Option<u64>,
     /// Networks behind the subscriber's router (Framed-Route, Framed-IPv6-Route).

@@ -258,6 +258,9 @@ fn push_addresses(packet: &mut Packet, record: &AccountingRecord) {
     for prefix in &record.framed_ipv6_prefixes {
         packet.push(Kind::FRAMED_IPV6_PREFIX, *prefix);
     }
+    if let Some(address) = record.framed_ipv6_address {
+        packet.push(Kind::FRAMED_IPV6_ADDRESS, address);
+    }
     if let Some(identifier) = record.framed_interface_id {
         packet.push(Kind::FRAMED_INTERFACE_ID, Value::InterfaceId(identifier));
     }

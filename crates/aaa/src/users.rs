@@ -1,6 +1,6 @@
 //! Local users.
 
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
 
 use ipnet::{IpNet, Ipv6Net};
@@ -53,6 +53,10 @@ pub struct User {
     pub ipv4: Option<Ipv4Addr>,
     /// Fixed IPv6 prefix of the link, a /64.
     pub ipv6_prefix: Option<Ipv6Net>,
+    /// Fixed IPv6 address of the router.
+    pub ipv6_address: Option<Ipv6Addr>,
+    /// Fixed prefixes that are delegated to the router, of at most 64 bits.
+    pub delegated_prefixes: Vec<Ipv6Net>,
     /// Networks that are routed to the user's session.
     pub routes: Vec<IpNet>,
     /// Name of the subscriber profile.
@@ -124,6 +128,8 @@ impl User {
         Outcome::Accept(Box::new(AccessAccept {
             framed_ip: self.ipv4,
             framed_ipv6_prefixes: self.ipv6_prefix.into_iter().collect(),
+            framed_ipv6_address: self.ipv6_address,
+            delegated_prefixes: self.delegated_prefixes.clone(),
             framed_routes: self.routes.iter().copied().map(FramedRoute::from).collect(),
             filter_id: self.profile.clone(),
             ..AccessAccept::default()
@@ -155,12 +161,16 @@ mod tests {
             password: Password::Plain(Secret::new(password)),
             ipv4: None,
             ipv6_prefix: None,
+            ipv6_address: None,
+            delegated_prefixes: Vec::new(),
             routes: Vec::new(),
             profile: None,
         };
         let bob = User {
             ipv4: Some(Ipv4Addr::new(100, 64, 9, 1)),
             ipv6_prefix: Some("2001:db8:9:1::/64".parse().unwrap()),
+            ipv6_address: Some("2001:db8:9:1::2".parse().unwrap()),
+            delegated_prefixes: vec!["2001:db8:9100::/56".parse().unwrap()],
             routes: vec!["203.0.113.0/28".parse().unwrap()],
             profile: Some("gold".into()),
             ..user("12345")
@@ -233,6 +243,10 @@ mod tests {
                 ["2001:db8:9:1::/64".parse().unwrap()]
             );
             assert_eq!(bob.framed_routes, ["203.0.113.0/28".parse().unwrap()]);
+            let router = "2001:db8:9:1::2".parse().unwrap();
+            assert_eq!(bob.framed_ipv6_address, Some(router));
+            let delegated = ["2001:db8:9100::/56".parse().unwrap()];
+            assert_eq!(bob.delegated_prefixes, delegated);
             assert_eq!(bob.filter_id.as_deref(), Some("gold"));
         }
     }
@@ -243,6 +257,8 @@ mod tests {
             password: Password::Hash(Secret::new("a hash")),
             ipv4: None,
             ipv6_prefix: None,
+            ipv6_address: None,
+            delegated_prefixes: Vec::new(),
             routes: Vec::new(),
             profile: Some("gold".into()),
         };

@@ -169,6 +169,30 @@ fn cases() -> Vec<Case> {
             |a| a.framed_ipv6_prefixes = vec![prefix.parse().unwrap()],
         ),
         case(
+            Kind::FRAMED_IPV6_ADDRESS,
+            Value::Ipv6("2001:db8::2".parse().unwrap()),
+            Value::Ipv6("fe80::2".parse().unwrap()),
+            |a| a.framed_ipv6_address = Some("2001:db8::2".parse().unwrap()),
+        ),
+        case(
+            Kind::DELEGATED_IPV6_PREFIX,
+            Value::Ipv6Prefix("2001:db8:7700::/56".parse().unwrap()),
+            Value::Ipv6Prefix("2001:db8:7700::/65".parse().unwrap()),
+            |a| a.delegated_prefixes = vec!["2001:db8:7700::/56".parse().unwrap()],
+        ),
+        case(
+            Kind::DELEGATED_IPV6_PREFIX_POOL,
+            text("lans"),
+            no_text(),
+            |a| a.delegated_pool = Some("lans".into()),
+        ),
+        case(
+            Kind::STATEFUL_IPV6_ADDRESS_POOL,
+            text("routers"),
+            no_text(),
+            |a| a.ipv6_address_pool = Some("routers".into()),
+        ),
+        case(
             Kind::DNS_SERVER_IPV6_ADDRESS,
             Value::Ipv6("2001:db8::53".parse().unwrap()),
             Value::Ipv6("::".parse().unwrap()),
@@ -375,6 +399,7 @@ fn record(nas_port: NasPort, is_full: bool) -> AccountingRecord {
         class: vec![vec![1]; is_full.into()],
         framed_ip: is_full.then(|| [100, 64, 0, 7].into()),
         framed_ipv6_prefixes: vec!["2001:db8:7::/64".parse().unwrap(); is_full.into()],
+        framed_ipv6_address: is_full.then(|| "2001:db8:7::2".parse().unwrap()),
         framed_interface_id: is_full.then_some(7),
         framed_routes: match is_full {
             true => vec![net("192.0.2.0/24"), net("2001:db8:77::/48")],
@@ -457,7 +482,7 @@ fn what_is_sent_is_declared() {
 #[rustfmt::skip]
 const TESTS: &[(&str, &[Kind])] = &[
     ("names::a_session_has_the_same_names_in_all_its_requests", &[Kind::USER_NAME, Kind::CALLED_STATION_ID, Kind::CALLING_STATION_ID, Kind::NAS_PORT_ID]),
-    ("dynamic::a_session_is_found_by_every_identifier_and_only_one", &[Kind::USER_NAME, Kind::CALLING_STATION_ID, Kind::ACCT_SESSION_ID, Kind::NAS_PORT_ID, Kind::FRAMED_IPV6_PREFIX]),
+    ("dynamic::a_session_is_found_by_every_identifier_and_only_one", &[Kind::USER_NAME, Kind::CALLING_STATION_ID, Kind::ACCT_SESSION_ID, Kind::NAS_PORT_ID, Kind::FRAMED_IPV6_PREFIX, Kind::FRAMED_IPV6_ADDRESS, Kind::DELEGATED_IPV6_PREFIX]),
     ("e2e pppd-pap", &[Kind::USER_PASSWORD]),
     ("e2e pppd-chap", &[Kind::CHAP_PASSWORD, Kind::CHAP_CHALLENGE]),
     ("dynamic::changes_of_one_session_are_carried_out_in_order", &[Kind::NAS_IP_ADDRESS]),
@@ -465,7 +490,7 @@ const TESTS: &[(&str, &[Kind])] = &[
     ("e2e tshark-wire", &[Kind::FRAMED_PROTOCOL, Kind::NAS_PORT_TYPE]),
     ("bindings::prefixes_of_aaa_are_announced_by_the_session_that_has_them", &[Kind::FRAMED_IP_ADDRESS, Kind::FRAMED_ROUTE, Kind::FRAMED_IPV6_PREFIX, Kind::FRAMED_IPV6_ROUTE]),
     ("bindings::a_router_that_reboots_has_its_fixed_addresses_again_at_once", &[Kind::FRAMED_IP_ADDRESS]),
-    ("aaa_answer::a_session_shows_what_of_its_answer_has_no_effect", &[Kind::FRAMED_IP_NETMASK, Kind::FRAMED_ROUTING, Kind::DELEGATED_IPV6_PREFIX, Kind::FRAMED_IPV6_ADDRESS, Kind::ROUTE_IPV6_INFORMATION, Kind::DELEGATED_IPV6_PREFIX_POOL, Kind::STATEFUL_IPV6_ADDRESS_POOL]),
+    ("aaa_answer::a_session_shows_what_of_its_answer_has_no_effect", &[Kind::FRAMED_IP_NETMASK, Kind::FRAMED_ROUTING, Kind::ROUTE_IPV6_INFORMATION]),
     ("dynamic::a_change_is_acknowledged_when_user_plane_and_store_have_it", &[Kind::FILTER_ID]),
     ("dynamic::a_profile_that_is_not_there_or_of_another_instance_is_rejected", &[Kind::FILTER_ID]),
     ("change::framed_mtu_comes_before_the_profile_s_and_outlives_a_restart", &[Kind::FRAMED_MTU]),
@@ -496,6 +521,8 @@ const TESTS: &[(&str, &[Kind])] = &[
     ("aaa_answer::a_pool_that_is_not_there_refuses_the_subscriber_by_name", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
     ("next_pools::a_session_keeps_its_addresses_and_its_subscriber_gets_others_when_it_connects_again", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
     ("next_pools::a_pool_that_the_network_instance_does_not_have_changes_nothing", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
+    ("delegated::prefixes_and_an_address_of_radius_come_before_those_of_pools", &[Kind::FRAMED_IPV6_ADDRESS, Kind::DELEGATED_IPV6_PREFIX, Kind::DNS_SERVER_IPV6_ADDRESS]),
+    ("delegated::pools_that_radius_names_for_delegation_are_used_or_refuse_the_subscriber_by_name", &[Kind::DELEGATED_IPV6_PREFIX_POOL, Kind::STATEFUL_IPV6_ADDRESS_POOL]),
     ("e2e radius-servers", &[Kind::NAS_IPV6_ADDRESS]),
     ("plane::homes_come_and_go_and_leave_nothing", &[Kind::FRAMED_INTERFACE_ID]),
     ("aaa_answer::what_vendors_attributes_say_reaches_the_user_plane_and_the_subscriber", &[Kind::DNS_SERVER_IPV6_ADDRESS]),

@@ -200,6 +200,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         class: vec![b"gold".to_vec()],
         framed_ip: Some([100, 64, 0, 7].into()),
         framed_ipv6_prefixes: vec!["2001:db8:0:7::/64".parse().unwrap()],
+        framed_ipv6_address: Some("2001:db8:0:7::2".parse().unwrap()),
         framed_interface_id: Some(0x0200_0000_0000_0007),
         framed_routes: vec![
             "198.51.100.0/24".parse().unwrap(),
@@ -349,6 +350,7 @@ fn freeradius_authenticates_and_accounts() {
         "ADSL-Agent-Circuit-Id = 0x",
         "Framed-IP-Address = 100.64.0.7",
         "Framed-IPv6-Prefix = 2001:db8:0:7::/64",
+        "Framed-IPv6-Address = 2001:db8:0:7::2",
         "Framed-Interface-Id = 200:0:0:7",
         "Framed-Route = \"198.51.100.0/24 0.0.0.0 1\"",
         "Framed-IPv6-Route = \"2001:db8:77::/48 :: 1\"",

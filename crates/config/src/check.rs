@@ -1,5 +1,6 @@
 //! Whether a document is one of the model: every fault is found in one go, with its line, its place and what is expected.
 
+mod pools;
 mod radius;
 mod whole;
 

@@ -41,7 +41,7 @@ pub use edit::{Edit, Verb};
 pub use model::{Configuration, UserPlaneDocument};
 pub use path::{Path, quoted, words};
 pub use template::{Template, TemplateValues};
-pub use values::{Addresses, CpuList, HoldSessions, MASK, Secret, SvlanSet, mac};
+pub use values::{AddressRange, Addresses, CpuList, HoldSessions, MASK, Secret, SvlanSet, mac};
 pub use write::{masked, write};
 
 use serde::de::DeserializeOwned;

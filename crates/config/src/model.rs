@@ -6,6 +6,7 @@
 mod aaa;
 mod access;
 mod mapping;
+mod pools;
 mod subscriber;
 mod user_plane;
 
@@ -15,7 +16,8 @@ pub use aaa::{
 };
 pub use access::{AccessProfile, Authentication, Fallback, SubscriberIdentity};
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
-pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
+pub use pools::{Ipv4Pool, Ipv6Pool};
+pub use subscriber::{SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
     AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,
 };
@@ -54,7 +56,7 @@ pub struct Configuration {
     /// Pools of IPv4 addresses for subscribers.
     #[schemars(extend("x-key" = "the pool's name"))]
     pub ipv4_pools: BTreeMap<String, Ipv4Pool>,
-    /// Pools of IPv6 prefixes for subscribers.
+    /// Pools of IPv6 prefixes and IPv6 addresses for subscribers.
     #[schemars(extend("x-key" = "the pool's name"))]
     pub ipv6_pools: BTreeMap<String, Ipv6Pool>,
     /// Authentication, authorization and accounting by RADIUS (RFC 2865, RFC 2866).

@@ -2,6 +2,7 @@
 
 use crate::Template;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+pub use range::AddressRange;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeSet;
@@ -9,6 +10,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+
+mod range;
 
 /// A shared secret: never printed.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -293,7 +296,7 @@ impl<'de> Deserialize<'de> for SvlanSet {
 }
 
 /// The formats of texts in the model, with what each is.
-const FORMATS: [(&str, &str); 13] = [
+const FORMATS: [(&str, &str); 14] = [
     ("ip", "an IP address such as 192.0.2.1 or 2001:db8::1"),
     ("ipv4", "an IPv4 address such as 192.0.2.1"),
     ("ipv6", "an IPv6 address such as 2001:db8::1"),
@@ -302,6 +305,10 @@ const FORMATS: [(&str, &str); 13] = [
     (
         "prefix",
         "an IPv4 or IPv6 prefix such as 192.0.2.0/24 or 2001:db8::/40",
+    ),
+    (
+        "addresses",
+        "an address, a prefix or a range such as 192.0.2.1, 192.0.2.0/28 or 192.0.2.10-192.0.2.20",
     ),
     (
         "interface-address",
@@ -343,6 +350,7 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
         "ipv4-prefix" => text.parse::<Ipv4Net>().is_ok_and(|net| prefix(net.into())),
         "ipv6-prefix" => text.parse::<Ipv6Net>().is_ok_and(|net| prefix(net.into())),
         "prefix" => text.parse::<IpNet>().is_ok_and(prefix),
+        "addresses" => text.parse::<AddressRange>().is_ok(),
         "interface-address" => text.parse::<IpNet>().is_ok(),
         "interface" => {
             let plain = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';

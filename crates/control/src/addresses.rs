@@ -2,20 +2,21 @@
 
 mod change;
 mod fixed;
+mod remembered;
 mod shares;
 
-use crate::pool::{Family, Pool, PoolError};
+use crate::pool::{Lease, Pool, PoolError, PoolSettings};
 use crate::topology::{GroupId, InstanceId, Topology};
 use config::{Configuration, Fault};
-use core::net::Ipv4Addr;
 use fixed::Fixed;
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
 use northbound::PoolUse;
-use policy::{Binding, Role};
+use policy::{Binding, Bindings, Role};
 use std::collections::BTreeMap;
 
 pub(crate) use change::Change;
-pub(crate) use shares::Shares;
+pub(crate) use remembered::Remembered;
+pub(crate) use shares::{Shares, Usage};
 
 /// Prefix in a network instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,11 +38,79 @@ pub struct Holder {
     pub session: u32,
 }
 
+/// What a subscriber gets from a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// IPv4 address of its router.
+    Ipv4Address,
+    /// IPv6 prefix of its link (RFC 4862).
+    Link,
+    /// IPv6 prefix that is delegated to its router (RFC 8415 §6.3).
+    Delegated,
+    /// IPv6 address of its router (RFC 8415 §6.2).
+    Ipv6Address,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 4] = [
+        Kind::Ipv4Address,
+        Kind::Link,
+        Kind::Delegated,
+        Kind::Ipv6Address,
+    ];
+
+    /// Kind of a binding; `None` for a route, which no pool allocates.
+    pub fn of(binding: &Binding) -> Option<Kind> {
+        match (binding.role, binding.is_ipv4()) {
+            (Role::Host, true) => Some(Kind::Ipv4Address),
+            (Role::Host, false) => Some(Kind::Ipv6Address),
+            (Role::Link, _) => Some(Kind::Link),
+            (Role::Delegated, _) => Some(Kind::Delegated),
+            (Role::Route, _) => None,
+        }
+    }
+
+    /// Role of its bindings.
+    pub fn role(self) -> Role {
+        match self {
+            Kind::Ipv4Address | Kind::Ipv6Address => Role::Host,
+            Kind::Link => Role::Link,
+            Kind::Delegated => Role::Delegated,
+        }
+    }
+
+    /// Whether it is of IPv4.
+    pub fn is_ipv4(self) -> bool {
+        self == Kind::Ipv4Address
+    }
+
+    /// Whether a prefix of this length can be one.
+    pub fn fits(self, length: u8) -> bool {
+        match self {
+            Kind::Ipv4Address => length == 32,
+            Kind::Link => length == 64,
+            Kind::Delegated => length <= 64,
+            Kind::Ipv6Address => length == 128,
+        }
+    }
+
+    /// Name for operators.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Ipv4Address => "IPv4 address",
+            Kind::Link => "IPv6 prefix",
+            Kind::Delegated => "delegated prefix",
+            Kind::Ipv6Address => "IPv6 address",
+        }
+    }
+}
+
 /// Allocated address or prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given<T> {
+pub struct Given {
     /// Address or prefix.
-    pub address: T,
+    pub prefix: IpNet,
     /// New prefix block that the group must announce.
     pub new_net: Option<Net>,
     /// Whether it is outside the group's prefix blocks and must be announced by itself.
@@ -49,23 +118,20 @@ pub struct Given<T> {
 }
 
 /// Configured pool.
-struct Source<F: Family> {
+struct Source {
     instance: InstanceId,
-    prefix: F,
-    net_length: u8,
-    /// The gateway's own addresses, which are never allocated.
-    excluded: Vec<F::Unit>,
-    pool: Pool<F, GroupId>,
+    settings: PoolSettings,
+    pool: Pool<GroupId>,
 }
 
 /// Pools of an address family, by name.
-type Sources<F> = BTreeMap<String, Source<F>>;
+type Sources = BTreeMap<String, Source>;
 
 /// Addresses that subscribers have or can get.
 #[derive(Default)]
 pub struct Addresses {
-    ipv4: Sources<Ipv4Net>,
-    ipv6: Sources<Ipv6Net>,
+    ipv4: Sources,
+    ipv6: Sources,
     fixed: Fixed,
 }
 
@@ -83,137 +149,145 @@ impl Addresses {
 
     /// Allocated addresses and prefixes.
     pub fn given(&self) -> impl Iterator<Item = Net> {
-        let ipv4 = self.ipv4.values().flat_map(given);
-        let ipv6 = self.ipv6.values().flat_map(given);
-        ipv4.chain(ipv6).chain(self.fixed.nets())
-    }
-
-    /// Pools with their number of allocated units and their number of units.
-    pub fn usage(&self) -> impl Iterator<Item = (&str, u64, u64)> {
-        let ipv4 = self
-            .ipv4
-            .iter()
-            .map(|(name, source)| (&**name, source.pool.used(), source.pool.size()));
-        let ipv6 = self
-            .ipv6
-            .iter()
-            .map(|(name, source)| (&**name, source.pool.used(), source.pool.size()));
-        ipv4.chain(ipv6)
+        let of_pools = self.all().flat_map(|(_, source)| {
+            let units = source.pool.leases();
+            units.map(|(_, unit)| source.net(unit))
+        });
+        of_pools.chain(self.fixed.nets())
     }
 
     /// Prefix blocks of groups.
     pub fn lent_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
-        let ipv4 = self.ipv4.values().flat_map(lent_nets);
-        ipv4.chain(self.ipv6.values().flat_map(lent_nets))
+        self.all().flat_map(|(_, source)| {
+            let lent = source.pool.lent_nets();
+            lent.map(|(group, net)| (group, source.net(net)))
+        })
     }
 
-    /// Use of each pool, in order of names.
+    /// Use of each pool, those of IPv4 first, in order of names.
     pub fn use_of_pools(&self, topology: &Topology) -> Vec<PoolUse> {
-        let ipv4 = self
-            .ipv4
-            .iter()
-            .map(|pool| pool_use(pool, "ipv4", topology));
-        let ipv6 = self
-            .ipv6
-            .iter()
-            .map(|pool| pool_use(pool, "ipv6", topology));
-        ipv4.chain(ipv6).collect()
+        let rows = self.all().map(|(name, source)| PoolUse {
+            name: name.clone(),
+            network_instance: topology.instance(source.instance).name.clone(),
+            family: source.family().into(),
+            used: source.pool.used(),
+            size: source.pool.size(),
+        });
+        rows.collect()
     }
 
     /// Prefix block of an address or prefix, and the group that has it.
     pub fn net_of(&self, given: Net) -> Option<(GroupId, Net)> {
-        let (group, net) = match given.net {
-            IpNet::V4(net) => {
-                let unit = Ipv4Net::unit_of(net.into())?;
-                let (group, net) = find(&self.ipv4, given.instance, unit)?.pool.net_of(unit)?;
-                (group, IpNet::from(net))
-            }
-            IpNet::V6(net) => {
-                let (group, net) = find(&self.ipv6, given.instance, net)?.pool.net_of(net)?;
-                (group, IpNet::from(net))
-            }
-        };
-        Some((group?, Net { net, ..given }))
+        let source = self.find(given)?;
+        let (group, net) = source.pool.net_of(given.net)?;
+        Some((group?, source.net(net)))
     }
 
     /// Releases a leaked prefix block, in which no address is in use.
     pub fn reclaim(&mut self, lent: Net) {
-        match lent.net {
-            IpNet::V4(net) => reclaim(&mut self.ipv4, lent.instance, net),
-            IpNet::V6(net) => reclaim(&mut self.ipv6, lent.instance, net),
-        }
+        self.of_instance(lent)
+            .for_each(|source| source.pool.reclaim(lent.net));
     }
 
     /// Passes a prefix block on to another group.
     pub fn pass_on(&mut self, lent: Net, group: GroupId) {
-        match lent.net {
-            IpNet::V4(net) => pass_on(&mut self.ipv4, lent.instance, net, group),
-            IpNet::V6(net) => pass_on(&mut self.ipv6, lent.instance, net, group),
-        }
+        self.of_instance(lent)
+            .for_each(|source| source.pool.pass_on(lent.net, group));
     }
 
-    /// Whether there is a pool of this name and family in a network instance.
-    pub fn has_pool(&self, instance: InstanceId, name: &str, is_ipv4: bool) -> bool {
-        let of_pool = match is_ipv4 {
-            true => self.ipv4.get(name).map(|source| source.instance),
-            false => self.ipv6.get(name).map(|source| source.instance),
-        };
-        of_pool == Some(instance)
+    /// Prefix length of what the pool of this name in a network instance allocates. `None` if there is no such pool of the kind's family.
+    pub fn pool_length(&self, instance: InstanceId, name: &str, kind: Kind) -> Option<u8> {
+        let source = self.sources(kind.is_ipv4()).get(name);
+        let source = source.filter(|source| source.instance == instance);
+        source.map(|source| source.settings.unit_length)
     }
 
     /// Whether an address or prefix is of the pool of this name.
     pub fn is_of_pool(&self, name: &str, net: IpNet) -> bool {
-        match net {
-            IpNet::V4(net) => (self.ipv4.get(name)).is_some_and(|s| s.prefix.contains(&net)),
-            IpNet::V6(net) => (self.ipv6.get(name)).is_some_and(|s| s.prefix.contains(&net)),
-        }
+        let source = self.sources(is_ipv4(net)).get(name);
+        source.is_some_and(|source| source.pool.contains(net))
+    }
+
+    /// Name of the pool of an address or prefix.
+    pub fn pool_of(&self, given: Net) -> Option<&str> {
+        let mut sources = self.sources(is_ipv4(given.net)).iter();
+        let found = sources.find(|(_, source)| source.has(given));
+        found.map(|(name, _)| &**name)
     }
 
     /// Whether a session has an address or prefix, or one that overlaps it.
     pub fn is_held(&self, net: Net) -> bool {
-        let of_pool = match net.net {
-            IpNet::V4(prefix) => Ipv4Net::unit_of(prefix.into())
-                .and_then(|unit| Some(find(&self.ipv4, net.instance, unit)?.pool.is_leased(unit))),
-            IpNet::V6(prefix) => {
-                find(&self.ipv6, net.instance, prefix).map(|source| source.pool.is_leased(prefix))
+        let of_pool = self.find(net).map(|source| source.pool.is_leased(net.net));
+        of_pool.unwrap_or_else(|| self.fixed.overlapping(net).next().is_some())
+    }
+
+    /// Allocates an address or prefix from these pools: one that the subscriber had `before`, as far as it is free, or else from the
+    /// first pool with a free one. Without names, every pool of the network instance is used. `None` if there is no pool.
+    pub fn allocate(
+        &mut self,
+        holder: Holder,
+        kind: Kind,
+        pools: &[String],
+        before: impl Iterator<Item = IpNet>,
+    ) -> Option<Result<Given, PoolError>> {
+        let sources = self.sources_mut(kind.is_ipv4());
+        for had in before {
+            let again = first_of(sources, pools, |source| {
+                let is_its = source.is_for(holder.instance, kind);
+                is_its.then(|| source.again(holder.group, had)).flatten()
+            });
+            if let Some(given) = again {
+                return Some(Ok(given));
             }
+        }
+        let mut why = None;
+        let given = first_of(sources, pools, |source| {
+            let is_its = source.is_for(holder.instance, kind);
+            match is_its.then(|| source.allocate(holder.group))? {
+                Ok(given) => Some(given),
+                Err(error) => {
+                    why = Some(error);
+                    None
+                }
+            }
+        });
+        given.map(Ok).or(why.map(Err))
+    }
+
+    /// Allocates an address or prefix that AAA chose. `own` are the session's other bindings: its router's IPv6 address may be in a prefix
+    /// of them, and is announced with that.
+    ///
+    /// # Errors
+    /// The reason for which it is not available.
+    pub fn give_fixed(
+        &mut self,
+        holder: Holder,
+        kind: Kind,
+        prefix: IpNet,
+        own: &Bindings,
+    ) -> Result<Given, PoolError> {
+        if is_ipv4(prefix) != kind.is_ipv4() || !kind.fits(prefix.prefix_len()) {
+            return Err(PoolError::Foreign);
+        }
+        let instance = holder.instance;
+        let net = Net {
+            instance,
+            net: prefix,
         };
-        of_pool.unwrap_or_else(|| self.fixed.overlaps(net).is_some())
-    }
-
-    /// Allocates an IPv4 address: the fixed one, or one from these pools in order. Without pools, any pool of the instance is used. `None`
-    /// if there is no pool.
-    pub fn give_ipv4(
-        &mut self,
-        holder: Holder,
-        pools: &[String],
-        fixed: Option<Ipv4Addr>,
-    ) -> Option<Result<Given<Ipv4Addr>, PoolError>> {
-        match fixed {
-            None => allocate(&mut self.ipv4, holder, pools),
-            Some(address) => Some(match find_mut(&mut self.ipv4, holder.instance, address) {
-                Some(source) => source.reserve(holder.group, address),
-                None => self.give_fixed(holder, address, Ipv4Net::from(address)),
-            }),
+        if let Some(source) = self.find_mut(net) {
+            return source.reserve(holder.group, prefix);
         }
-    }
-
-    /// Allocates an IPv6 /64 prefix like [`Addresses::give_ipv4`].
-    pub fn give_ipv6(
-        &mut self,
-        holder: Holder,
-        pools: &[String],
-        fixed: Option<Ipv6Net>,
-    ) -> Option<Result<Given<Ipv6Net>, PoolError>> {
-        match fixed {
-            None => allocate(&mut self.ipv6, holder, pools),
-            // a link's prefix has 64 bits (RFC 4862)
-            Some(prefix) if prefix.prefix_len() != 64 => Some(Err(PoolError::Foreign)),
-            Some(prefix) => Some(match find_mut(&mut self.ipv6, holder.instance, prefix) {
-                Some(source) => source.reserve(holder.group, prefix),
-                None => self.give_fixed(holder, prefix, prefix),
-            }),
-        }
+        let nothing = Bindings::default();
+        let own = match kind {
+            Kind::Ipv6Address => own,
+            Kind::Ipv4Address | Kind::Link | Kind::Delegated => &nothing,
+        };
+        self.give_prefix(holder, prefix, own)?;
+        Ok(Given {
+            prefix,
+            new_net: None,
+            is_alone: !is_within(prefix, own),
+        })
     }
 
     /// Allocates a prefix from AAA that is not a unit of a pool, such as a route. It may be inside another prefix of the same session,
@@ -221,11 +295,28 @@ impl Addresses {
     ///
     /// # Errors
     /// The kind of overlap.
-    pub fn give_prefix(&mut self, holder: Holder, net: IpNet) -> Result<(), PoolError> {
-        self.give_fixed(holder, net, net).map(drop)
+    pub fn give_prefix(
+        &mut self,
+        holder: Holder,
+        net: IpNet,
+        own: &Bindings,
+    ) -> Result<(), PoolError> {
+        let instance = holder.instance;
+        let net = Net { instance, net };
+        if let Some(pool) = self.overlapping_pool(net)
+            && !is_within(net.net, own)
+        {
+            return Err(PoolError::OverlapsPool(pool));
+        }
+        let inserted = self.fixed.insert(net, holder.session);
+        inserted.map_err(|other| match other == net.net {
+            true => PoolError::InUse,
+            false => PoolError::Overlaps(other),
+        })
     }
 
-    /// Allocates a binding that is known: AAA chose it, or the session had it before a restart.
+    /// Allocates a binding that is known: AAA chose it, or the session had it before a restart. `own` are those that it
+    /// has besides, or has again already.
     ///
     /// # Errors
     /// The reason for which it is not available.
@@ -233,20 +324,15 @@ impl Addresses {
         &mut self,
         holder: Holder,
         binding: &Binding,
+        own: &Bindings,
     ) -> Result<(Binding, Option<Net>), PoolError> {
-        let (new_net, is_announced) = match (binding.role, binding.prefix) {
-            (Role::Host, IpNet::V4(net)) => {
-                let given = self.give_ipv4(holder, &[], Some(net.addr()));
-                let given = given.unwrap_or(Err(PoolError::Foreign))?;
+        let (new_net, is_announced) = match Kind::of(binding) {
+            Some(kind) => {
+                let given = self.give_fixed(holder, kind, binding.prefix, own)?;
                 (given.new_net, given.is_alone)
             }
-            (Role::Link, IpNet::V6(net)) => {
-                let given = self.give_ipv6(holder, &[], Some(net));
-                let given = given.unwrap_or(Err(PoolError::Foreign))?;
-                (given.new_net, given.is_alone)
-            }
-            (_, net) => {
-                self.give_prefix(holder, net)?;
+            None => {
+                self.give_prefix(holder, binding.prefix, own)?;
                 (None, true)
             }
         };
@@ -262,165 +348,132 @@ impl Addresses {
         if self.fixed.remove(net) {
             return None;
         }
-        let (group, of_pool) = match net.net {
-            IpNet::V4(address) => {
-                let unit = Ipv4Net::unit_of(address.into())?;
-                let source = find_mut(&mut self.ipv4, net.instance, unit)?;
-                let (group, net) = source.pool.release(unit).ok()??;
-                (group, net.into())
-            }
-            IpNet::V6(prefix) => {
-                let source = find_mut(&mut self.ipv6, net.instance, prefix)?;
-                let (group, net) = source.pool.release(prefix).ok()??;
-                (group, net.into())
-            }
-        };
-        Some((
-            group,
-            Net {
-                net: of_pool,
-                ..net
-            },
-        ))
-    }
-
-    fn give_fixed<T>(
-        &mut self,
-        holder: Holder,
-        address: T,
-        net: impl Into<IpNet>,
-    ) -> Result<Given<T>, PoolError> {
-        let net = Net {
-            instance: holder.instance,
-            net: net.into(),
-        };
-        if let Some(pool) = self.overlapping_pool(net) {
-            return Err(PoolError::OverlapsPool(pool));
-        }
-        let inserted = self.fixed.insert(net, holder.session);
-        inserted.map_err(|other| match other == net.net {
-            true => PoolError::InUse,
-            false => PoolError::Overlaps(other),
-        })?;
-        Ok(Given {
-            address,
-            new_net: None,
-            is_alone: true,
-        })
+        let source = self.find_mut(net)?;
+        let (group, block) = source.pool.release(net.net).ok()??;
+        Some((group, source.net(block)))
     }
 
     /// Pool of the instance that a prefix overlaps.
     fn overlapping_pool(&self, net: Net) -> Option<IpNet> {
-        let ipv4 = self.ipv4.values();
-        let ipv4 = ipv4.map(|source| (source.instance, IpNet::from(source.prefix)));
-        let ipv6 = self.ipv6.values();
-        let ipv6 = ipv6.map(|source| (source.instance, IpNet::from(source.prefix)));
-        let overlaps = |pool: IpNet| pool.contains(&net.net) || net.net.contains(&pool);
-        let mut pools = ipv4.chain(ipv6);
-        pools.find_map(|(instance, pool)| {
-            (instance == net.instance && overlaps(pool)).then_some(pool)
-        })
+        let overlaps = |pool: &IpNet| pool.contains(&net.net) || net.net.contains(pool);
+        let of_instance = self
+            .all()
+            .filter(|(_, source)| source.instance == net.instance);
+        let mut prefixes = of_instance.map(|(_, source)| source.settings.prefix);
+        prefixes.find(overlaps)
+    }
+
+    /// Every pool with its name, those of IPv4 first.
+    fn all(&self) -> impl Iterator<Item = (&String, &Source)> {
+        self.ipv4.iter().chain(&self.ipv6)
+    }
+
+    fn sources(&self, is_ipv4: bool) -> &Sources {
+        match is_ipv4 {
+            true => &self.ipv4,
+            false => &self.ipv6,
+        }
+    }
+
+    fn sources_mut(&mut self, is_ipv4: bool) -> &mut Sources {
+        match is_ipv4 {
+            true => &mut self.ipv4,
+            false => &mut self.ipv6,
+        }
+    }
+
+    /// Pool that has an address or prefix as a unit, allocated or not.
+    fn find(&self, unit: Net) -> Option<&Source> {
+        let mut sources = self.sources(is_ipv4(unit.net)).values();
+        sources.find(|source| source.has(unit))
+    }
+
+    fn find_mut(&mut self, unit: Net) -> Option<&mut Source> {
+        let mut sources = self.sources_mut(is_ipv4(unit.net)).values_mut();
+        sources.find(|source| source.has(unit))
+    }
+
+    fn of_instance(&mut self, net: Net) -> impl Iterator<Item = &mut Source> {
+        let sources = self.sources_mut(is_ipv4(net.net)).values_mut();
+        sources.filter(move |source| source.instance == net.instance)
     }
 }
 
-impl<F: Family> Source<F> {
-    fn reserve(&mut self, group: GroupId, unit: F::Unit) -> Result<Given<F::Unit>, PoolError> {
+impl Source {
+    /// Whether it has what subscribers in a network instance can get.
+    fn is_for(&self, instance: InstanceId, kind: Kind) -> bool {
+        self.instance == instance && kind.fits(self.settings.unit_length)
+    }
+
+    fn has(&self, unit: Net) -> bool {
+        self.instance == unit.instance && self.pool.contains(unit.net)
+    }
+
+    /// Whether a prefix is inside an allocated unit, or is one.
+    fn has_around(&self, net: IpNet) -> bool {
+        let unit = IpNet::new(net.addr(), self.settings.unit_length);
+        let unit = unit.ok().map(|unit| unit.trunc());
+        unit.is_some_and(|unit| unit.contains(&net) && self.pool.is_leased(unit))
+    }
+
+    fn family(&self) -> &'static str {
+        match is_ipv4(self.settings.prefix) {
+            true => "ipv4",
+            false => "ipv6",
+        }
+    }
+
+    fn allocate(&mut self, group: GroupId) -> Result<Given, PoolError> {
+        let lease = self.pool.allocate(group)?;
+        Ok(self.given(group, lease))
+    }
+
+    fn again(&mut self, group: GroupId, unit: IpNet) -> Option<Given> {
+        let lease = self.pool.allocate_again(group, unit)?;
+        Some(self.given(group, lease))
+    }
+
+    fn reserve(&mut self, group: GroupId, unit: IpNet) -> Result<Given, PoolError> {
         let lease = self.pool.reserve(group, unit)?;
-        Ok(Given {
-            address: lease.address,
+        Ok(self.given(group, lease))
+    }
+
+    fn given(&self, group: GroupId, lease: Lease<GroupId>) -> Given {
+        Given {
+            prefix: lease.unit,
             new_net: lease.new_net.map(|net| self.net(net)),
             is_alone: lease.net_of != group,
-        })
+        }
     }
 
-    fn net(&self, net: F) -> Net {
+    fn net(&self, net: IpNet) -> Net {
         Net {
             instance: self.instance,
-            net: net.into(),
+            net,
         }
     }
 }
 
-fn pool_use<F: Family>(
-    (name, source): (&String, &Source<F>),
-    family: &str,
-    topology: &Topology,
-) -> PoolUse {
-    PoolUse {
-        name: name.clone(),
-        network_instance: topology.instance(source.instance).name.clone(),
-        family: family.into(),
-        used: source.pool.used(),
-        size: source.pool.size(),
+fn is_ipv4(net: IpNet) -> bool {
+    matches!(net, IpNet::V4(_))
+}
+
+/// Whether a prefix is inside a prefix of a session's link or a delegated one.
+fn is_within(net: IpNet, own: &Bindings) -> bool {
+    let mut around = own.iter().filter(|own| own.prefix.contains(&net));
+    around.any(|own| own.prefix != net && matches!(own.role, Role::Link | Role::Delegated))
+}
+
+/// First result of these pools in order; without names, of every pool.
+fn first_of<T>(
+    sources: &mut Sources,
+    names: &[String],
+    mut of: impl FnMut(&mut Source) -> Option<T>,
+) -> Option<T> {
+    match names {
+        [] => sources.values_mut().find_map(of),
+        names => names.iter().find_map(|name| of(sources.get_mut(name)?)),
     }
-}
-
-fn given<F: Family>(source: &Source<F>) -> impl Iterator<Item = Net> {
-    let units = source.pool.leases();
-    units.map(|(_, unit)| Net {
-        instance: source.instance,
-        net: F::of_unit(unit),
-    })
-}
-
-fn lent_nets<F: Family>(source: &Source<F>) -> impl Iterator<Item = (GroupId, Net)> {
-    let lent = source.pool.lent_nets();
-    lent.map(|(group, net)| (group, source.net(net)))
-}
-
-fn find<F: Family>(
-    sources: &Sources<F>,
-    instance: InstanceId,
-    unit: F::Unit,
-) -> Option<&Source<F>> {
-    let is_it = |source: &&Source<F>| source.instance == instance && source.pool.contains(unit);
-    sources.values().find(is_it)
-}
-
-fn find_mut<F: Family>(
-    sources: &mut Sources<F>,
-    instance: InstanceId,
-    unit: F::Unit,
-) -> Option<&mut Source<F>> {
-    let is_it = |source: &&mut Source<F>| source.instance == instance && source.pool.contains(unit);
-    sources.values_mut().find(is_it)
-}
-
-fn reclaim<F: Family>(sources: &mut Sources<F>, instance: InstanceId, net: F) {
-    let of_instance = sources.values_mut().filter(|s| s.instance == instance);
-    of_instance.for_each(|source| source.pool.reclaim(net));
-}
-
-fn pass_on<F: Family>(sources: &mut Sources<F>, instance: InstanceId, net: F, group: GroupId) {
-    let of_instance = sources.values_mut().filter(|s| s.instance == instance);
-    of_instance.for_each(|source| source.pool.pass_on(net, group));
-}
-
-/// Allocates from the first pool with a free unit.
-fn allocate<F: Family>(
-    sources: &mut Sources<F>,
-    holder: Holder,
-    pools: &[String],
-) -> Option<Result<Given<F::Unit>, PoolError>> {
-    let mut last = None;
-    let mut gives = |source: &mut Source<F>| {
-        if source.instance != holder.instance {
-            return false;
-        }
-        let given = source.pool.allocate(holder.group).map(|lease| Given {
-            address: lease.address,
-            new_net: lease.new_net.map(|net| source.net(net)),
-            is_alone: false,
-        });
-        last.insert(given).is_ok()
-    };
-    match pools {
-        [] => sources.values_mut().any(gives),
-        named => named
-            .iter()
-            .any(|name| sources.get_mut(name).is_some_and(&mut gives)),
-    };
-    last
 }
 
 #[cfg(test)]

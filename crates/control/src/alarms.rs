@@ -31,7 +31,7 @@ pub enum Fault {
     ServerOut,
     /// No server of a group answers.
     ServerGroupOut,
-    /// At least 90 % of a pool's addresses are allocated.
+    /// As many of a pool's addresses are allocated as its `alarm-threshold` says.
     PoolAlmostExhausted,
     /// All addresses of a pool are allocated.
     PoolExhausted,
@@ -192,6 +192,11 @@ impl Alarms {
         let mut all: Vec<&Alarm> = self.raised.values().collect();
         all.sort_by_key(|alarm| (alarm.condition.fault.severity(), alarm.raised));
         all
+    }
+
+    /// Whether an alarm is raised.
+    pub fn is_raised(&self, fault: Fault, resource: &str) -> bool {
+        self.raised.contains_key(&(fault, resource.to_owned()))
     }
 
     /// Takes the conditions that hold now and returns the changes.

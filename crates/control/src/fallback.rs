@@ -7,7 +7,7 @@ use crate::journal::Journal;
 use crate::records::{extend, from_bytes_with_rest, take, to_bytes};
 use crate::remembered::{Remember, Remembered};
 use aaa::{AccessAccept, Authentic, FramedRoute, Outcome, Unavailable};
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use policy::Overrides;
@@ -110,13 +110,17 @@ struct Stored {
     ipv6_pool: Option<String>,
 }
 
-/// What follows [`Stored`] and the Port-Limit.
+/// What version 9 added to [`Stored`] and the Port-Limit.
 #[derive(Default, Serialize, Deserialize)]
 struct More {
     /// Metrics of the routes.
     metrics: Vec<Option<u32>>,
     /// Prefixes of the link after the first.
     ipv6_prefixes: Vec<Ipv6Net>,
+    ipv6_address: Option<Ipv6Addr>,
+    ipv6_address_pool: Option<String>,
+    delegated_prefixes: Vec<Ipv6Net>,
+    delegated_pool: Option<String>,
 }
 
 impl LastAnswer {
@@ -132,6 +136,10 @@ impl LastAnswer {
                 framed_interface_id: accept.framed_interface_id,
                 framed_pool: accept.framed_pool.clone(),
                 framed_ipv6_pool: accept.framed_ipv6_pool.clone(),
+                framed_ipv6_address: accept.framed_ipv6_address,
+                ipv6_address_pool: accept.ipv6_address_pool.clone(),
+                delegated_prefixes: accept.delegated_prefixes.clone(),
+                delegated_pool: accept.delegated_pool.clone(),
                 filter_id: accept.filter_id.clone(),
                 class: accept.class.clone(),
                 port_limit: accept.port_limit,
@@ -152,9 +160,9 @@ impl LastAnswer {
             8.. => take(&mut rest)?,
             _ => None,
         };
-        let more: More = match rest {
-            [] => More::default(), // earlier releases of version 8 end here
-            _ => take(&mut rest)?,
+        let more: More = match version {
+            9.. => take(&mut rest)?,
+            _ => More::default(),
         };
         let metrics = more.metrics.into_iter().chain(core::iter::repeat(None));
         let routes = stored.routes.into_iter().zip(metrics);
@@ -169,6 +177,10 @@ impl LastAnswer {
                 framed_interface_id: stored.interface_id,
                 framed_pool: stored.ipv4_pool,
                 framed_ipv6_pool: stored.ipv6_pool,
+                framed_ipv6_address: more.ipv6_address,
+                ipv6_address_pool: more.ipv6_address_pool,
+                delegated_prefixes: more.delegated_prefixes,
+                delegated_pool: more.delegated_pool,
                 filter_id: stored.profile.as_deref().map(str::to_owned),
                 class: stored.class,
                 port_limit,
@@ -208,6 +220,10 @@ impl Remember for LastAnswer {
         let more = More {
             metrics: metrics.collect(),
             ipv6_prefixes: further.collect(),
+            ipv6_address: accept.framed_ipv6_address,
+            ipv6_address_pool: accept.ipv6_address_pool.clone(),
+            delegated_prefixes: accept.delegated_prefixes.clone(),
+            delegated_pool: accept.delegated_pool.clone(),
         };
         extend(&more, extend(&accept.port_limit, stored))
     }
@@ -267,6 +283,9 @@ mod tests {
             filter_id: Some("gold".into()),
             class: vec![b"c".to_vec()],
             port_limit: Some(2),
+            framed_ipv6_address: Some("2001:db8:77::2".parse().unwrap()),
+            delegated_prefixes: vec!["2001:db8:7700::/56".parse().unwrap()],
+            delegated_pool: Some("lans".into()),
             session_timeout: Some(Duration::from_secs(600)),
             reply_message: b"hello".to_vec(),
             ..AccessAccept::default()
@@ -282,30 +301,18 @@ mod tests {
         let ten_minutes = Some(Some(Duration::from_secs(600)));
         assert_eq!(read.answer.overrides.session_timeout, ten_minutes);
         assert_eq!(read.accept.filter_id.as_deref(), Some("gold"));
-        // a release before ended before the metrics, and version 7 before the Port-Limit
-        let further = answer(7).accept.framed_ipv6_prefixes[1];
-        let more = More {
-            metrics: vec![Some(5), None],
-            ipv6_prefixes: vec![further],
-        };
-        let more = extend(&more, Vec::new());
-        assert!(stored.ends_with(&more));
-        let earlier = &stored[..stored.len() - more.len()];
-        let read = LastAnswer::from_bytes(earlier).unwrap().accept;
+        // version 8 ended before the metrics and delegated prefixes, and version 7 before the Port-Limit
         let first = answer(7).accept.framed_ipv6_prefixes[0];
-        assert_eq!(
-            (read.port_limit, read.framed_ipv6_prefixes),
-            (Some(2), vec![first])
-        );
-        assert!(
-            read.framed_routes
-                .iter()
-                .all(|route| route.metric.is_none())
-        );
-        let mut earlier = earlier[..earlier.len() - 2].to_vec();
-        earlier[0] = 7;
-        let read = LastAnswer::from_bytes(&earlier).unwrap();
-        assert_eq!((read.accept.port_limit, read.accepted), (None, 7));
+        for (version, port_limit) in [(8, Some(2)), (7, None)] {
+            let mut earlier = stored.clone();
+            earlier[0] = version;
+            let read = LastAnswer::from_bytes(&earlier).unwrap();
+            assert_eq!((read.accept.port_limit, read.accepted), (port_limit, 7));
+            assert_eq!(read.accept.framed_ipv6_prefixes, [first]);
+            assert!(read.accept.delegated_prefixes.is_empty());
+            let mut routes = read.accept.framed_routes.iter();
+            assert!(routes.all(|route| route.metric.is_none()));
+        }
         assert!(LastAnswer::from_bytes(&stored[..9]).is_err());
     }
 

@@ -53,6 +53,7 @@ pub mod store;
 mod subscribers;
 pub mod topology;
 mod trace;
+mod trends;
 mod user_planes;
 mod users;
 pub mod wheel;

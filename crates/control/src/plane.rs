@@ -7,6 +7,7 @@ mod admit;
 mod alarm;
 mod announce;
 mod apply;
+mod assigned;
 mod audit;
 mod backlog;
 mod bindings;
@@ -39,7 +40,7 @@ mod users;
 
 use crate::aaa_clients::{AaaClients, AaaEvent, PendingAuth};
 use crate::accounting::AccountingQueue;
-use crate::addresses::Addresses;
+use crate::addresses::{Addresses, Remembered};
 use crate::alarms::{Alarms, Condition};
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
@@ -54,6 +55,7 @@ use crate::sessions::SessionTable;
 use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
+use crate::trends::Trends;
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
 use aaa::dictionary::Dictionary;
 use aaa::{DynamicAuthorization, DynamicOutcome, Secret};
@@ -62,9 +64,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Answer, Request as Call};
 use pfcp::bng::ReleasedTunnels;
-use profiles::AccessProfiles;
+use profiles::{AccessProfiles, Gateway};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
+use session::{DhcpConfig, Duid};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::pfcp::Cause as PfcpCause;
@@ -257,6 +260,10 @@ pub struct ControlPlane {
     subscribers: Subscribers,
     session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
     addresses: Addresses,
+    /// What subscribers had whose sessions have ended.
+    remembered: Remembered,
+    /// Use of the pools in the last week.
+    trends: Trends,
     user_planes: UserPlanes,
     aaa: AaaClients,
     /// Takes the requests of RADIUS servers.
@@ -321,16 +328,27 @@ impl ControlPlane {
         restored.find_places(&mut topology);
         topology.forget_kept();
         let mut random = StdRng::from_seed(seed);
-        let mut keys = [[0u8; 32]; 2];
+        let mut keys = [[0u8; 32]; 3];
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
         let (outbox, blocks) = restored.take_outbox();
         let user_planes = UserPlanes::new(start, restored.recovery_time_stamp, random.next_u32());
+        let gateway = Gateway {
+            cookie_key: keys[0],
+            dhcp: DhcpConfig {
+                duid: Duid::of_gateway(&start.node_id),
+                reconfigure_key: restored.reconfigure_key(keys[2]),
+                epoch: Duration::from_secs(now.unix.into()).saturating_sub(now.at),
+                ..DhcpConfig::default()
+            },
+        };
         let mut plane = ControlPlane {
-            access: AccessProfiles::new(&configuration, keys[0]),
+            access: AccessProfiles::new(&configuration, gateway),
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, dictionary, keys[1]),
             last_answers: LastAnswers::resume(restored.take_last_answers()),
             next_pools: AllNextPools::resume(restored.take_next_pools()),
+            remembered: Remembered::default(),
+            trends: Trends::resume(restored.take_trends()),
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,
             session_ids: BTreeMap::new(),

@@ -1,135 +1,70 @@
 //! Address pools, which allocate prefix blocks to subscriber groups.
 //!
-//! A [`Pool`] is one prefix in one network instance. It allocates prefix blocks to subscriber groups (by default a /24 of addresses, or a
-//! /56 of /64 prefixes), and user planes announce them. A group without a free address gets another block, and releases a block in which
-//! no address is in use. A released address is allocated again after all other free ones: first within the group, then, with its block,
-//! within the pool. There is no randomness, so the same calls in the same order allocate the same addresses.
+//! A [`Pool`] is one prefix in one network instance. Its *units* are what one subscriber gets: addresses, or prefixes of one length. It
+//! allocates prefix blocks to subscriber groups (by default 256 units each), and user planes announce them. A group without a free unit
+//! gets another block, and releases a block in which no unit is in use. A released unit is allocated again after all other free ones:
+//! first within the group, then, with its block, within the pool. There is no randomness, so the same calls in the same order allocate
+//! the same units.
 //!
-//! Memory: 8 bytes for each address of the allocated blocks, nothing for the rest of the prefix.
+//! Memory: 8 bytes for each unit of the allocated blocks, nothing for the rest of the prefix. No call but those that list everything
+//! visits all units or blocks.
 //!
 //! ```
-//! use control::pool::Ipv4Pool;
+//! use control::pool::{Pool, PoolSettings};
 //!
-//! let gateway = "100.64.0.1".parse().unwrap();
-//! let mut pool: Ipv4Pool<u32> = Ipv4Pool::new("100.64.0.0/10".parse().unwrap(), 24, &[gateway]).unwrap();
+//! let settings = PoolSettings {
+//!     own: vec!["100.64.0.1".parse().unwrap()], // the gateway's
+//!     ..PoolSettings::new("100.64.0.0/10".parse().unwrap(), 24, 32)
+//! };
+//! let mut pool: Pool<u32> = Pool::new(&settings).unwrap();
 //! let group = 1;
 //! let lease = pool.allocate(group).unwrap();
-//! assert_eq!(lease.address, "100.64.0.2".parse::<std::net::Ipv4Addr>().unwrap()); // not .0, not the gateway
+//! assert_eq!(lease.unit, "100.64.0.2/32".parse().unwrap()); // not .0, not the gateway
 //! assert_eq!(lease.new_net, Some("100.64.0.0/24".parse().unwrap())); // to be announced
-//! assert_eq!(pool.release(lease.address), Ok(Some((group, "100.64.0.0/24".parse().unwrap())))); // to be withdrawn
+//! assert_eq!(pool.release(lease.unit), Ok(Some((group, "100.64.0.0/24".parse().unwrap())))); // to be withdrawn
 //! ```
 
 use core::hash::Hash;
-use core::net::{Ipv4Addr, Ipv6Addr};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+use std::collections::{BTreeMap, HashMap};
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use exclusions::Exclusions;
+use ipnet::IpNet;
+use returned::Returned;
+use space::Space;
 
+mod exclusions;
+mod returned;
 mod shares;
+mod space;
 
 pub use shares::Share;
 
-/// Pool of single IPv4 addresses.
-pub type Ipv4Pool<G> = Pool<Ipv4Net, G>;
-
-/// Pool of IPv6 prefixes of 64 bits.
-pub type Ipv6Pool<G> = Pool<Ipv6Net, G>;
-
-/// Address family of a pool. A *unit* is one subscriber's address or prefix.
-pub trait Family: Copy + Eq + core::fmt::Debug + Into<IpNet> {
-    /// Address or prefix of one subscriber.
-    type Unit: Copy + Eq + core::fmt::Debug;
+/// Settings of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// Prefix of the pool.
+    pub prefix: IpNet,
+    /// Prefix length of a block.
+    pub net_length: u8,
     /// Prefix length of a unit.
-    const UNIT_LENGTH: u8;
-    /// Whether the first and the last unit of a block are never allocated: some home routers reject .0 and .255 as their own address.
-    const SKIP_ENDS: bool;
-
-    /// Prefix length.
-    fn length(self) -> u8;
-    /// Number of the first unit among all units of the family.
-    fn first(self) -> u64;
-    /// Block of this length that begins at this unit.
-    fn net(first: u64, length: u8) -> Self;
-    /// Number of a unit; `None` for a prefix of another length.
-    fn number(unit: Self::Unit) -> Option<u64>;
-    /// Unit with this number.
-    fn unit(number: u64) -> Self::Unit;
-    /// Unit as a prefix.
-    fn of_unit(unit: Self::Unit) -> IpNet;
-    /// Unit that equals a prefix; `None` for a prefix of another length.
-    fn unit_of(net: IpNet) -> Option<Self::Unit>;
+    pub unit_length: u8,
+    /// The gateway's own addresses. Units that contain one are never allocated.
+    pub own: Vec<IpAddr>,
+    /// Addresses that the pool does not allocate by itself. Units that contain one are allocated on request only.
+    pub excluded: Vec<RangeInclusive<IpAddr>>,
 }
 
-impl Family for Ipv4Net {
-    type Unit = Ipv4Addr;
-    const UNIT_LENGTH: u8 = 32;
-    const SKIP_ENDS: bool = true;
-
-    fn length(self) -> u8 {
-        self.prefix_len()
-    }
-
-    fn first(self) -> u64 {
-        u64::from(u32::from(self.network()))
-    }
-
-    fn net(first: u64, length: u8) -> Self {
-        Ipv4Net::new_assert(Ipv4Addr::from(first as u32), length)
-    }
-
-    fn number(unit: Ipv4Addr) -> Option<u64> {
-        Some(u64::from(u32::from(unit)))
-    }
-
-    fn unit(number: u64) -> Ipv4Addr {
-        Ipv4Addr::from(number as u32)
-    }
-
-    fn of_unit(unit: Ipv4Addr) -> IpNet {
-        Ipv4Net::from(unit).into()
-    }
-
-    fn unit_of(net: IpNet) -> Option<Ipv4Addr> {
-        match net {
-            IpNet::V4(net) if net.prefix_len() == 32 => Some(net.addr()),
-            _ => None,
-        }
-    }
-}
-
-impl Family for Ipv6Net {
-    type Unit = Ipv6Net;
-    const UNIT_LENGTH: u8 = 64;
-    const SKIP_ENDS: bool = false;
-
-    fn length(self) -> u8 {
-        self.prefix_len()
-    }
-
-    fn first(self) -> u64 {
-        (u128::from(self.network()) >> 64) as u64
-    }
-
-    fn net(first: u64, length: u8) -> Self {
-        Ipv6Net::new_assert(Ipv6Addr::from(u128::from(first) << 64), length)
-    }
-
-    fn number(unit: Ipv6Net) -> Option<u64> {
-        (unit.prefix_len() == 64).then(|| unit.first())
-    }
-
-    fn unit(number: u64) -> Ipv6Net {
-        Self::net(number, 64)
-    }
-
-    fn of_unit(unit: Ipv6Net) -> IpNet {
-        unit.into()
-    }
-
-    fn unit_of(net: IpNet) -> Option<Ipv6Net> {
-        match net {
-            IpNet::V6(net) if net.prefix_len() == 64 => Some(net),
-            _ => None,
+impl PoolSettings {
+    /// Settings without exclusions.
+    pub fn new(prefix: IpNet, net_length: u8, unit_length: u8) -> Self {
+        PoolSettings {
+            prefix,
+            net_length,
+            unit_length,
+            own: Vec::new(),
+            excluded: Vec::new(),
         }
     }
 }
@@ -180,14 +115,14 @@ pub enum PoolError {
 
 /// Allocated unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease<F: Family, G> {
+pub struct Lease<G> {
     /// Address or prefix.
-    pub address: F::Unit,
+    pub unit: IpNet,
     /// Group that has the unit's block and announces it. For a requested unit it may differ from the subscriber's group; the unit must
     /// then be announced by itself.
     pub net_of: G,
-    /// Block that was allocated to the group for it. It must be announced before the address is used.
-    pub new_net: Option<F>,
+    /// Block that was allocated to the group for it. It must be announced before the unit is used.
+    pub new_net: Option<IpNet>,
 }
 
 const NIL: u32 = u32::MAX;
@@ -212,104 +147,108 @@ impl Unit {
     };
 }
 
-/// A net lent to a group.
+/// Allocated block.
 struct Lent<G> {
     group: G,
-    /// Its number among the nets of the pool.
-    number: u32,
+    /// Its number among the blocks of the pool.
+    number: u64,
     used: u32,
     units: Box<[Unit]>,
 }
 
-/// The free units of a group, longest free first.
-#[derive(Clone, Copy)]
-struct FreeList {
+/// A group with at least one block.
+struct Group {
+    /// Its free units, the longest free first.
     head: u32,
     tail: u32,
+    share: Share,
 }
 
-/// One prefix, lent in nets to groups `G`, and from there in units to subscribers.
-pub struct Pool<F: Family, G> {
-    first: u64,
-    net_length: u8,
-    /// How many units a net has.
-    net_units: u32,
-    net_count: u64,
-    excluded: Vec<u64>,
+/// One prefix, allocated in blocks to groups `G`, and from there in units to subscribers.
+pub struct Pool<G> {
+    space: Space,
+    exclusions: Exclusions,
+    size: u64,
     lent: slab::Slab<Lent<G>>,
-    by_number: BTreeMap<u32, usize>,
-    groups: HashMap<G, FreeList>,
-    /// Nets below this number have been lent at least once.
+    by_number: BTreeMap<u64, usize>,
+    groups: HashMap<G, Group>,
+    /// Blocks below this number have been allocated at least once, or passed over.
     fresh: u64,
-    /// Nets that were lent and are not now, longest free first.
-    returned: VecDeque<u32>,
+    returned: Returned,
     used: u64,
-    family: core::marker::PhantomData<F>,
 }
 
-impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
-    /// A pool of `prefix`, cut into nets of `net_length`, without the units that are `excluded` (the gateway's own).
-    pub fn new(prefix: F, net_length: u8, excluded: &[F::Unit]) -> Result<Self, BadPool> {
-        let (length, unit) = (prefix.length(), F::UNIT_LENGTH);
-        if net_length < length || net_length > unit || net_length - length > 31 {
-            return Err(BadPool::NetLength {
-                net: net_length,
-                prefix: length,
-                unit,
-            });
-        }
-        if unit - net_length > 16 {
-            return Err(BadPool::NetTooLarge(net_length));
-        }
+impl<G: Copy + Eq + Hash> Pool<G> {
+    /// Creates a pool with nothing allocated.
+    ///
+    /// # Errors
+    /// Lengths that do not go together.
+    pub fn new(settings: &PoolSettings) -> Result<Self, BadPool> {
+        let space = Space::new(settings.prefix, settings.net_length, settings.unit_length)?;
+        let exclusions = Exclusions::new(space, &settings.own, &settings.excluded);
         Ok(Self {
-            first: prefix.first(),
-            net_length,
-            net_units: 1 << (unit - net_length),
-            net_count: 1 << (net_length - length),
-            excluded: excluded
-                .iter()
-                .filter_map(|&unit| F::number(unit))
-                .collect(),
+            size: exclusions.usable(),
+            space,
+            exclusions,
             lent: slab::Slab::new(),
             by_number: BTreeMap::new(),
             groups: HashMap::new(),
             fresh: 0,
-            returned: VecDeque::new(),
+            returned: Returned::default(),
             used: 0,
-            family: core::marker::PhantomData,
         })
     }
 
-    /// Gives the unit of the group that has been free the longest, and lends the group another net if it has none free.
-    pub fn allocate(&mut self, group: G) -> Result<Lease<F, G>, PoolError> {
-        let mut new_net = None;
-        let handle = loop {
-            match self.groups.get(&group).map_or(NIL, |list| list.head) {
-                NIL => {
-                    let number = self.next_net().ok_or(PoolError::Exhausted)?;
-                    if self.usable_units(number) > 0 {
-                        new_net = Some(self.lend(number, group));
-                    }
-                }
-                head => break head,
+    /// Allocates the unit of the group that has been free the longest. A group without a free unit gets another block.
+    ///
+    /// # Errors
+    /// [`PoolError::Exhausted`].
+    pub fn allocate(&mut self, group: G) -> Result<Lease<G>, PoolError> {
+        let new_net = match self.has_free(group) {
+            true => None,
+            false => {
+                let number = self.next_net().ok_or(PoolError::Exhausted)?;
+                Some(self.lend(number, group))
             }
         };
+        let longest_free = self.group_mut(group).head;
         Ok(Lease {
-            address: self.take(handle),
+            unit: self.take(longest_free),
             net_of: group,
             new_net,
         })
     }
 
+    /// Allocates a unit that the subscriber had before, if it is free and no other group has its block. A free block is left to others if
+    /// the group can do without it.
+    pub fn allocate_again(&mut self, group: G, unit: IpNet) -> Option<Lease<G>> {
+        let (number, _) = self.locate(unit).ok()?;
+        if self.exclusions.contains(self.space.number(unit)?) {
+            return None;
+        }
+        let is_open = match self.by_number.get(&number) {
+            Some(slot) => self.lent[*slot].group == group,
+            None => {
+                let others = self.space.net_count() - self.lent.len() as u64 - 1;
+                !self.has_free(group) || others > 0
+            }
+        };
+        is_open.then(|| self.reserve(group, unit).ok()).flatten()
+    }
+
     /// Allocates a given unit: a static address, or one that a session had before a restart. Its block may belong to another group.
-    pub fn reserve(&mut self, group: G, address: F::Unit) -> Result<Lease<F, G>, PoolError> {
-        let (number, index) = self.locate(address)?;
-        if self.is_excluded(number, index) {
+    ///
+    /// # Errors
+    /// The reason for which it is not available.
+    pub fn reserve(&mut self, group: G, unit: IpNet) -> Result<Lease<G>, PoolError> {
+        let (number, index) = self.locate(unit)?;
+        if self.exclusions.is_own(self.number(number, index)) {
             return Err(PoolError::Excluded);
         }
         let new_net = match self.by_number.get(&number) {
+            None if self.is_full() => return Err(PoolError::Exhausted),
             None => {
-                self.returned.retain(|&returned| returned != number);
+                self.returned.remove(number);
                 Some(self.lend(number, group))
             }
             Some(_) => None,
@@ -319,28 +258,36 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
             return Err(PoolError::InUse);
         }
         Ok(Lease {
-            address: self.take(self.handle(slot, index)),
+            unit: self.take(self.handle(slot, index)),
             net_of: self.lent[slot].group,
             new_net,
         })
     }
 
     /// Releases a unit. If no unit of its block is in use then, the block is released too and returned with its group, to be withdrawn.
-    pub fn release(&mut self, address: F::Unit) -> Result<Option<(G, F)>, PoolError> {
-        let (number, index) = self.locate(address)?;
+    ///
+    /// # Errors
+    /// The unit is not in use, or not of this pool.
+    pub fn release(&mut self, unit: IpNet) -> Result<Option<(G, IpNet)>, PoolError> {
+        let (number, index) = self.locate(unit)?;
         let slot = *self.by_number.get(&number).ok_or(PoolError::NotInUse)?;
-        if self.lent[slot].units[index as usize] != Unit::USED {
+        let lent = &mut self.lent[slot];
+        if lent.units[index as usize] != Unit::USED {
             return Err(PoolError::NotInUse);
         }
         self.used -= 1;
-        self.lent[slot].used -= 1;
-        self.push_back(self.handle(slot, index));
-        let group = self.lent[slot].group;
+        lent.used -= 1;
+        let group = lent.group;
+        self.group_mut(group).share.used -= 1;
+        match self.exclusions.contains(self.number(number, index)) {
+            true => self.lent[slot].units[index as usize] = Unit::EXCLUDED,
+            false => self.push_back(self.handle(slot, index)),
+        }
         Ok((self.lent[slot].used == 0).then(|| (group, self.give_back(slot))))
     }
 
     /// Whether a unit is in use.
-    pub fn is_leased(&self, unit: F::Unit) -> bool {
+    pub fn is_leased(&self, unit: IpNet) -> bool {
         let Ok((number, index)) = self.locate(unit) else {
             return false;
         };
@@ -348,78 +295,69 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         slot.is_some_and(|slot| self.lent[*slot].units[index as usize] == Unit::USED)
     }
 
-    /// Blocks of a group, in order of address.
-    pub fn nets(&self, group: G) -> impl Iterator<Item = F> {
-        let nets = self.by_number.iter();
-        nets.filter(move |&(_, &slot)| self.lent[slot].group == group)
-            .map(|(&number, _)| self.net(number))
-    }
-
     /// Whether a unit is in this pool, allocated or not.
-    pub fn contains(&self, unit: F::Unit) -> bool {
-        self.locate(unit).is_ok()
+    pub fn contains(&self, unit: IpNet) -> bool {
+        self.space.number(unit).is_some()
     }
 
     /// Allocated units with their groups.
-    pub fn leases(&self) -> impl Iterator<Item = (G, F::Unit)> {
+    pub fn leases(&self) -> impl Iterator<Item = (G, IpNet)> {
         self.lent.iter().flat_map(move |(_, lent)| {
-            let used = |(_, unit): &(u64, &Unit)| **unit == Unit::USED;
+            let used = |(_, unit): &(u32, &Unit)| **unit == Unit::USED;
             let units = (0..).zip(lent.units.iter()).filter(used);
-            let first = self.first + u64::from(lent.number) * u64::from(self.net_units);
-            units.map(move |(index, _)| (lent.group, F::unit(first + index)))
+            units.map(move |(index, _)| {
+                let number = self.number(lent.number, index);
+                (lent.group, self.space.unit(number))
+            })
         })
     }
 
-    /// Allocated blocks with their groups.
-    pub fn lent_nets(&self) -> impl Iterator<Item = (G, F)> {
-        let lent = self.lent.iter();
-        lent.map(|(_, lent)| (lent.group, self.net(lent.number)))
+    /// Allocated blocks with their groups, in order of address.
+    pub fn lent_nets(&self) -> impl Iterator<Item = (G, IpNet)> {
+        let lent = self.by_number.iter();
+        lent.map(|(number, slot)| (self.lent[*slot].group, self.space.net(*number)))
     }
 
     /// Block of a unit of this pool, and the group that has it.
-    pub fn net_of(&self, address: F::Unit) -> Option<(Option<G>, F)> {
-        let (number, _) = self.locate(address).ok()?;
+    pub fn net_of(&self, unit: IpNet) -> Option<(Option<G>, IpNet)> {
+        let (number, _) = self.locate(unit).ok()?;
         let lent = self.by_number.get(&number);
-        Some((lent.map(|slot| self.lent[*slot].group), self.net(number)))
+        let group = lent.map(|slot| self.lent[*slot].group);
+        Some((group, self.space.net(number)))
     }
 
     /// Passes a block on to another group, with its units that are not in use.
-    pub fn pass_on(&mut self, net: F, group: G) {
+    pub fn pass_on(&mut self, net: IpNet, group: G) {
         let Some(slot) = self.lent_slot(net) else {
             return;
         };
-        let handles = (0..self.net_units).map(|index| self.handle(slot, index));
+        let handles = (0..self.space.net_units()).map(|index| self.handle(slot, index));
         let is_free = |handle: &u32| {
             let (slot, index) = self.place(*handle);
             !matches!(self.lent[slot].units[index], Unit::USED | Unit::EXCLUDED)
         };
         let free: Vec<u32> = handles.filter(is_free).collect();
         free.iter().for_each(|handle| self.unlink(*handle));
+        let used = self.lent[slot].used.into();
         let before = std::mem::replace(&mut self.lent[slot].group, group);
-        self.forget_list(before);
+        self.lose_net(before, used);
+        self.gain_net(group, used);
         free.into_iter().for_each(|handle| self.push_back(handle));
     }
 
-    /// Forgets the list of a group without blocks.
-    fn forget_list(&mut self, group: G) {
-        let has_free = self.groups.get(&group).is_some_and(|list| list.head != NIL);
-        if !has_free && self.lent.iter().all(|(_, lent)| lent.group != group) {
-            self.groups.remove(&group);
-        }
-    }
-
     /// Releases a leaked block, in which no unit is in use.
-    pub fn reclaim(&mut self, net: F) {
+    pub fn reclaim(&mut self, net: IpNet) {
         let slot = self.lent_slot(net);
         if let Some(slot) = slot.filter(|slot| !self.lent[*slot].units.contains(&Unit::USED)) {
-            self.used -= u64::from(self.lent[slot].used);
             self.give_back(slot);
         }
     }
 
-    fn lent_slot(&self, net: F) -> Option<usize> {
-        let mut slots = self.lent.iter();
-        slots.find_map(|(slot, lent)| (self.net(lent.number) == net).then_some(slot))
+    fn lent_slot(&self, net: IpNet) -> Option<usize> {
+        let first = self.space.numbers(net.network(), net.network())?;
+        let number = (first.start() / u128::from(self.space.net_units())) as u64;
+        let slot = self.by_number.get(&number).copied();
+        slot.filter(|_| self.space.net(number) == net)
     }
 
     /// Number of allocated units.
@@ -427,33 +365,42 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         self.used
     }
 
-    /// Number of allocated blocks.
-    pub fn lent(&self) -> usize {
-        self.lent.len()
+    /// Number of units that the pool allocates by itself. A pool of more, such as all addresses of a /64, says the largest number.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// Number of blocks.
     pub fn net_count(&self) -> u64 {
-        self.net_count
+        self.space.net_count()
+    }
+
+    /// Whether a group has a free unit in its blocks.
+    fn has_free(&self, group: G) -> bool {
+        self.groups.get(&group).is_some_and(|of| of.head != NIL)
+    }
+
+    /// Whether no handles are left for another block.
+    fn is_full(&self) -> bool {
+        (self.lent.len() as u64 + 1) * u64::from(self.space.net_units()) >= MOST_UNITS
     }
 
     /// Next free block: first those that were never allocated, then the one that was released first.
-    fn next_net(&mut self) -> Option<u32> {
-        if (self.lent.len() as u64 + 1) * u64::from(self.net_units) >= MOST_UNITS {
+    fn next_net(&mut self) -> Option<u64> {
+        if self.is_full() {
             return None;
         }
-        while self.fresh < self.net_count {
-            let number = self.fresh as u32;
-            self.fresh += 1;
+        while let Some(number) = self.exclusions.next_usable_net(self.fresh) {
+            self.fresh = number + 1;
             if !self.by_number.contains_key(&number) {
                 return Some(number);
             }
         }
-        self.returned.pop_front()
+        self.returned.pop()
     }
 
-    fn lend(&mut self, number: u32, group: G) -> F {
-        let units = vec![Unit::EXCLUDED; self.net_units as usize].into_boxed_slice();
+    fn lend(&mut self, number: u64, group: G) -> IpNet {
+        let units = vec![Unit::EXCLUDED; self.space.net_units() as usize].into_boxed_slice();
         let slot = self.lent.insert(Lent {
             group,
             number,
@@ -461,50 +408,77 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
             units,
         });
         self.by_number.insert(number, slot);
-        for index in 0..self.net_units {
-            if !self.is_excluded(number, index) {
+        self.gain_net(group, 0);
+        for index in 0..self.space.net_units() {
+            if !self.exclusions.contains(self.number(number, index)) {
                 self.push_back(self.handle(slot, index));
             }
         }
-        self.net(number)
+        self.space.net(number)
     }
 
-    fn give_back(&mut self, slot: usize) -> F {
-        for index in 0..self.net_units {
+    fn give_back(&mut self, slot: usize) -> IpNet {
+        for index in 0..self.space.net_units() {
             if self.lent[slot].units[index as usize] != Unit::EXCLUDED {
                 self.unlink(self.handle(slot, index));
             }
         }
-        let Lent { number, group, .. } = self.lent.remove(slot);
-        self.by_number.remove(&number);
-        self.forget_list(group);
+        let lent = self.lent.remove(slot);
+        self.by_number.remove(&lent.number);
+        self.lose_net(lent.group, lent.used.into());
         // One that was reserved ahead of its turn has its turn still to come.
-        if u64::from(number) < self.fresh {
-            self.returned.push_back(number);
+        let had_turn = lent.number < self.fresh;
+        if had_turn && self.exclusions.usable_of_net(lent.number) > 0 {
+            self.returned.push(lent.number);
         }
-        self.net(number)
+        self.space.net(lent.number)
     }
 
-    /// Marks a free unit as used.
-    fn take(&mut self, handle: u32) -> F::Unit {
-        self.unlink(handle);
+    /// Notes that a group has one more block, with so many units in use.
+    fn gain_net(&mut self, group: G, used: u64) {
+        let group = self.groups.entry(group).or_insert(Group {
+            head: NIL,
+            tail: NIL,
+            share: Share::default(),
+        });
+        group.share.nets += 1;
+        group.share.used += used;
+    }
+
+    /// Notes that a group has one block less, and forgets it with its last one.
+    fn lose_net(&mut self, group: G, used: u64) {
+        let share = &mut self.group_mut(group).share;
+        share.nets -= 1;
+        share.used -= used;
+        if share.nets == 0 {
+            self.groups.remove(&group);
+        }
+    }
+
+    fn group_mut(&mut self, group: G) -> &mut Group {
+        let group = self.groups.get_mut(&group);
+        group.expect("a group with a block is known")
+    }
+
+    /// Marks a free unit, or one that is allocated on request, as used.
+    fn take(&mut self, handle: u32) -> IpNet {
         let (slot, index) = self.place(handle);
+        if self.lent[slot].units[index] != Unit::EXCLUDED {
+            self.unlink(handle);
+        }
         let lent = &mut self.lent[slot];
         lent.units[index] = Unit::USED;
         lent.used += 1;
         self.used += 1;
-        F::unit(self.first + u64::from(lent.number) * u64::from(self.net_units) + index as u64)
+        let (group, number) = (lent.group, lent.number);
+        self.group_mut(group).share.used += 1;
+        self.space.unit(self.number(number, index as u32))
     }
 
     fn push_back(&mut self, handle: u32) {
         let (slot, index) = self.place(handle);
-        let list = self
-            .groups
-            .entry(self.lent[slot].group)
-            .or_insert(FreeList {
-                head: NIL,
-                tail: NIL,
-            });
+        let group = self.lent[slot].group;
+        let list = self.group_mut(group);
         let last = core::mem::replace(&mut list.tail, handle);
         if last == NIL {
             list.head = handle;
@@ -521,20 +495,12 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
     fn unlink(&mut self, handle: u32) {
         let Unit { previous, next } = *self.unit_mut(handle);
         let group = self.lent[self.place(handle).0].group;
-        let list = self
-            .groups
-            .get_mut(&group)
-            .expect("a group with a net has a list");
         match previous {
-            NIL => list.head = next,
+            NIL => self.group_mut(group).head = next,
             previous => self.unit_mut(previous).next = next,
         }
-        let list = self
-            .groups
-            .get_mut(&group)
-            .expect("a group with a net has a list");
         match next {
-            NIL => list.tail = previous,
+            NIL => self.group_mut(group).tail = previous,
             next => self.unit_mut(next).previous = previous,
         }
     }
@@ -545,45 +511,24 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
     }
 
     fn handle(&self, slot: usize, index: u32) -> u32 {
-        slot as u32 * self.net_units + index
+        slot as u32 * self.space.net_units() + index
     }
 
     fn place(&self, handle: u32) -> (usize, usize) {
-        (
-            (handle / self.net_units) as usize,
-            (handle % self.net_units) as usize,
-        )
+        let units = self.space.net_units();
+        ((handle / units) as usize, (handle % units) as usize)
     }
 
-    fn net(&self, number: u32) -> F {
-        F::net(
-            self.first + u64::from(number) * u64::from(self.net_units),
-            self.net_length,
-        )
+    /// Number of a unit of a block among all units.
+    fn number(&self, net: u64, index: u32) -> u128 {
+        u128::from(net) * u128::from(self.space.net_units()) + u128::from(index)
     }
 
     /// Number of a unit's block, and the unit's position in it.
-    fn locate(&self, address: F::Unit) -> Result<(u32, u32), PoolError> {
-        let number = F::number(address).ok_or(PoolError::Foreign)?;
-        let offset = number.checked_sub(self.first).ok_or(PoolError::Foreign)?;
-        let net = offset / u64::from(self.net_units);
-        if net >= self.net_count {
-            return Err(PoolError::Foreign);
-        }
-        Ok((net as u32, (offset % u64::from(self.net_units)) as u32))
-    }
-
-    fn is_excluded(&self, net: u32, index: u32) -> bool {
-        let ends =
-            F::SKIP_ENDS && self.net_units > 2 && (index == 0 || index == self.net_units - 1);
-        let number = self.first + u64::from(net) * u64::from(self.net_units) + u64::from(index);
-        ends || self.excluded.contains(&number)
-    }
-
-    fn usable_units(&self, net: u32) -> usize {
-        (0..self.net_units)
-            .filter(|&index| !self.is_excluded(net, index))
-            .count()
+    fn locate(&self, unit: IpNet) -> Result<(u64, u32), PoolError> {
+        let number = self.space.number(unit).ok_or(PoolError::Foreign)?;
+        let units = u128::from(self.space.net_units());
+        Ok(((number / units) as u64, (number % units) as u32))
     }
 }
 

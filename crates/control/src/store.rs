@@ -42,6 +42,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -73,12 +74,20 @@ pub type Live = Vec<(Vec<u8>, Vec<u8>)>;
 type LiveMap = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// Change of one key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Record {
     /// The key.
     pub key: Vec<u8>,
     /// The new value; `None` deletes the key.
     pub value: Option<Vec<u8>>,
+}
+
+/// Without the value, which may be a secret.
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, length) = (self.key.escape_ascii(), self.value.as_ref().map(Vec::len));
+        write!(f, "Record {{ key: \"{key}\", octets: {length:?} }}")
+    }
 }
 
 impl Record {

@@ -17,6 +17,8 @@ pub(crate) fn known(user: &User) -> aaa::User {
         },
         ipv4: user.ipv4_address,
         ipv6_prefix: user.ipv6_prefix,
+        ipv6_address: user.ipv6_address,
+        delegated_prefixes: user.delegated_prefixes.clone(),
         routes: user.routes.clone(),
         profile: user.subscriber_profile.clone(),
     }

@@ -3,6 +3,7 @@
 use crate::home::{Datagram, Home, Received};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
+use wire::dhcpv6::CLIENT_PORT;
 use wire::eth::{self, Header};
 use wire::icmp::{self, Message};
 use wire::{ipv4, ipv6, nd, ppp, pppoe, udp};
@@ -13,7 +14,8 @@ impl Home {
         self.link.terms.peer_mru
     }
 
-    /// The Ethernet frame of a UDP datagram from the home's address; `None` while it has none of that family.
+    /// The Ethernet frame of a UDP datagram from the home's address, or from a host on its own network if a prefix is delegated;
+    /// `None` while it has none of that family.
     pub fn datagram(
         &self,
         to: IpAddr,
@@ -45,7 +47,7 @@ impl Home {
                 ppp::IPV4
             }
             IpAddr::V6(to) => {
-                let from = self.ipv6()?;
+                let from = self.source_v6()?;
                 datagram.emit_v6(from, to, &mut segment);
                 let header = ipv6::Header::new(ipv6::UDP, from, to);
                 ipv6::Packet {
@@ -59,6 +61,12 @@ impl Home {
         let mut frame = Vec::with_capacity(packet.len() + 30);
         self.frame(protocol, &packet, &mut frame);
         Some(frame)
+    }
+
+    fn source_v6(&self) -> Option<Ipv6Addr> {
+        let network = self.delegated().first();
+        let host = network.map(|net| Ipv6Addr::from_bits(net.network().to_bits() | 1));
+        host.or(self.ipv6())
     }
 
     fn frame(&self, protocol: u16, packet: &[u8], out: &mut Vec<u8>) {
@@ -172,10 +180,12 @@ impl Home {
             }
             // Other multicast of the link is not for us.
             _ if to.is_multicast() => Received::Quiet,
-            _ if to != self.link_local() && Some(to) != self.slaac => {
-                Received::Stray("an IPv6 packet for another address")
-            }
+            _ if !self.has_address(to) => Received::Stray("an IPv6 packet for another address"),
             ipv6::UDP => match udp::Datagram::parse_v6(packet.payload, from, to) {
+                Ok(datagram) if to == self.link_local() => match datagram.destination_port {
+                    CLIENT_PORT => self.handle_dhcpv6(now, datagram.payload),
+                    _ => Received::Quiet,
+                },
                 Ok(datagram) => received(from.into(), datagram),
                 Err(_) => Received::Stray("a wrong UDP checksum or length"),
             },
@@ -202,6 +212,11 @@ impl Home {
             }
             _ => Received::Quiet,
         }
+    }
+
+    /// Its link-local address, that of the prefix of the link, or one of its leases: it stands for its own network, too.
+    fn has_address(&self, address: Ipv6Addr) -> bool {
+        address == self.link_local() || Some(address) == self.slaac || self.leases.cover(address)
     }
 
     fn answer_ping_v6(&mut self, from: Ipv6Addr, to: Ipv6Addr, reply: Message) {

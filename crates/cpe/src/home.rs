@@ -1,6 +1,7 @@
 //! A home's router: dials, proves who it is, gets its addresses, and hangs up.
 
 use crate::Family;
+use crate::leases::{Delegation, Leases};
 use crate::negotiate::{Negotiation, Step};
 use crate::random::Random;
 use crate::terms::{Auth, Ipv4, Ipv6, Link};
@@ -32,6 +33,8 @@ pub struct HomeConfig {
     pub ipv4: bool,
     /// Whether it wants IPv6.
     pub ipv6: bool,
+    /// How it asks for a prefix for its own network, and for an address, by DHCPv6; `None`: it asks for neither.
+    pub delegation: Option<Delegation>,
     /// How long it waits for an answer before it repeats itself (RFC 1661's Restart timer: 3 s).
     pub restart: Duration,
     /// How often it asks whether the gateway is still there.
@@ -59,6 +62,7 @@ impl HomeConfig {
             auth: Auth::Any,
             ipv4: true,
             ipv6: true,
+            delegation: None,
             restart: Duration::from_secs(3),
             echo_interval: Some(Duration::from_secs(30)),
             echo_failures: 4,
@@ -183,18 +187,21 @@ pub(crate) enum Timer {
     Router,
     /// The end of the prefix's lifetime.
     Prefix,
+    /// The next message about leases.
+    Leases,
     /// The next echo request.
     Echo,
 }
 
 impl Timer {
-    const ALL: [Timer; 7] = [
+    const ALL: [Timer; 8] = [
         Timer::Answer,
         Timer::Link,
         Timer::Ipv4,
         Timer::Ipv6,
         Timer::Router,
         Timer::Prefix,
+        Timer::Leases,
         Timer::Echo,
     ];
 }
@@ -219,6 +226,7 @@ pub struct Home {
     /// The address from the Router Advertisement's prefix.
     pub(crate) slaac: Option<Ipv6Addr>,
     pub(crate) dns_v6: Vec<Ipv6Addr>,
+    pub(crate) leases: Leases,
     /// Families that the gateway does not have, by [`Family`].
     pub(crate) lacking: [bool; 2],
     /// How often the present question was asked.
@@ -228,7 +236,7 @@ pub struct Home {
     pub(crate) next_id: u8,
     /// Why we are hanging up.
     pub(crate) ending: Option<End>,
-    pub(crate) timers: [Option<Duration>; 7],
+    pub(crate) timers: [Option<Duration>; 8],
     outputs: VecDeque<Output>,
 }
 
@@ -247,13 +255,14 @@ impl Home {
             ipv6: Negotiation::new(Ipv6::new(&mut random)),
             slaac: None,
             dns_v6: Vec::new(),
+            leases: Leases::default(),
             lacking: [!config.ipv4, !config.ipv6],
             tries: 0,
             solicitations: 0,
             echoes_missed: 0,
             next_id: 0,
             ending: None,
-            timers: [None; 7],
+            timers: [None; 8],
             outputs: VecDeque::new(),
             config,
             random,
@@ -310,7 +319,10 @@ impl Home {
         match self.state {
             State::Offline | State::Closing => {}
             State::Discovery => self.end(End::HungUp),
-            _ => self.terminate(now, End::HungUp),
+            _ => {
+                self.release_leases(now);
+                self.terminate(now, End::HungUp);
+            }
         }
     }
 
@@ -406,6 +418,7 @@ impl Home {
             (Timer::Ipv6, _) => self.repeat_ipv6(now),
             (Timer::Router, _) => self.solicit(now),
             (Timer::Prefix, _) => self.prefix_expired(now),
+            (Timer::Leases, _) => self.leases_due(now),
             (Timer::Echo, _) => self.send_echo(now),
         }
     }
@@ -458,7 +471,7 @@ impl Home {
         self.close_networks();
         self.link.stop();
         self.link.terms = Link::new(self.config.auth, &mut self.random);
-        self.timers = [None; 7];
+        self.timers = [None; 8];
         (self.state, self.session_id, self.concentrator) = (State::Offline, 0, MacAddr::ZERO);
         self.offer.clear();
         self.ending = None;
@@ -468,6 +481,7 @@ impl Home {
     /// Both families are down and start from nothing next time.
     pub(crate) fn close_networks(&mut self) {
         self.lose_prefix();
+        self.forget_leases();
         if self.ipv4.is_open() {
             self.output(Output::Down(Family::V4));
         }

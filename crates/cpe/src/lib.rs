@@ -22,6 +22,7 @@ mod data;
 mod discovery;
 mod home;
 mod homes;
+mod leases;
 mod link;
 mod negotiate;
 mod network;
@@ -32,6 +33,7 @@ mod traffic;
 
 pub use home::{Datagram, End, Home, HomeConfig, Output, Received, State};
 pub use homes::Homes;
+pub use leases::Delegation;
 pub use pace::Pace;
 pub use terms::Auth;
 pub use traffic::{Arrival, Counts, Label, Party, Verdict, Verifier};

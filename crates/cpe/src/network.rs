@@ -94,6 +94,7 @@ impl Home {
         self.rearm(now, Timer::Ipv6, step, self.ipv6.is_pending());
         if was_open && !self.ipv6.is_open() {
             self.lose_prefix();
+            self.forget_leases();
             self.disarm(Timer::Router);
         }
         match step {
@@ -119,6 +120,7 @@ impl Home {
 
     pub(crate) fn lacks_ipv6(&mut self, now: Duration) {
         self.lose_prefix();
+        self.forget_leases();
         self.ipv6.stop();
         self.disarm(Timer::Ipv6);
         self.disarm(Timer::Router);
@@ -223,6 +225,7 @@ impl Home {
         if self.slaac.replace(address) != Some(address) {
             self.output(Output::Up(address.into()));
         }
+        self.may_ask_for_leases(now, ra.managed);
         self.judge_progress(now);
     }
 

@@ -7,8 +7,8 @@ use crate::process::Process;
 use crate::routes::Routes;
 use crate::supervisor::{Probe, Supervisor};
 use crate::topology::{
-    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
-    SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane, default_routes,
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, DELEGATED_V6, INTERNET_V4, INTERNET_V6, Lab,
+    Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane, default_routes,
 };
 use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
@@ -302,7 +302,11 @@ fn is_subscriber_route(line: &str) -> bool {
         IpNet::from(IpAddr::from(SUBSCRIBER_GATEWAY_V4)),
         IpNet::from(IpAddr::from(SUBSCRIBER_GATEWAY_V6)),
     ];
-    let nets = [IpNet::from(SUBSCRIBERS_V4), IpNet::from(SUBSCRIBERS_V6)];
+    let nets = [
+        IpNet::from(SUBSCRIBERS_V4),
+        IpNet::from(SUBSCRIBERS_V6),
+        IpNet::from(DELEGATED_V6),
+    ];
     !own.contains(&destination) && nets.iter().any(|net| net.contains(&destination))
 }
 
@@ -367,9 +371,11 @@ network-instances:
   default: {{gateway: ['{SUBSCRIBER_GATEWAY_V4}', '{SUBSCRIBER_GATEWAY_V6}']}}
 user-planes:
 {peers}subscriber-profiles:
-  home: {{dns: ['{INTERNET_V4}', '{INTERNET_V6}']}}
+  home: {{dns: ['{INTERNET_V4}', '{INTERNET_V6}'], delegated-pools: [delegated]}}
 ipv4-pools: {{homes: {{prefix: '{SUBSCRIBERS_V4}'}}}}
-ipv6-pools: {{homes: {{prefix: '{SUBSCRIBERS_V6}'}}}}
+ipv6-pools:
+  homes: {{prefix: '{SUBSCRIBERS_V6}'}}
+  delegated: {{prefix: '{DELEGATED_V6}', prefix-length: 56}}
 access-profiles:
   pppoe:
     subscriber-profile: home

@@ -46,6 +46,9 @@ pub const SUBSCRIBERS_V4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0
 /// Where the subscribers' IPv6 prefixes come from.
 pub const SUBSCRIBERS_V6: Ipv6Net =
     Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0xdb8, 0x100, 0, 0, 0, 0, 0), 40);
+/// Where the prefixes come from that are delegated to the subscribers' routers.
+pub const DELEGATED_V6: Ipv6Net =
+    Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0xdb8, 0x4000, 0, 0, 0, 0, 0), 36);
 /// The user plane's port towards the subscribers.
 pub const ACCESS_PORT: &str = "access0";
 /// The user plane's port towards the internet.

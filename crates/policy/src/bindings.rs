@@ -1,7 +1,7 @@
 //! The addresses and prefixes of a session.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
@@ -191,6 +191,28 @@ impl Bindings {
         })
     }
 
+    /// The IPv6 host address.
+    pub fn ipv6_address(&self) -> Option<Ipv6Addr> {
+        self.0.iter().find_map(|binding| match binding {
+            Binding {
+                role: Role::Host,
+                prefix: IpNet::V6(net),
+                ..
+            } => Some(net.addr()),
+            _ => None,
+        })
+    }
+
+    /// The delegated prefixes.
+    pub fn delegated(&self) -> impl Iterator<Item = Ipv6Net> {
+        self.0
+            .iter()
+            .filter_map(|binding| match (binding.role, binding.prefix) {
+                (Role::Delegated, IpNet::V6(net)) => Some(net),
+                _ => None,
+            })
+    }
+
     /// All but [`Bindings::ipv4`] and [`Bindings::ipv6`].
     pub fn others(&self) -> impl Iterator<Item = &Binding> {
         let first = self.ipv6().map(IpNet::from);
@@ -304,6 +326,9 @@ mod tests {
         let all = Bindings::new(sound).unwrap();
         assert_eq!(all.ipv4(), Some([100, 64, 0, 7].into()));
         assert_eq!(all.ipv6(), Some("2001:db8:0:7::/64".parse().unwrap()));
+        assert_eq!(all.ipv6_address(), Some("2001:db8:5::1".parse().unwrap()));
+        let delegated: Vec<_> = all.delegated().collect();
+        assert_eq!(delegated, ["2001:db8:7700::/56".parse().unwrap()]);
         let others: Vec<Binding> = all.others().copied().collect();
         assert_eq!(others, [sound[1], sound[3], sound[4], sound[5]]);
         assert_eq!(all, Bindings::new(sound.into_iter().rev()).unwrap());

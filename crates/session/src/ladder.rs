@@ -8,6 +8,8 @@ use wire::ppp::{self, Control, RawOption};
 use wire::pppoe::{self, AccessLine, Discovery, Tag};
 use wire::{chap, ipcp, ipv4, ipv6, ipv6cp, lcp, nd, pap};
 
+mod dhcpv6;
+
 /// Direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -279,13 +281,16 @@ fn describe_chap(payload: &[u8]) -> wire::Result<String> {
 
 fn describe_ipv6(packet: &[u8]) -> wire::Result<String> {
     let Ok(discovery) = nd::Packet::parse(packet) else {
-        let header = ipv6::Packet::parse(packet)?.header;
+        let packet = ipv6::Packet::parse(packet)?;
+        if let Some(described) = dhcpv6::describe(&packet) {
+            return Ok(described);
+        }
         let ipv6::Header {
             source,
             destination,
             next_header,
             ..
-        } = header;
+        } = packet.header;
         return Ok(format!(
             "IPv6 {source} > {destination} next header {next_header}"
         ));
@@ -310,7 +315,13 @@ fn describe_ipv6(packet: &[u8]) -> wire::Result<String> {
 }
 
 fn describe_advertisement(ra: &nd::RouterAdvertisement) -> String {
-    let mut text = format!("RA lifetime={}", ra.router_lifetime);
+    let flags = match (ra.managed, ra.other) {
+        (true, true) => " flags=MO",
+        (true, false) => " flags=M",
+        (false, true) => " flags=O",
+        (false, false) => "",
+    };
+    let mut text = format!("RA{flags} lifetime={}", ra.router_lifetime);
     for option in &ra.options {
         text.push_str(&match option {
             nd::Opt::Prefix(p) => {

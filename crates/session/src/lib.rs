@@ -1,5 +1,5 @@
 //! Sans-IO state machines of subscribers: stateless PPPoE discovery, and PPP sessions (LCP, PAP, CHAP, IPCP, IPV6CP, Router
-//! Advertisements, keepalive) as plain structs. The caller is `control`. This crate uses no sockets, RADIUS or PFCP; the caller supplies
+//! Advertisements, DHCPv6, keepalive) as plain structs. The caller is `control`. This crate uses no sockets, RADIUS or PFCP; the caller supplies
 //! time and random values.
 //!
 //! A PADI or PADR goes to [`discovery::Discovery`], which keeps no state. An accepted PADR makes a [`Link`]. From then on its owner
@@ -42,7 +42,9 @@
 
 mod auth;
 mod automaton;
+mod dhcpv6;
 pub mod discovery;
+mod duid;
 mod ipcp;
 mod ipv6cp;
 mod keepalive;
@@ -50,13 +52,16 @@ pub mod ladder;
 mod layer;
 mod lcp;
 mod link;
+mod reconfigure;
 mod router;
 mod session;
 mod snapshot;
 mod time;
 mod types;
 
+pub use duid::Duid;
 pub use lcp::AuthProtocol;
 pub use link::Link;
+pub use reconfigure::ReconfigureKey;
 pub use snapshot::Snapshot;
 pub use types::*;

@@ -3,13 +3,15 @@
 //!
 //! A prefix that was advertised and that the subscriber has no more is withdrawn: the next [`INITIAL`] unsolicited advertisements have it
 //! with lifetimes of 0. A host then uses its addresses in it for no new connection (RFC 4862 §5.5.3 and §5.5.4).
+use crate::dhcpv6;
 use crate::layer::Core;
+use crate::reconfigure::Reconfigure;
 use crate::time::Deadline;
 use crate::types::{Discarded, Ipv6Grant};
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use ipnet::Ipv6Net;
-use wire::ipv6::{ALL_NODES, link_local};
+use wire::ipv6::{self, ALL_NODES, link_local};
 use wire::nd::{Message, Opt, Packet, PrefixInformation, RouterAdvertisement};
 use wire::ppp;
 
@@ -19,9 +21,10 @@ const INITIAL_INTERVAL: Duration = Duration::from_secs(16);
 /// Maximum number of prefixes that are withdrawn at a time, the last ones. Each is an option of 32 octets.
 const MOST_WITHDRAWN: usize = 8;
 
-/// State of the unsolicited Router Advertisements.
+/// State of what is sent without a request: Router Advertisements, and Reconfigure of DHCPv6.
 pub(crate) struct Router {
     pub(crate) at: Deadline,
+    pub(crate) reconfigure: Reconfigure,
     /// Number of initial, more frequent advertisements that were sent.
     sent: u8,
     /// Prefixes that were advertised last.
@@ -42,6 +45,7 @@ impl Router {
     pub(crate) const fn silent() -> Self {
         Router {
             at: Deadline::NEVER,
+            reconfigure: Reconfigure::silent(),
             sent: 0,
             advertised: Vec::new(),
             withdrawn: Vec::new(),
@@ -58,6 +62,7 @@ impl Router {
         let delay = core.rng.between(Duration::ZERO, core.config.ra.interval);
         Router {
             at: Deadline::after(core.now, delay),
+            reconfigure: Reconfigure::silent(),
             sent: INITIAL,
             advertised: grant.prefixes().collect(),
             withdrawn: Vec::new(),
@@ -101,8 +106,22 @@ impl Router {
         self.withdrawn.drain(..surplus);
     }
 
-    /// Handles a packet with next header ICMPv6 that the user plane redirected.
+    /// Handles a packet that the user plane redirected: neighbour discovery or DHCPv6.
     pub(crate) fn on_packet(
+        &mut self,
+        core: &mut Core,
+        ends: Ends,
+        grant: &Ipv6Grant,
+        bytes: &[u8],
+    ) -> Result<(), Discarded> {
+        let packet = ipv6::Packet::parse(bytes)?;
+        match packet.header.next_header {
+            ipv6::UDP => dhcpv6::on_packet(&mut self.reconfigure, core, ends, grant, &packet),
+            _ => self.on_discovery(core, ends, grant, bytes),
+        }
+    }
+
+    fn on_discovery(
         &self,
         core: &mut Core,
         ends: Ends,
@@ -155,8 +174,11 @@ impl Router {
                 servers: grant.dns.clone(),
             });
         }
+        let (managed, other) = flags(grant);
         let message = Message::RouterAdvertisement(RouterAdvertisement {
             hop_limit: 64,
+            managed,
+            other,
             router_lifetime: ra.router_lifetime,
             options,
             ..RouterAdvertisement::default()
@@ -182,6 +204,14 @@ fn prefix_option(prefix: Ipv6Net, (valid_lifetime, preferred_lifetime): (u32, u3
         valid_lifetime,
         preferred_lifetime,
     })
+}
+
+/// M and O flags (RFC 4861 §4.2). M: DHCPv6 has an address. O: it has something else. A delegated prefix counts as that, because a
+/// router of RFC 7084 asks for one if either flag is set (WPD-4).
+fn flags(grant: &Ipv6Grant) -> (bool, bool) {
+    let managed = grant.address.is_some();
+    let other = managed || !grant.delegated.is_empty() || !grant.dns.is_empty();
+    (managed, other)
 }
 
 /// Answers a Neighbor Solicitation; to all nodes if the asker has no address yet (RFC 4861 §7.2.4).

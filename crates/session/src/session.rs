@@ -12,9 +12,7 @@ use crate::types::{
     Cause, Command, Discarded, Family, Grant, Ipv6Grant, Output, Phase, Random, RulesState,
     SessionConfig, Status,
 };
-use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
-use ipnet::Ipv6Net;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::lcp::{self as lcp_wire, ProtocolReject};
@@ -38,7 +36,7 @@ pub(crate) struct Session {
     pub(crate) ipcp: Layer<Ipcp>,
     pub(crate) ipv6cp: Layer<Ipv6cp>,
     pub(crate) has_ipv4: bool,
-    pub(crate) ipv6: Option<Ipv6Grant>,
+    pub(crate) ipv6: Option<Box<Ipv6Grant>>,
     pub(crate) ipv4_rules: RulesState,
     pub(crate) ipv6_rules: RulesState,
     /// IPCP's acceptable Configure-Request (identifier and options) that waits for the rules.
@@ -174,8 +172,7 @@ impl Session {
             }
             Command::Abandon(cause) => self.finish(cause, true),
             Command::Configure(config) => self.reconfigure(config),
-            Command::SetDns { ipv4, ipv6 } => self.set_dns(ipv4, ipv6),
-            Command::SetPrefixes(prefixes) => self.set_prefixes(prefixes),
+            Command::SetGrant(grant) => self.set_grant(grant),
         }
         Ok(())
     }
@@ -209,6 +206,7 @@ impl Session {
             .min(self.ipv6cp.deadline())
             .min(self.keepalive.at)
             .min(self.router.at)
+            .min(self.router.reconfigure.at)
             .min(self.start)
             .min(self.setup)
             .get()
@@ -223,24 +221,33 @@ impl Session {
         }
     }
 
-    fn set_dns(&mut self, ipv4: [Option<Ipv4Addr>; 2], ipv6: Vec<Ipv6Addr>) {
-        if self.has_ipv4 {
-            self.ipcp.options.grant.dns = ipv4;
+    fn set_grant(&mut self, grant: Grant) {
+        if let (true, Some(ipv4)) = (self.has_ipv4, grant.ipv4) {
+            self.ipcp.options.grant.dns = ipv4.dns;
         }
-        if let Some(grant) = &mut self.ipv6 {
-            grant.dns = ipv6;
-        }
-    }
-
-    fn set_prefixes(&mut self, prefixes: Vec<Ipv6Net>) {
-        let Some(grant) = &mut self.ipv6 else {
+        let (Some(before), Some(ipv6)) = (&mut self.ipv6, grant.ipv6) else {
             return;
         };
-        grant.set_prefixes(prefixes);
+        let ipv6 = Ipv6Grant {
+            interface_id: before.interface_id,
+            ..ipv6
+        };
+        let is_told = |grant: &Ipv6Grant| {
+            (grant.address, &grant.delegated, &grant.dns)
+                == (ipv6.address, &ipv6.delegated, &ipv6.dns)
+        };
+        let (is_told, is_renumbered) = (is_told(before), !before.prefixes().eq(ipv6.prefixes()));
+        **before = ipv6;
+        if self.ipv6_rules < RulesState::Installed {
+            return;
+        }
+        let ends = ends(&self.ipv6cp);
         // otherwise the first advertisement has them
-        if self.ipv6_rules >= RulesState::Installed && self.ipv6cp.state() == State::Opened {
-            self.router
-                .renumber(&mut self.core, ends(&self.ipv6cp), grant);
+        if is_renumbered && self.ipv6cp.state() == State::Opened {
+            self.router.renumber(&mut self.core, ends, before);
+        }
+        if !is_told {
+            self.router.reconfigure.begin(&mut self.core, ends);
         }
     }
 
@@ -280,6 +287,9 @@ impl Session {
         if self.router.at.take_if_due(now) {
             self.advertise();
         }
+        self.router
+            .reconfigure
+            .on_timeout(&mut self.core, ends(&self.ipv6cp));
         if self.setup.take_if_due(now) {
             self.close(Cause::NegotiationFailed);
         }
@@ -433,7 +443,7 @@ impl Session {
         }
         if let Some(ipv6) = grant.ipv6 {
             self.ipv6cp = Layer::new(Ipv6cp::new(self.ipv6cp.options.ours, ipv6.interface_id));
-            self.ipv6 = Some(ipv6);
+            self.ipv6 = Some(Box::new(ipv6));
             self.ipv6cp.on_event(&mut self.core, Event::Open);
             self.ipv6cp.on_event(&mut self.core, Event::Up);
         }
@@ -554,7 +564,7 @@ impl Session {
     }
 
     fn on_ipv6(&mut self, packet: &[u8]) -> Result<(), Discarded> {
-        match &self.ipv6 {
+        match self.ipv6.as_deref() {
             Some(grant) if self.ipv6_rules >= RulesState::Installed => {
                 self.router
                     .on_packet(&mut self.core, ends(&self.ipv6cp), grant, packet)

@@ -65,7 +65,7 @@ impl Session {
             request_ids: [self.lcp.id(), self.ipcp.id(), self.ipv6cp.id()],
             grant: Grant {
                 ipv4: self.has_ipv4.then_some(self.ipcp.options.grant),
-                ipv6: self.ipv6.clone(),
+                ipv6: self.ipv6.as_deref().cloned(),
             },
             interface_id: ipv6cp.ours,
             peer_interface_id: ipv6cp.peer,
@@ -126,7 +126,7 @@ impl Session {
             ),
         );
         session.has_ipv4 = grant.ipv4.is_some();
-        session.ipv6 = grant.ipv6;
+        session.ipv6 = grant.ipv6.map(Box::new);
         session.ipv4_rules = rules(snapshot.ipv4);
         session.ipv6_rules = rules(snapshot.ipv6);
         session.router = router;

@@ -1,4 +1,6 @@
 //! Inputs, outputs and configuration of a session.
+use crate::duid::Duid;
+use crate::reconfigure::ReconfigureKey;
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
@@ -61,6 +63,8 @@ pub struct SessionConfig {
     pub setup_timeout: Duration,
     /// Settings of Router Advertisements.
     pub ra: RaConfig,
+    /// Settings of DHCPv6.
+    pub dhcp: DhcpConfig,
 }
 
 impl Default for SessionConfig {
@@ -78,6 +82,7 @@ impl Default for SessionConfig {
             start_delay: Duration::ZERO,
             setup_timeout: Duration::from_secs(60),
             ra: RaConfig::default(),
+            dhcp: DhcpConfig::default(),
         }
     }
 }
@@ -102,6 +107,33 @@ impl Default for RaConfig {
             router_lifetime: 1800,
             valid_lifetime: 86_400,
             preferred_lifetime: 14_400,
+        }
+    }
+}
+
+/// Settings of DHCPv6 (RFC 8415).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DhcpConfig {
+    /// DUID of the server: the same after a restart of the gateway, and for every session.
+    pub duid: Duid,
+    /// Preferred lifetime of the address and the delegated prefixes in seconds. The subscriber renews them after half of it (T1).
+    pub preferred_lifetime: u32,
+    /// Valid lifetime in seconds, at least the preferred lifetime.
+    pub valid_lifetime: u32,
+    /// Secret of the gateway that authenticates Reconfigure messages: the same after a restart.
+    pub reconfigure_key: ReconfigureKey,
+    /// Wall time since 1970 at the origin of the monotonic time.
+    pub epoch: Duration,
+}
+
+impl Default for DhcpConfig {
+    fn default() -> Self {
+        DhcpConfig {
+            duid: Duid::of_gateway(""),
+            preferred_lifetime: 14_400,
+            valid_lifetime: 86_400,
+            reconfigure_key: ReconfigureKey([0; 32]),
+            epoch: Duration::ZERO,
         }
     }
 }
@@ -162,15 +194,10 @@ pub enum Command {
     Abandon(Cause),
     /// Apply a changed configuration: at once for repeated actions (echoes, challenges), otherwise with the next negotiation.
     Configure(Arc<SessionConfig>),
-    /// Use other DNS servers, for the next IPCP negotiation and the next Router Advertisement.
-    SetDns {
-        /// IPv4.
-        ipv4: [Option<Ipv4Addr>; 2],
-        /// IPv6.
-        ipv6: Vec<Ipv6Addr>,
-    },
-    /// Use other prefixes on the link. Router Advertisements announce them at once, and withdraw those that are missing.
-    SetPrefixes(Vec<Ipv6Net>),
+    /// Use another grant for the families that are granted. Of IPv4, the DNS servers count, for the next IPCP negotiation. Of IPv6,
+    /// everything counts except the interface identifier. Router Advertisements announce other prefixes at once, and withdraw those
+    /// that are missing. A DHCPv6 client that takes Reconfigure messages is told.
+    SetGrant(Grant),
 }
 
 /// Frame to the access line.
@@ -311,10 +338,17 @@ pub struct Ipv6Grant {
     /// Further /64s of the subscriber's link. A snapshot does not have them: the link's owner stores them with its bindings.
     #[serde(skip)]
     pub further: Vec<Ipv6Net>,
-    /// DNS servers (RFC 8106).
+    /// DNS servers (RFC 8106, RFC 3646).
     pub dns: Vec<Ipv6Addr>,
     /// Interface identifier that the subscriber must use; `None` if it may choose.
     pub interface_id: Option<u64>,
+    /// Address that the subscriber's router gets by DHCPv6 (IA_NA). Not part of a stored [`Snapshot`](crate::Snapshot): the owner of
+    /// the session sets it again, from the session's bindings.
+    #[serde(skip)]
+    pub address: Option<Ipv6Addr>,
+    /// Prefixes that are delegated to the subscriber's router by DHCPv6 (IA_PD). Not part of a stored snapshot, like the address.
+    #[serde(skip)]
+    pub delegated: Vec<Ipv6Net>,
 }
 
 impl Ipv6Grant {

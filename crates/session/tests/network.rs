@@ -296,6 +296,18 @@ fn advertised(line: &mut Line) -> Vec<(String, u32, u32)> {
     prefixes.collect()
 }
 
+/// The grant of a session with these prefixes of its link; without any, none of IPv6.
+fn with_links(prefixes: impl IntoIterator<Item = Ipv6Net>) -> Grant {
+    let mut prefixes = prefixes.into_iter();
+    let ipv6 = prefixes.next().zip(grant().ipv6);
+    let ipv6 = ipv6.map(|(prefix, ipv6)| Ipv6Grant {
+        prefix,
+        further: prefixes.collect(),
+        ..ipv6
+    });
+    Grant { ipv6, ..grant() }
+}
+
 #[test]
 fn other_prefixes_are_advertised_at_once_and_the_old_ones_withdrawn_three_times() {
     let mut line = Line::open_with(SessionConfig {
@@ -305,8 +317,8 @@ fn other_prefixes_are_advertised_at_once_and_the_old_ones_withdrawn_three_times(
     let prefix = |n: u16| format!("2001:db8:0:{n}::");
     let set = |line: &mut Line, prefixes: &[u16]| {
         let prefixes = prefixes.iter().map(|n| format!("{}/64", prefix(*n)));
-        let prefixes = prefixes.map(|prefix| prefix.parse().unwrap()).collect();
-        line.command(Command::SetPrefixes(prefixes));
+        let prefixes = prefixes.map(|prefix| prefix.parse().unwrap());
+        line.command(Command::SetGrant(with_links(prefixes)));
     };
     let lives = |n: u16| (prefix(n), 86_400, 14_400);
     let withdrawn = |n: u16| (prefix(n), 0, 0);
@@ -344,10 +356,10 @@ fn other_prefixes_are_advertised_at_once_and_the_old_ones_withdrawn_three_times(
 #[test]
 fn who_begins_ppp_anew_without_a_prefix_is_told_that_it_is_gone() {
     let mut line = Line::open();
-    line.command(Command::SetPrefixes(vec![
+    line.command(Command::SetGrant(with_links([
         "2001:db8:0:7::/64".parse().unwrap(),
         "2001:db8:0:8::/64".parse().unwrap(),
-    ]));
+    ])));
     assert_eq!(advertised(&mut line).len(), 2);
     line.send(LCP, 1, 50, &home_lcp());
     let outputs = line.take_outputs();

@@ -216,6 +216,8 @@ fn read_ipv6(ours: &[&Rung], config: &mut SessionConfig, random: &mut Random) ->
         further: Vec::new(),
         dns: vec![],
         interface_id: None,
+        address: None,
+        delegated: Vec::new(),
     };
     let Some(ra) = ours.iter().find_map(|r| r.advertisement()) else {
         return Some(grant);

@@ -30,6 +30,7 @@ pub mod access_loop;
 pub mod arp;
 pub mod chap;
 pub mod checksum;
+pub mod dhcpv6;
 pub mod eth;
 pub mod gtpu;
 pub mod icmp;

@@ -504,3 +504,98 @@ fn attributes_of_radius() {
     let emit = |packet: &radius::Packet, out: &mut Vec<u8>| packet.emit(out).unwrap();
     agree(octets, packet, emit, radius::Packet::parse);
 }
+
+#[test]
+fn addresses_and_prefixes_of_dhcpv6() {
+    use dhcpv6::{Auth, Ia, IaAddress, IaPrefix, Opt, Status, status};
+    let address = dhcpv6::Opt::Address(IaAddress {
+        address: address("2001:db8:5::7"),
+        preferred_lifetime: 14_400,
+        valid_lifetime: 86_400,
+        options: Vec::new(),
+    });
+    let prefix = Opt::Prefix(IaPrefix {
+        preferred_lifetime: 14_400,
+        valid_lifetime: 86_400,
+        length: 56,
+        prefix: "2001:db8:7700::".parse().unwrap(),
+        options: Vec::new(),
+    });
+    let association = |id, option| Ia {
+        id,
+        t1: 7200,
+        t2: 11_520,
+        options: vec![option],
+    };
+    let none = Opt::Status(Status {
+        code: status::NO_PREFIX_AVAIL,
+        message: b"no",
+    });
+    let key = Auth {
+        protocol: Auth::RECONFIGURE_KEY,
+        algorithm: 1,
+        method: 0,
+        replay: 9,
+        information: &[1, 0xaa],
+    };
+    let reply = dhcpv6::Message {
+        kind: dhcpv6::REPLY,
+        transaction: 0x0a_0b0c,
+        options: vec![
+            Opt::ClientId(&[0, 3, 0, 1, 2, 0, 0, 0, 0, 9]),
+            Opt::ServerId(&[0, 4, 1]),
+            Opt::IaNa(association(1, address)),
+            Opt::IaPd(association(2, prefix)),
+            Opt::IaPd(association(3, none)),
+            Opt::Preference(255),
+            Opt::Auth(key),
+            Opt::RapidCommit,
+            Opt::ReconfigureAccept,
+            Opt::DnsServers(vec!["2001:db8::53".parse().unwrap()]),
+            Opt::SolMaxRt(3600),
+            Opt::InfMaxRt(3600),
+        ],
+    };
+    let octets = "
+        07 0a0b0c                         # RFC 8415 §8: Reply
+        0001 000a 00030001020000000009    # §21.2: DUID-LL
+        0002 0003 000401                  # §21.3
+        0003 0028 00000001 00001c20 00002d00 # §21.4: IAID, T1, T2
+          0005 0018 20010db8000500000000000000000007 00003840 00015180 # §21.6: preferred, valid
+        0019 0029 00000002 00001c20 00002d00 # §21.21
+          001a 0019 00003840 00015180 38 20010db8770000000000000000000000 # §21.22: preferred, valid, length, prefix
+        0019 0014 00000003 00001c20 00002d00
+          000d 0004 0006 6e6f             # §21.13
+        0007 0001 ff                      # §21.8
+        000b 000d 03 01 00 0000000000000009 01aa # §21.11
+        000e 0000                         # §21.14
+        0014 0000                         # §21.20
+        0017 0010 20010db8000000000000000000000053 # RFC 3646 §3
+        0052 0004 00000e10                # §21.24
+        0053 0004 00000e10                # §21.25";
+    agree(octets, reply, |m, out| m.emit(out), dhcpv6::Message::parse);
+
+    let request = dhcpv6::Message {
+        kind: dhcpv6::INFORMATION_REQUEST,
+        transaction: 1,
+        options: vec![
+            Opt::OptionRequest(vec![Opt::DNS_SERVERS, Opt::INFORMATION_REFRESH_TIME]),
+            Opt::ElapsedTime(100),
+            Opt::InformationRefreshTime(600),
+            Opt::ReconfigureMessage(dhcpv6::RENEW),
+        ],
+    };
+    let octets = "
+        0b 000001
+        0006 0004 0017 0020               # RFC 8415 §21.7
+        0008 0002 0064                    # §21.9
+        0020 0004 00000258                # §21.23
+        0013 0001 05                      # §21.19";
+    agree(
+        octets,
+        request,
+        |m, out| m.emit(out),
+        dhcpv6::Message::parse,
+    );
+    assert_eq!(dhcpv6::ALL_SERVERS.to_string(), "ff02::1:2"); // §7.1
+}

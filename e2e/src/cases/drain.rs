@@ -191,7 +191,7 @@ fn tables(sluice: &Sluice) -> Result<()> {
     let pools: Vec<Pool> = shown(sluice, &["pools"])?;
     let half = |pool: &Pool| pool.shares.iter().all(|share| share.used == HALF as u64);
     ensure!(
-        pools.len() == 2
+        pools.len() == 3
             && pools
                 .iter()
                 .all(|p| p.used == homes && p.shares.len() == 2 && half(p)),

@@ -31,7 +31,11 @@ pub(super) fn with_site(
     case: impl FnOnce(&Lab, &mut Site) -> Result<()>,
 ) -> Result<()> {
     let lab = fixture.without_site()?.part("frr")?;
-    let mut site = Site::start(&lab, &Setup::default())?;
+    let setup = Setup {
+        delegates: true,
+        ..Setup::default()
+    };
+    let mut site = Site::start(&lab, &setup)?;
     let done = case(&lab, &mut site);
     let done = done.with_context(|| site.tails());
     guard::limit(name);
@@ -98,7 +102,13 @@ fn learned(lab: &Lab, site: &Site, backbone: &Backbone) -> Result<()> {
         .lines()
         .filter_map(|line| line.split(' ').next())
         .collect();
-    ensure!(nets.len() == 2, "a net of each family: {announced}");
+    let delegated = announced
+        .lines()
+        .filter(|line| line.starts_with("2001:db8:4"));
+    ensure!(
+        nets.len() == 3 && delegated.count() == 1,
+        "a block of addresses, of prefixes and of delegated prefixes: {announced}"
+    );
     for router in &backbone.routers {
         wait("the subscribers' nets", MEETING, || {
             let frr = router.daemons()?;

@@ -30,6 +30,7 @@ mod pool_full;
 mod power_loss;
 mod pppd_accounting;
 mod pppd_chap;
+mod pppd_dhcpv6;
 mod pppd_discovery;
 mod pppd_iperf3;
 mod pppd_ipv6;
@@ -288,6 +289,16 @@ pub const CASES: &[Case] = &[
         "pppd-ipv6",
         "pppd's home gets a /64 by Router Advertisement and pings over IPv6",
         pppd_ipv6::run,
+    ).with_machine(),
+    case(
+        "pppd-dhcp6c",
+        "a host behind pppd reaches the internet by the prefix that WIDE's dhcp6c asks for",
+        pppd_dhcpv6::wide,
+    ).with_machine(),
+    case(
+        "pppd-dhcpcd",
+        "a host behind pppd reaches the internet by the prefix that dhcpcd asks for",
+        pppd_dhcpv6::dhcpcd,
     ).with_machine(),
     case(
         "pppd-iperf3",

@@ -104,9 +104,12 @@ user-planes:
 {}access-profiles:
   pppoe: {{echo-interval: {echo}, server-group: radius, subscriber-profile: home}}
 subscriber-profiles:
-  home: {{dns: [192.0.2.53, '2001:db8::53']}}
+  home: {{dns: [192.0.2.53, '2001:db8::53'], delegated-pools: [lans], ipv6-address-pools: [routers]}}
 ipv4-pools: {{homes: {{prefix: 100.64.0.0/{}, net-length: {}}}}}
-ipv6-pools: {{homes: {{prefix: '2001:db8:100::/{}', net-length: {}}}}}
+ipv6-pools:
+  homes: {{prefix: '2001:db8:100::/{}', net-length: {}}}
+  lans: {{prefix: '2001:db8:4000::/36', prefix-length: 56}}
+  routers: {{prefix: '2001:db8:5000::/96', prefix-length: 128}}
 aaa:
   servers:
 {}  server-groups:

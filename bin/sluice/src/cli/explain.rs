@@ -142,8 +142,11 @@ fn most(mut drops: Vec<DropCounter>) -> Vec<DropCounter> {
 /// Whether an alarm is about what a subscriber needs.
 fn concerns(alarm: &Alarm, planes: &[String], found: &FindSubscriberResponse) -> bool {
     let of = &alarm.resource;
+    // a pool is named with its kind: `ipv4-pools homes`
+    let pool = of.rsplit(' ').next().unwrap_or_default();
     let needs = |state: &SubscriberState| {
-        state.server_group.as_ref() == Some(of) || state.pools.contains(of)
+        let mut pools = state.pools.iter();
+        state.server_group.as_ref() == Some(of) || pools.any(|name| name == pool)
     };
     of.is_empty()
         || planes.contains(of)

@@ -478,6 +478,8 @@ mod tests {
             nets: 65_536,
             lent_nets: 512,
             shares: vec![share("up1/access0"), share("east")],
+            prefix_length: 64,
+            full_at: Some(1_800_000_000),
         };
         let words = [
             "residential",

@@ -8,6 +8,8 @@ use wire::ppp::{self, Control};
 use wire::pppoe::{self, Tag};
 use wire::{chap, icmp, ipcp, ipv4, ipv6, ipv6cp, lcp, pap, pfcp, radius};
 
+mod dhcpv6;
+
 /// Texts of others are cut to so many characters.
 const TEXT: usize = 60;
 
@@ -213,6 +215,9 @@ fn ipv6cp(octets: &[u8]) -> Option<String> {
 fn ip(octets: &[u8]) -> Option<String> {
     if let Ok(packet) = nd::Packet::parse(octets) {
         return Some(neighbour(&packet.message));
+    }
+    if let Some(described) = dhcpv6::describe(octets) {
+        return Some(described);
     }
     let address = |at: usize, length: usize| -> Option<IpAddr> {
         let octets = octets.get(at..at + length)?;

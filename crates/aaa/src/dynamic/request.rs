@@ -5,7 +5,7 @@ use crate::attributes::authorization;
 use crate::mapping::Mappings;
 use crate::standard::{InAccept, InChange, standard};
 use crate::{AccessAccept, Nas};
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use ipnet::Ipv6Net;
 use wire::radius::{Code, Kind, Packet, Value, values};
 
@@ -43,6 +43,10 @@ pub struct SessionIds {
     pub framed_ip: Option<Ipv4Addr>,
     /// Framed-IPv6-Prefixes, all of which must be prefixes of the session's link.
     pub framed_ipv6_prefixes: Vec<Ipv6Net>,
+    /// Framed-IPv6-Address.
+    pub framed_ipv6_address: Option<Ipv6Addr>,
+    /// Delegated-IPv6-Prefixes, which the session has all.
+    pub delegated_prefixes: Vec<Ipv6Net>,
     /// Calling-Station-Id, as the gateway sends it: the MAC address.
     pub calling_station: Option<String>,
     /// NAS-Port-Id, as the gateway sends it.
@@ -59,10 +63,17 @@ impl core::fmt::Display for SessionIds {
             let octets = octets.as_deref();
             octets.map(|octets| octets.escape_ascii().to_string())
         };
+        let delegated = self.delegated_prefixes.iter().map(Ipv6Net::to_string);
+        let delegated = delegated.reduce(|all, one| format!("{all} {one}"));
         let ids = [
             ("Acct-Session-Id", self.acct_session_id.clone()),
             ("User-Name", octets(&self.username)),
             ("Framed-IP-Address", self.framed_ip.map(|ip| ip.to_string())),
+            (
+                "Framed-IPv6-Address",
+                self.framed_ipv6_address.map(|ip| ip.to_string()),
+            ),
+            ("Delegated-IPv6-Prefix", delegated),
             ("Calling-Station-Id", self.calling_station.clone()),
             ("NAS-Port-Id", self.port_id.clone()),
             ("Agent-Circuit-Id", octets(&self.circuit_id)),
@@ -145,7 +156,10 @@ fn authorize_only(packet: &Packet, changes: &Packet) -> Result<Requested, ErrorC
 fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCause> {
     let change = authorization(changes, mappings);
     let is_enforced = change.not_enforced.is_empty() && change.unknown.is_empty();
-    let is_of_begin = change.framed_interface_id.is_some() || change.port_limit.is_some();
+    let is_of_begin = change.delegated_pool.is_some()
+        || change.ipv6_address_pool.is_some()
+        || change.framed_interface_id.is_some()
+        || change.port_limit.is_some();
     match change.ignored.is_empty() {
         _ if !is_enforced || is_of_begin => Err(ErrorCause::UnsupportedAttribute),
         true if change == AccessAccept::default() => Err(ErrorCause::MissingAttribute),
@@ -213,6 +227,17 @@ fn identify(ids: &mut SessionIds, kind: Kind, value: &Value) -> Result<bool, Err
             }
             Value::Ipv6Prefix(prefix) => {
                 ids.framed_ipv6_prefixes.push(*prefix);
+                Ok(())
+            }
+            _ => Err(ErrorCause::InvalidAttributeValue),
+        },
+        Kind::FRAMED_IPV6_ADDRESS => match value {
+            Value::Ipv6(address) => set(&mut ids.framed_ipv6_address, Some(*address)),
+            _ => set(&mut ids.framed_ipv6_address, None),
+        },
+        Kind::DELEGATED_IPV6_PREFIX => match value {
+            Value::Ipv6Prefix(prefix) => {
+                ids.delegated_prefixes.push(*prefix);
                 Ok(())
             }
             _ => Err(ErrorCause::InvalidAttributeValue),

@@ -83,6 +83,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         class: vec![b"gold".to_vec(), b"second".to_vec()],
         framed_ip: Some([100, 64, 0, 7].into()),
         framed_ipv6_prefixes: vec!["2001:db8:0:7::/64".parse().unwrap()],
+        framed_ipv6_address: Some("2001:db8:0:7::2".parse().unwrap()),
         framed_interface_id: Some(0x0200_0000_0000_0007),
         framed_routes: vec![
             "198.51.100.0/24".parse().unwrap(),

@@ -339,7 +339,11 @@ fn a_stop_says_what_was_used() {
     account(&mut client, stop, Delivery::UntilRecorded);
     let sent = one(&mut client);
     let packet = verify_accounting_request(&sent.bytes, SECRET).unwrap();
-    let expected: [(Kind, Value); 21] = [
+    let expected: [(Kind, Value); 22] = [
+        (
+            Kind::FRAMED_IPV6_ADDRESS,
+            Value::Ipv6("2001:db8:0:7::2".parse().unwrap()),
+        ),
         (Kind::ACCT_STATUS_TYPE, values::ACCT_STATUS_TYPE_STOP.into()),
         (Kind::FILTER_ID, "gold".into()),
         (Kind::FRAMED_ROUTE, "198.51.100.0/24 0.0.0.0 1".into()),

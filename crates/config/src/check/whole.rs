@@ -1,13 +1,14 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
-use crate::model::{Configuration, Port, PortRole, User, UserPlaneDocument};
+use crate::model::{AccessProfile, Configuration, Port, PortRole, User, UserPlaneDocument};
 use crate::{Fault, Path, password};
-use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Maximum number of routes of a user. A session has room for 64 bindings.
 const MOST_ROUTES: usize = 32;
+/// Maximum number of delegated prefixes of a user.
+const MOST_DELEGATED: usize = 8;
 
 pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     let mut found = Found(Vec::new());
@@ -24,6 +25,9 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
         for (name, port) in &plane.ports {
             found.port(&here.join("ports").join(name), port);
         }
+    }
+    for (name, profile) in &configuration.access_profiles {
+        found.access_profile(&Path::from_iter(["access-profiles", name]), profile);
     }
     found.addresses(configuration);
     found.pools(configuration);
@@ -129,6 +133,18 @@ impl Found {
         }
     }
 
+    fn access_profile(&mut self, here: &Path, profile: &AccessProfile) {
+        let (preferred, valid) = (
+            profile.dhcpv6_preferred_lifetime,
+            profile.dhcpv6_valid_lifetime,
+        );
+        if valid < preferred {
+            let why =
+                format!("less than `dhcpv6-preferred-lifetime`: expected at least {preferred}");
+            self.at(here, "dhcpv6-valid-lifetime", why);
+        }
+    }
+
     fn user(&mut self, here: &Path, user: &User) {
         match (&user.password, &user.password_hash) {
             (None, None) => {
@@ -150,6 +166,15 @@ impl Found {
         if link.is_some_and(|prefix| prefix.prefix_len() != 64) {
             let why = "a link's prefix has 64 bits (RFC 4862): expected a /64";
             self.at(here, "ipv6-prefix", why.into());
+        }
+        if let Some(long) = user.delegated_prefixes.iter().find(|p| p.prefix_len() > 64) {
+            let why = format!("{long} cannot be delegated: expected a prefix of at most 64 bits");
+            self.at(here, "delegated-prefixes", why);
+        }
+        let delegated = user.delegated_prefixes.len();
+        if delegated > MOST_DELEGATED {
+            let why = format!("{delegated} prefixes: expected at most {MOST_DELEGATED}");
+            self.at(here, "delegated-prefixes", why);
         }
         let routes = user.routes.len();
         if routes > MOST_ROUTES {
@@ -236,11 +261,16 @@ impl Found {
             let six = user.ipv6_prefix.map(|prefix| IpAddr::V6(prefix.addr()));
             let addresses = [
                 (user.ipv4_address.map(IpAddr::V4), "ipv4-address"),
+                (user.ipv6_address.map(IpAddr::V6), "ipv6-address"),
                 (six, "ipv6-prefix"),
             ];
-            for (address, part) in addresses {
+            let delegated = user.delegated_prefixes.iter();
+            let delegated = delegated.map(|prefix| Some(IpAddr::V6(prefix.addr())));
+            let delegated = delegated.map(|address| (address, "delegated-prefixes"));
+            for (address, part) in addresses.into_iter().chain(delegated) {
                 if let Some(address) = address
                     && let Some(other) = owner.insert(address, name)
+                    && other != name
                 {
                     let place: Path = ["users", name].into_iter().collect();
                     self.at(
@@ -262,77 +292,6 @@ impl Found {
                 let why =
                     format!("client `{other}` has it, too: expected one client for each address");
                 self.at(&place.into_iter().collect(), "address", why);
-            }
-        }
-    }
-
-    fn pools(&mut self, configuration: &Configuration) {
-        let four = configuration.ipv4_pools.iter();
-        let four = four.map(|(name, p)| {
-            (
-                "ipv4-pools",
-                name,
-                &p.network_instance,
-                IpNet::from(p.prefix),
-                p.net_length,
-            )
-        });
-        let six = configuration.ipv6_pools.iter();
-        let six = six.map(|(name, p)| {
-            (
-                "ipv6-pools",
-                name,
-                &p.network_instance,
-                IpNet::from(p.prefix),
-                p.net_length,
-            )
-        });
-        let mut seen: Vec<(&String, &String, IpNet)> = Vec::new();
-        for (kind, name, instance, prefix, net_length) in four.chain(six) {
-            let here: Path = [kind, name].into_iter().collect();
-            // a net has at most 65,536 addresses or prefixes
-            let (widest, narrowest) = if kind == "ipv4-pools" {
-                (16, 30)
-            } else {
-                (48, 64)
-            };
-            let (least, most) = (prefix.prefix_len().max(widest), narrowest);
-            if !(least..=most).contains(&net_length) {
-                self.at(
-                    &here,
-                    "net-length",
-                    format!("prefix blocks of /{net_length} in {prefix}: expected a length from {least} to {most}"),
-                );
-            }
-            let overlaps = |(_, other, net): &&(_, &String, IpNet)| {
-                *other == instance && (net.contains(&prefix) || prefix.contains(net))
-            };
-            if let Some((other, _, net)) = seen.iter().find(overlaps) {
-                self.at(&here, "prefix", format!("{prefix} overlaps with {net} of pool `{other}` in network instance `{instance}`"));
-            }
-            seen.push((name, instance, prefix));
-        }
-        for (name, profile) in &configuration.subscriber_profiles {
-            let here: Path = ["subscriber-profiles", name].into_iter().collect();
-            let four = profile.ipv4_pools.iter().filter_map(|p| {
-                Some((
-                    p,
-                    &configuration.ipv4_pools.get(p)?.network_instance,
-                    "ipv4-pools",
-                ))
-            });
-            let six = profile.ipv6_pools.iter().filter_map(|p| {
-                Some((
-                    p,
-                    &configuration.ipv6_pools.get(p)?.network_instance,
-                    "ipv6-pools",
-                ))
-            });
-            for (pool, instance, part) in four.chain(six) {
-                if *instance != profile.network_instance {
-                    let own = &profile.network_instance;
-                    self.at(&here, part, format!("pool `{pool}` is in network instance `{instance}`, the profile in `{own}`: expected the same"));
-                }
             }
         }
     }

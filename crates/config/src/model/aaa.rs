@@ -322,10 +322,21 @@ pub struct User {
     #[serde(default)]
     #[schemars(extend("x-reference" = "/ipv4-pools"))]
     pub ipv4_pools: Vec<String>,
-    /// IPv6 pools in the order in which they are tried, in place of the profile's. A change applies to new sessions.
+    /// IPv6 pools of the prefix of the link, in the order in which they are tried, in place of the profile's. A change applies to new
+    /// sessions.
     #[serde(default)]
     #[schemars(extend("x-reference" = "/ipv6-pools"))]
     pub ipv6_pools: Vec<String>,
+    /// IPv6 pools of the delegated prefix, in the order in which they are tried, in place of the profile's. A change applies to new
+    /// sessions.
+    #[serde(default)]
+    #[schemars(extend("x-reference" = "/ipv6-pools"))]
+    pub delegated_pools: Vec<String>,
+    /// IPv6 pools of the router's address, in the order in which they are tried, in place of the profile's. A change applies to new
+    /// sessions.
+    #[serde(default)]
+    #[schemars(extend("x-reference" = "/ipv6-pools"))]
+    pub ipv6_address_pools: Vec<String>,
     /// DNS servers in place of the profile's. A change reaches online subscribers like that of a profile.
     #[serde(default)]
     #[schemars(extend("x-example" = "192.0.2.53"))]
@@ -374,4 +385,13 @@ pub struct User {
     #[serde(default)]
     #[schemars(with = "Option<String>", extend("x-format" = "ipv6-prefix", "x-example" = "2001:db8:9:1::/64"))]
     pub ipv6_prefix: Option<Ipv6Net>,
+    /// Fixed IPv6 address of the user's router, which it gets by DHCPv6 (IA_NA). A change applies to new sessions.
+    #[serde(default)]
+    #[schemars(extend("x-example" = "2001:db8:9:1::2"))]
+    pub ipv6_address: Option<Ipv6Addr>,
+    /// Fixed prefixes of up to 64 bits that are delegated to the user's router by DHCPv6 (IA_PD): at most 8. A change applies to new
+    /// sessions.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>", extend("x-format" = "ipv6-prefix", "x-example" = "2001:db8:9100::/56"))]
+    pub delegated_prefixes: Vec<Ipv6Net>,
 }

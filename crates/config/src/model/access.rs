@@ -43,6 +43,14 @@ pub struct AccessProfile {
     /// Maximum number of sessions of a subscriber at the same time. A further one is refused. A change applies to new sessions.
     /// 0: unlimited.
     pub sessions_per_subscriber: u16,
+    /// Preferred lifetime of addresses and delegated prefixes in DHCPv6 (RFC 8415). The subscriber's router renews them after half of
+    /// it. The session has them until it ends, whatever their lifetimes. A change reaches online subscribers when they renew.
+    #[schemars(range(min = 300, max = 31_536_000), extend("x-unit" = "seconds"))]
+    pub dhcpv6_preferred_lifetime: u32,
+    /// Valid lifetime of addresses and delegated prefixes in DHCPv6, at least the preferred lifetime. A change reaches online
+    /// subscribers when they renew.
+    #[schemars(range(min = 300, max = 31_536_000), extend("x-unit" = "seconds"))]
+    pub dhcpv6_valid_lifetime: u32,
 }
 
 impl Default for AccessProfile {
@@ -60,6 +68,8 @@ impl Default for AccessProfile {
             subscriber_profile: None,
             subscriber_identity: SubscriberIdentity::Line,
             sessions_per_subscriber: 0,
+            dhcpv6_preferred_lifetime: 14_400,
+            dhcpv6_valid_lifetime: 86_400,
         }
     }
 }

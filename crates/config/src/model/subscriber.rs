@@ -1,6 +1,5 @@
-//! Subscriber groups, subscriber profiles and address pools.
+//! Subscriber groups and subscriber profiles.
 
-use ipnet::{Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -26,12 +25,24 @@ pub struct SubscriberProfile {
     /// sessions.
     #[schemars(extend("x-reference" = "/ipv4-pools"))]
     pub ipv4_pools: Vec<String>,
-    /// IPv6 pools in the order in which they are tried. Default: every pool of the network instance. A change applies to new
-    /// sessions.
+    /// IPv6 pools of the prefix of the link, in the order in which they are tried: pools of /64 prefixes. Default: every such pool of
+    /// the network instance. A change applies to new sessions.
     #[schemars(extend("x-reference" = "/ipv6-pools"))]
     pub ipv6_pools: Vec<String>,
-    /// DNS servers. IPCP carries the first two IPv4 addresses (RFC 1877), Router Advertisements carry the IPv6 addresses (RFC 8106).
-    /// A change reaches online subscribers with the next Router Advertisement; by IPCP it reaches them when they reconnect.
+    /// IPv6 pools of the prefix that is delegated to the subscriber's router by DHCPv6 (IA_PD), in the order in which they are tried.
+    /// Default: no prefix is delegated, unless RADIUS or `users` says so. A change applies to new sessions.
+    #[schemars(extend("x-reference" = "/ipv6-pools"))]
+    pub delegated_pools: Vec<String>,
+    /// IPv6 pools of the address that the subscriber's router gets by DHCPv6 (IA_NA), in the order in which they are tried: pools of
+    /// single addresses. Default: no such address, unless RADIUS or `users` says so. A change applies to new sessions.
+    #[schemars(extend("x-reference" = "/ipv6-pools"))]
+    pub ipv6_address_pools: Vec<String>,
+    /// Whether a subscriber that connects again gets the addresses and prefixes of pools that it had before, as far as they are free.
+    /// The gateway remembers as many subscribers as `limits sessions` says. A change applies to new sessions.
+    pub sticky_addresses: bool,
+    /// DNS servers. IPCP carries the first two IPv4 addresses (RFC 1877), Router Advertisements (RFC 8106) and DHCPv6 (RFC 3646) carry
+    /// the IPv6 addresses. A change reaches online subscribers with the next Router Advertisement, and by DHCPv6 when they renew or
+    /// are told to by Reconfigure; by IPCP it reaches them when they reconnect.
     #[schemars(extend("x-example" = "192.0.2.53"))]
     pub dns: Vec<IpAddr>,
     /// Largest IP packet that is sent to the subscriber. A smaller MRU that the subscriber negotiates takes precedence.
@@ -64,6 +75,9 @@ impl Default for SubscriberProfile {
             network_instance: "default".into(),
             ipv4_pools: Vec::new(),
             ipv6_pools: Vec::new(),
+            delegated_pools: Vec::new(),
+            ipv6_address_pools: Vec::new(),
+            sticky_addresses: true,
             dns: Vec::new(),
             mtu: 1492,
             vlan_priority: 0,
@@ -74,48 +88,4 @@ impl Default for SubscriberProfile {
             session_timeout: 0,
         }
     }
-}
-
-/// Pool of IPv4 addresses. Subscriber groups get prefix blocks of it and allocate addresses from them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Ipv4Pool {
-    /// Network instance of the addresses.
-    #[serde(default = "default_instance")]
-    #[schemars(extend("x-reference" = "/network-instances"))]
-    pub network_instance: String,
-    /// Address range of the pool.
-    #[schemars(with = "String", extend("x-format" = "ipv4-prefix", "x-example" = "100.64.0.0/16"))]
-    pub prefix: Ipv4Net,
-    /// Prefix length of the pool's prefix blocks.
-    #[serde(default = "ipv4_net_length")]
-    #[schemars(range(min = 16, max = 30))]
-    pub net_length: u8,
-}
-
-/// Pool of IPv6 prefixes of length 64. Subscriber groups get prefix blocks of it and allocate prefixes from them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Ipv6Pool {
-    /// Network instance of the prefixes.
-    #[serde(default = "default_instance")]
-    #[schemars(extend("x-reference" = "/network-instances"))]
-    pub network_instance: String,
-    /// Prefix range of the pool.
-    #[schemars(with = "String", extend("x-format" = "ipv6-prefix", "x-example" = "2001:db8:4000::/40"))]
-    pub prefix: Ipv6Net,
-    /// Prefix length of the pool's prefix blocks.
-    #[serde(default = "ipv6_net_length")]
-    #[schemars(range(min = 48, max = 64))]
-    pub net_length: u8,
-}
-
-fn default_instance() -> String {
-    "default".into()
-}
-fn ipv4_net_length() -> u8 {
-    24
-}
-fn ipv6_net_length() -> u8 {
-    56
 }

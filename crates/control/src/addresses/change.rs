@@ -2,46 +2,76 @@
 
 use super::fixed::Fixed;
 use super::{Addresses, Net, Source, Sources};
-use crate::pool::{Family, Pool};
+use crate::pool::{Pool, PoolSettings};
 use crate::topology::{GroupId, InstanceId, Topology};
-use config::{Configuration, Fault, Path};
+use config::model::{Ipv4Pool, Ipv6Pool};
+use config::{AddressRange, Configuration, Fault, Path};
 use core::net::IpAddr;
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
 use std::collections::BTreeSet;
 
 /// What a changed configuration makes of the pools.
 #[derive(Default)]
 pub(crate) struct Change {
-    ipv4: SourcesChange<Ipv4Net>,
-    ipv6: SourcesChange<Ipv6Net>,
+    ipv4: SourcesChange,
+    ipv6: SourcesChange,
     /// Nets that groups have to announce from then on.
     pub lent: Vec<(GroupId, Net)>,
     /// Nets that they have not to announce any more.
     pub withdrawn: Vec<(GroupId, Net)>,
 }
 
-struct SourcesChange<F: Family> {
+#[derive(Default)]
+struct SourcesChange {
     /// Pools that are new or made anew.
-    new: Sources<F>,
+    new: Sources,
     gone: BTreeSet<String>,
 }
 
-impl<F: Family> Default for SourcesChange<F> {
-    fn default() -> Self {
-        SourcesChange {
-            new: Sources::new(),
-            gone: BTreeSet::new(),
-        }
-    }
-}
-
 /// A pool as the configuration has it.
-struct Wanted<'a, F: Family> {
+struct Wanted<'a> {
     name: &'a str,
     instance: &'a str,
-    prefix: F,
-    net_length: u8,
-    excluded: Vec<F::Unit>,
+    settings: PoolSettings,
+}
+
+impl<'a> Wanted<'a> {
+    fn ipv4(name: &'a str, pool: &'a Ipv4Pool) -> Self {
+        let settings = PoolSettings::new(pool.prefix.into(), pool.net_length, 32);
+        Self::excluding(name, &pool.network_instance, settings, &pool.exclude)
+    }
+
+    fn ipv6(name: &'a str, pool: &'a Ipv6Pool) -> Self {
+        let (prefix, net_length) = (pool.prefix.into(), pool.net_length());
+        let settings = PoolSettings::new(prefix, net_length, pool.prefix_length);
+        Self::excluding(name, &pool.network_instance, settings, &pool.exclude)
+    }
+
+    fn excluding(
+        name: &'a str,
+        instance: &'a str,
+        settings: PoolSettings,
+        excluded: &[AddressRange],
+    ) -> Self {
+        let excluded = excluded.iter().map(AddressRange::addresses).collect();
+        Wanted {
+            name,
+            instance,
+            settings: PoolSettings {
+                excluded,
+                ..settings
+            },
+        }
+    }
+
+    /// The same without the gateway's own addresses in its network instance.
+    fn without_gateway(mut self, configuration: &Configuration) -> Self {
+        let instance = configuration.network_instances.get(self.instance);
+        let gateway = instance.into_iter().flat_map(|instance| &instance.gateway);
+        let is_in = |address: &&IpAddr| self.settings.prefix.contains(*address);
+        self.settings.own = gateway.filter(is_in).copied().collect();
+        self
+    }
 }
 
 impl Addresses {
@@ -54,38 +84,10 @@ impl Addresses {
         configuration: &Configuration,
         topology: &Topology,
     ) -> Result<Change, Vec<Fault>> {
-        let gateways = |instance: &str| {
-            let instance = configuration.network_instances.get(instance);
-            instance
-                .into_iter()
-                .flat_map(|instance| instance.gateway.iter().copied())
-        };
-        let ipv4 = configuration.ipv4_pools.iter().map(|(name, pool)| Wanted {
-            name,
-            instance: &pool.network_instance,
-            prefix: pool.prefix,
-            net_length: pool.net_length,
-            excluded: gateways(&pool.network_instance)
-                .filter_map(|address| match address {
-                    IpAddr::V4(address) => Some(address),
-                    IpAddr::V6(_) => None,
-                })
-                .filter(|address| pool.prefix.contains(address))
-                .collect(),
-        });
-        let ipv6 = configuration.ipv6_pools.iter().map(|(name, pool)| Wanted {
-            name,
-            instance: &pool.network_instance,
-            prefix: pool.prefix,
-            net_length: pool.net_length,
-            excluded: gateways(&pool.network_instance)
-                .filter_map(|address| match address {
-                    IpAddr::V6(address) => Ipv6Net::new(address, 64).ok().map(|net| net.trunc()),
-                    IpAddr::V4(_) => None,
-                })
-                .filter(|net| pool.prefix.contains(net))
-                .collect(),
-        });
+        let ipv4 = configuration.ipv4_pools.iter();
+        let ipv4 = ipv4.map(|(name, pool)| Wanted::ipv4(name, pool).without_gateway(configuration));
+        let ipv6 = configuration.ipv6_pools.iter();
+        let ipv6 = ipv6.map(|(name, pool)| Wanted::ipv6(name, pool).without_gateway(configuration));
         let (mut change, mut faults) = (Change::default(), Vec::new());
         let mut changing = Changing {
             topology,
@@ -120,12 +122,12 @@ struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    fn sources<'a, F: Family>(
+    fn sources<'a>(
         &mut self,
         kind: &str,
-        present: &Sources<F>,
-        wanted: impl Iterator<Item = Wanted<'a, F>>,
-    ) -> SourcesChange<F> {
+        present: &Sources,
+        wanted: impl Iterator<Item = Wanted<'a>>,
+    ) -> SourcesChange {
         let mut change = SourcesChange::default();
         let mut named = BTreeSet::new();
         for wanted in wanted {
@@ -135,12 +137,8 @@ impl Changing<'_> {
             };
             named.insert(wanted.name);
             let before = present.get(wanted.name);
-            let is_same = |source: &Source<F>| {
-                source.instance == instance
-                    && source.prefix == wanted.prefix
-                    && source.net_length == wanted.net_length
-                    && source.excluded == wanted.excluded
-            };
+            let is_same =
+                |source: &Source| source.instance == instance && source.settings == wanted.settings;
             if !before.is_some_and(is_same)
                 && let Some(source) = self.source(&path, instance, &wanted, before)
             {
@@ -151,7 +149,7 @@ impl Changing<'_> {
             let path: Path = [kind, name].into_iter().collect();
             let sample = source.pool.leases().next();
             if let Some((_, unit)) = sample {
-                self.in_use(path, source.pool.used(), F::of_unit(unit));
+                self.in_use(path, source.pool.used(), unit);
             }
             change.gone.insert(name.clone());
         }
@@ -159,14 +157,14 @@ impl Changing<'_> {
     }
 
     /// A pool with what subscribers have of the present one.
-    fn source<F: Family>(
+    fn source(
         &mut self,
         path: &Path,
         instance: InstanceId,
-        wanted: &Wanted<'_, F>,
-        before: Option<&Source<F>>,
-    ) -> Option<Source<F>> {
-        let pool = match Pool::new(wanted.prefix, wanted.net_length, &wanted.excluded) {
+        wanted: &Wanted<'_>,
+        before: Option<&Source>,
+    ) -> Option<Source> {
+        let pool = match Pool::new(&wanted.settings) {
             Ok(pool) => pool,
             Err(error) => {
                 self.fault(path.clone(), error.to_string());
@@ -175,14 +173,15 @@ impl Changing<'_> {
         };
         let mut source = Source {
             instance,
-            prefix: wanted.prefix,
-            net_length: wanted.net_length,
-            excluded: wanted.excluded.clone(),
+            settings: wanted.settings.clone(),
             pool,
         };
-        let prefix: IpNet = wanted.prefix.into();
+        let prefix = wanted.settings.prefix;
         let net = prefix;
-        if let Some(fixed) = self.fixed.overlaps(Net { instance, net }) {
+        let mut fixed = self.fixed.overlapping(Net { instance, net });
+        // what is inside a subscriber's prefix of the pool goes with that
+        let is_apart = |net: &IpNet| !before.is_some_and(|before| before.has_around(*net));
+        if let Some(fixed) = fixed.find(is_apart) {
             let address = name(fixed);
             let message = format!(
                 "{address} of {prefix} is a subscriber's fixed address: end that session first, or leave out the address"
@@ -203,9 +202,9 @@ impl Changing<'_> {
             }
         }
         if let Some(unit) = sample {
-            self.in_use(path.clone(), missing, F::of_unit(unit));
+            self.in_use(path.clone(), missing, unit);
         }
-        let nets = |source: &Source<F>| -> BTreeSet<(GroupId, Net)> {
+        let nets = |source: &Source| -> BTreeSet<(GroupId, Net)> {
             let lent = source.pool.lent_nets();
             lent.map(|(group, net)| (group, source.net(net))).collect()
         };

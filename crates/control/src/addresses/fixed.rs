@@ -33,9 +33,11 @@ impl Fixed {
     /// # Errors
     /// The prefix of another session that it overlaps, or itself if the session has it.
     pub fn insert(&mut self, net: Net, holder: u32) -> Result<(), IpNet> {
-        if let Some(other) = self.overlapping(net, holder) {
+        let mut others = self.overlapping_with_holders(net);
+        if let Some((other, _)) = others.find(|(_, of)| *of != holder) {
             return Err(other);
         }
+        drop(others);
         if self.holders.insert(net, holder).is_some() {
             return Err(net.net);
         }
@@ -55,18 +57,18 @@ impl Fixed {
         had
     }
 
-    /// A prefix of another session that overlaps this one.
-    fn overlapping(&self, net: Net, holder: u32) -> Option<IpNet> {
-        let others = |(other, of): (&Net, &u32)| (*of != holder).then_some(other.net);
+    /// Those that overlap a prefix, with the sessions that hold them.
+    fn overlapping_with_holders(&self, net: Net) -> impl Iterator<Item = (IpNet, u32)> {
         let (instance, is_ipv6, own) = length(net);
         let shorter = self
             .lengths
             .range((instance, is_ipv6, 0)..(instance, is_ipv6, own));
-        let around = shorter.filter_map(|((_, _, length), _)| {
+        let around = shorter.filter_map(move |((_, _, length), _)| {
             let net = IpNet::new(net.net.network(), *length).ok()?.trunc();
             self.holders.get_key_value(&Net { instance, net })
         });
-        self.within(net).chain(around).find_map(others)
+        let all = self.within(net).chain(around);
+        all.map(|(net, of)| (net.net, *of))
     }
 
     /// Those within a prefix.
@@ -81,9 +83,9 @@ impl Fixed {
         self.holders.range(first..=last)
     }
 
-    /// One of those that overlap a prefix.
-    pub fn overlaps(&self, net: Net) -> Option<IpNet> {
-        self.overlapping(net, u32::MAX)
+    /// Those that overlap a prefix.
+    pub fn overlapping(&self, net: Net) -> impl Iterator<Item = IpNet> {
+        self.overlapping_with_holders(net).map(|(net, _)| net)
     }
 }
 

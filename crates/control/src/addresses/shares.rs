@@ -1,17 +1,28 @@
-//! The pools as people are shown them.
+//! The pools as operators see them.
 
-use super::{Addresses, Source, Sources};
-use crate::pool::{Family, Share};
+use super::{Addresses, Source};
+use crate::pool::Share;
 use crate::topology::{GroupId, InstanceId};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 
-/// A pool, how much there is of it, and who has it.
+/// Use of a pool.
+pub(crate) struct Usage<'a> {
+    pub name: &'a str,
+    pub is_ipv4: bool,
+    /// Number of allocated units.
+    pub used: u64,
+    /// Number of units that can be allocated.
+    pub size: u64,
+}
+
+/// A pool, its size, and who has how much of it.
 pub(crate) struct Shares {
     pub name: String,
     pub instance: InstanceId,
     pub prefix: IpNet,
     pub net_length: u8,
+    pub unit_length: u8,
     pub size: u64,
     pub used: u64,
     pub nets: u64,
@@ -19,22 +30,32 @@ pub(crate) struct Shares {
 }
 
 impl Addresses {
+    /// Use of each pool, those of IPv4 first.
+    pub(crate) fn usage(&self) -> impl Iterator<Item = Usage<'_>> {
+        self.all().map(|(name, source)| Usage {
+            name,
+            is_ipv4: super::is_ipv4(source.settings.prefix),
+            used: source.pool.used(),
+            size: source.pool.size(),
+        })
+    }
+
     /// Every pool, those of IPv4 first.
     pub(crate) fn shares(&self) -> impl Iterator<Item = Shares> {
-        of(&self.ipv4).chain(of(&self.ipv6))
+        self.all().map(|(name, source)| shares(name, source))
     }
 }
 
-fn of<F: Family>(sources: &Sources<F>) -> impl Iterator<Item = Shares> {
-    let shares = |(name, source): (&String, &Source<F>)| Shares {
-        name: name.clone(),
+fn shares(name: &str, source: &Source) -> Shares {
+    Shares {
+        name: name.into(),
         instance: source.instance,
-        prefix: source.prefix.into(),
-        net_length: source.net_length,
+        prefix: source.settings.prefix,
+        net_length: source.settings.net_length,
+        unit_length: source.settings.unit_length,
         size: source.pool.size(),
         used: source.pool.used(),
         nets: source.pool.net_count(),
         by_group: source.pool.shares(),
-    };
-    sources.iter().map(shares)
+    }
 }

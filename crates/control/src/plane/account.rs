@@ -13,7 +13,6 @@ use aaa::{
     AccountingKind, AccountingRecord, FamilyTraffic, FamilyUsage, FramedRoute, TerminateCause,
     Traffic,
 };
-use ipnet::IpNet;
 use pfcp::bng::Volume;
 use policy::{Bindings, Role};
 use session::Cause;
@@ -204,12 +203,8 @@ impl ControlPlane {
         let entry = &self.sessions[index];
         let usage = entry.account.usage;
         let bindings = &entry.policy.forwarding.bindings;
-        let in_role = |role: Role| bindings.iter().filter(move |b| b.role == role);
-        let delegated = in_role(Role::Delegated).filter_map(|binding| match binding.prefix {
-            IpNet::V6(prefix) => Some(prefix),
-            IpNet::V4(_) => None,
-        });
-        let routes = in_role(Role::Route).map(|route| FramedRoute {
+        let routes = bindings.iter().filter(|b| b.role == Role::Route);
+        let routes = routes.map(|route| FramedRoute {
             net: route.prefix,
             metric: route.metric,
         });
@@ -227,9 +222,10 @@ impl ControlPlane {
             class: entry.who.class.to_vec(),
             framed_ip: entry.ipv4(),
             framed_ipv6_prefixes: bindings.links().collect(),
+            framed_ipv6_address: bindings.ipv6_address(),
             framed_interface_id: entry.status().and_then(|status| status.peer_interface_id),
             framed_routes: routes.collect(),
-            delegated_prefixes: delegated.collect(),
+            delegated_prefixes: bindings.delegated().collect(),
             filter_id: inputs.aaa_profile_name().map(str::to_owned),
             authentic: entry.accepted_by.authentic(),
             event_time,

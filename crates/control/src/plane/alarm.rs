@@ -2,12 +2,13 @@
 
 use super::change::sessions;
 use super::{ControlPlane, Now};
+use crate::addresses::Usage;
 use crate::alarms::{Change, Condition, Fault, Severity};
 use crate::history::What;
 use northbound::{Alarm, AlarmSeverity, ListAlarmsResponse};
 
-/// Use of a pool, in percent, from which it counts as almost exhausted.
-const ALMOST: u64 = 90;
+/// How far the use of a pool must be below its `alarm-threshold` for the alarm to be cleared, in percentage points.
+const HYSTERESIS: u128 = 5;
 
 fn condition(fault: Fault, resource: impl Into<String>, text: String) -> Condition {
     Condition {
@@ -20,6 +21,7 @@ fn condition(fault: Fault, resource: impl Into<String>, text: String) -> Conditi
 impl ControlPlane {
     /// Updates the alarms; called about once a second. `outside` are conditions found outside the control plane.
     pub(super) fn look_at_alarms(&mut self, now: Now, outside: Vec<Condition>) {
+        self.sample_pools(now);
         let mut holds = outside;
         holds.extend(self.lost_user_planes());
         holds.extend(self.aaa.outages(now.at, &self.configuration));
@@ -61,20 +63,53 @@ impl ControlPlane {
     }
 
     fn exhausted_pools(&self) -> impl Iterator<Item = Condition> {
-        self.addresses.usage().filter_map(|(pool, used, units)| {
+        self.addresses.usage().filter_map(|pool| {
+            let Usage {
+                name, used, size, ..
+            } = pool;
+            let resource = resource(&pool);
             let (fault, how) = match used {
-                used if used >= units => (
+                used if used >= size => (
                     Fault::PoolExhausted,
-                    "exhausted: new sessions get no address from it",
+                    "exhausted: new sessions get nothing from it",
                 ),
-                used if used * 100 >= units * ALMOST => {
+                used if u128::from(used) * 100
+                    >= u128::from(size) * self.threshold(&pool, &resource) =>
+                {
                     (Fault::PoolAlmostExhausted, "almost exhausted")
                 }
                 _ => return None,
             };
-            let text = format!("pool {pool} is {how}; {used} of {units} are allocated. Add a pool");
-            Some(condition(fault, pool, text))
+            let text = format!("pool {name} is {how}; {used} of {size} are allocated. Add a pool");
+            Some(condition(fault, resource, text))
         })
+    }
+
+    /// Use of a pool, in percent, from which it counts as almost exhausted. A raised alarm lasts until the use is well below.
+    fn threshold(&self, pool: &Usage<'_>, resource: &str) -> u128 {
+        let configuration = &self.configuration;
+        let configured = match pool.is_ipv4 {
+            true => configuration
+                .ipv4_pools
+                .get(pool.name)
+                .map(|of| of.alarm_threshold),
+            false => configuration
+                .ipv6_pools
+                .get(pool.name)
+                .map(|of| of.alarm_threshold),
+        };
+        let threshold = configured.map_or(100, u128::from);
+        match self.alarms.is_raised(Fault::PoolAlmostExhausted, resource) {
+            true => threshold.saturating_sub(HYSTERESIS).max(1),
+            false => threshold,
+        }
+    }
+
+    /// Takes a sample of the use of each pool once an hour.
+    fn sample_pools(&mut self, now: Now) {
+        let usage = self.addresses.usage();
+        let usage = usage.map(|pool| ((pool.is_ipv4, pool.name.to_owned()), pool.used));
+        self.trends.sample(now.unix, usage, &mut self.journal);
     }
 
     fn full_tables(&self) -> impl Iterator<Item = Condition> {
@@ -118,6 +153,16 @@ impl ControlPlane {
             alarms,
         }
     }
+}
+
+/// Place of a pool in the configuration: pools of the two families may have the same name.
+fn resource(pool: &Usage<'_>) -> String {
+    let kind = if pool.is_ipv4 {
+        "ipv4-pools"
+    } else {
+        "ipv6-pools"
+    };
+    format!("{kind} {}", pool.name)
 }
 
 /// Severity in the local API.

@@ -132,13 +132,8 @@ impl ControlPlane {
         if stored && !entry.is_closing() {
             self.persist(now, index);
         }
-        if was.dns != is.dns {
-            self.set_dns(now, index);
-        }
-        let links =
-            |policy: &Policy| -> Vec<Ipv6Net> { policy.forwarding.bindings.links().collect() };
-        if links(&before) != links(&policy) {
-            self.drive(now, index, Command::SetPrefixes(links(&policy)));
+        if was.dns != is.dns || before.forwarding.bindings != policy.forwarding.bindings {
+            self.set_grant(now, index);
         }
         if (was.session_timeout, was.interim_interval) != (is.session_timeout, is.interim_interval)
         {

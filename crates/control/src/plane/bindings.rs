@@ -3,15 +3,15 @@
 //! A binding inside a prefix block of the session's group is announced with that block. Every other binding is announced by the
 //! session's own rules; a user plane that does not support that announces it as a prefix block of the group.
 
+use super::assigned::Assigned;
 use super::{ControlPlane, Now};
-use crate::addresses::{Given, Holder, Net};
+use crate::addresses::{Given, Holder, Kind, Net};
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::pool::PoolError;
 use crate::topology::{GroupId, UserPlaneId};
 use aaa::{AccessAccept, FramedRoute};
-use core::net::{IpAddr, Ipv4Addr};
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::IpNet;
 use policy::{Binding, Bindings, Role};
 
 /// What AAA passes on is what a session has room for.
@@ -21,99 +21,135 @@ impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
     /// renegotiates PPP keeps its addresses.
     pub(super) fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
-        if self.gateway_ipv4(index).is_some() {
-            self.give_ipv4(now, index, accept.framed_ip, accept.framed_pool.as_ref());
-        }
-        let pool = accept.framed_ipv6_pool.as_ref();
-        match &accept.framed_ipv6_prefixes[..] {
-            [] => self.give_link(now, index, pool),
-            fixed => self.give_fixed_links(now, index, fixed),
+        for kind in self.offered_kinds(index) {
+            let assigned = Assigned::of(accept, kind);
+            if self.keeps(index, kind, &assigned) {
+                continue;
+            }
+            match assigned.fixed.is_empty() {
+                true => self.give_from_pools(now, index, kind, assigned.pool),
+                false => self.give_fixed(now, index, kind, &assigned.fixed),
+            }
         }
         self.give_routes(now, index, &accept.framed_routes);
     }
 
-    /// Whether the session keeps what it has: it is what AAA gives it, or of the pool that AAA names.
-    pub(super) fn keeps<T: Copy + PartialEq + Into<IpNet>>(
-        &self,
-        has: Option<T>,
-        fixed: Option<T>,
-        pool: Option<&String>,
-    ) -> bool {
-        has.is_some_and(|has| match (fixed, pool) {
-            (Some(fixed), _) => fixed == has,
-            (None, Some(pool)) => self.addresses.is_of_pool(pool, has.into()),
-            (None, None) => true,
-        })
+    /// Kinds that subscribers in the session's network instance can have: no IPv4 without a gateway address.
+    pub(super) fn offered_kinds(&self, index: u32) -> impl Iterator<Item = Kind> + use<> {
+        let has_ipv4 = self.gateway_ipv4(index).is_some();
+        let kinds = Kind::ALL.into_iter();
+        kinds.filter(move |kind| has_ipv4 || !kind.is_ipv4())
     }
 
-    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>, pool: Option<&String>) {
-        let entry = &self.sessions[index];
-        let net = |address: Ipv4Addr| IpNet::from(IpAddr::V4(address));
-        if self.keeps(entry.ipv4().map(net), fixed.map(net), pool) {
+    /// Whether the session keeps what it has of a kind: it is what AAA assigns, or of the pool that AAA names.
+    pub(super) fn keeps(&self, index: u32, kind: Kind, assigned: &Assigned<'_>) -> bool {
+        let bindings = &self.sessions[index].policy.forwarding.bindings;
+        let has = bindings.iter().filter(|had| Kind::of(had) == Some(kind));
+        let has: Vec<IpNet> = has.map(|had| had.prefix).collect();
+        match (&assigned.fixed[..], assigned.pool) {
+            _ if has.is_empty() => false,
+            ([], None) => true,
+            ([], Some(pool)) => {
+                let is_of_pool = |net: &IpNet| self.addresses.is_of_pool(pool, *net);
+                has.iter().all(is_of_pool)
+            }
+            (fixed, _) => {
+                has.iter().all(|net| fixed.contains(net))
+                    && fixed.iter().all(|net| has.contains(net))
+            }
+        }
+    }
+
+    /// Allocates an address or prefix from the pool that AAA names, or else from those of the user or the profile. Without a free one,
+    /// the old one is released as well, because AAA no longer assigns it.
+    fn give_from_pools(&mut self, now: Now, index: u32, kind: Kind, pool: Option<&String>) {
+        let pools = match pool {
+            Some(pool) => vec![pool.clone()],
+            None => self.own_pools(&self.sessions[index], kind).to_vec(),
+        };
+        let is_on_request = matches!(kind, Kind::Delegated | Kind::Ipv6Address);
+        if pools.is_empty() && is_on_request {
             return;
         }
-        let pools = match pool {
-            Some(pool) => vec![pool.clone()],
-            None => self.own_pools(entry, true).to_vec(),
-        };
-        let given = self.addresses.give_ipv4(self.holder(index), &pools, fixed);
-        let given =
-            given.map(|given| given.map(|given| in_role(Role::Host, given, net(given.address))));
-        let fixed = fixed.map(|address| address.to_string());
-        let exhausted = Counter::Ipv4PoolExhausted;
-        self.replace(now, index, Role::Host, given, (fixed, exhausted));
-    }
-
-    /// Allocates a prefix of the link from pools, unless the session keeps what it has.
-    fn give_link(&mut self, now: Now, index: u32, pool: Option<&String>) {
-        let entry = &self.sessions[index];
-        let stays = |link: IpNet| self.keeps(Some(link), None, pool);
-        let stays: Vec<IpNet> = entry
-            .links()
-            .map(IpNet::from)
-            .filter(|l| stays(*l))
-            .collect();
-        if !stays.is_empty() {
-            let is_gone = |had: &Binding| had.role == Role::Link && !stays.contains(&had.prefix);
-            return self.take_back(now, index, is_gone);
+        if let Some(pool) = pool
+            && self.keeps_some_of(now, index, kind, pool)
+        {
+            return;
         }
-        let pools = match pool {
-            Some(pool) => vec![pool.clone()],
-            None => self.own_pools(entry, false).to_vec(),
-        };
-        let given = self.addresses.give_ipv6(self.holder(index), &pools, None);
-        let given =
-            given.map(|given| given.map(|given| in_role(Role::Link, given, given.address.into())));
-        let exhausted = Counter::Ipv6PoolExhausted;
-        self.replace(now, index, Role::Link, given, (None, exhausted));
+        let (holder, before) = (self.holder(index), self.remembered_nets(index));
+        let given = self
+            .addresses
+            .allocate(holder, kind, &pools, before.into_iter());
+        match given {
+            Some(Ok(given)) => self.replace(now, index, kind, &[given]),
+            Some(Err(error)) => {
+                self.replace(now, index, kind, &[]);
+                self.exhausted(index, kind, error);
+            }
+            None => {}
+        }
     }
 
-    /// Allocates the prefixes of the link that AAA chose, and releases others. They are allocated first, so that a prefix block that has
-    /// some of both stays announced.
-    fn give_fixed_links(&mut self, now: Now, index: u32, fixed: &[Ipv6Net]) {
-        let is_gone = |had: &Binding| match had.prefix {
-            IpNet::V6(net) => had.role == Role::Link && !fixed.contains(&net),
-            IpNet::V4(_) => false,
-        };
+    /// Releases what the session has of a kind from elsewhere than this pool, if it has something of the pool.
+    fn keeps_some_of(&mut self, now: Now, index: u32, kind: Kind, pool: &str) -> bool {
         let bindings = &self.sessions[index].policy.forwarding.bindings;
-        let mut all = bindings.filtered(|had| !is_gone(had));
-        let mut new = Vec::new();
+        let stays = bindings.filtered(|had| {
+            Kind::of(had) == Some(kind) && self.addresses.is_of_pool(pool, had.prefix)
+        });
+        if stays.is_empty() {
+            return false;
+        }
+        let is_kept = |had: &Binding| stays.iter().any(|own| own.prefix == had.prefix);
+        let is_gone = |had: &Binding| Kind::of(had) == Some(kind) && !is_kept(had);
+        self.take_back_with_inner(now, index, is_gone);
+        true
+    }
+
+    /// Allocates what AAA assigns. What is not available is left out.
+    fn give_fixed(&mut self, now: Now, index: u32, kind: Kind, fixed: &[IpNet]) {
+        let holder = self.holder(index);
+        let bindings = &self.sessions[index].policy.forwarding.bindings;
+        let mut own = bindings.filtered(|had| Kind::of(had) != Some(kind));
+        let had = bindings.filtered(|had| Kind::of(had) == Some(kind));
+        let mut given = Vec::new();
         for prefix in fixed {
-            if all.links().any(|had| had == *prefix) {
-                continue;
-            }
-            match self.allocate(index, &all, Binding::link(*prefix)) {
-                Ok((with, given)) => {
-                    all = with;
-                    new.push(given);
+            let with = own.with(Binding::new(kind.role(), *prefix));
+            let is_had = had.iter().any(|had| had.prefix == *prefix);
+            let result = with.map_err(|why| why.to_string()).and_then(|with| {
+                let new = (!is_had).then(|| self.addresses.give_fixed(holder, kind, *prefix, &own));
+                let new = new.transpose().map_err(|why| why.to_string())?;
+                Ok((with, new))
+            });
+            match result {
+                Ok((with, new)) => {
+                    own = with;
+                    given.extend(new);
                 }
                 Err(why) => self.unusable(index, &prefix.to_string(), &why),
             }
         }
-        self.take_back(now, index, is_gone);
-        for (binding, new_net) in new {
-            self.hold(now, index, binding, new_net);
+        let is_gone = |had: &Binding| Kind::of(had) == Some(kind) && !fixed.contains(&had.prefix);
+        self.take_back_with_inner(now, index, is_gone);
+        for given in given {
+            self.hold(now, index, kind.role(), given);
         }
+    }
+
+    /// Replaces the session's bindings of a kind by allocated ones.
+    fn replace(&mut self, now: Now, index: u32, kind: Kind, given: &[Given]) {
+        self.take_back_with_inner(now, index, |had| Kind::of(had) == Some(kind));
+        for given in given {
+            self.hold(now, index, kind.role(), *given);
+        }
+    }
+
+    /// Releases bindings, and those that are inside them: these are the session's only as long as it has the outer ones.
+    fn take_back_with_inner(&mut self, now: Now, index: u32, which: impl Fn(&Binding) -> bool) {
+        let bindings = &self.sessions[index].policy.forwarding.bindings;
+        let gone = bindings.iter().filter(|had| which(had));
+        let gone: Vec<IpNet> = gone.map(|had| had.prefix).collect();
+        let is_in = |net: &IpNet| gone.iter().any(|gone| gone.contains(net));
+        self.take_back(now, index, |had| is_in(&had.prefix));
     }
 
     /// Allocates a binding that the session gets beside these.
@@ -127,32 +163,8 @@ impl ControlPlane {
         wanted: Binding,
     ) -> Result<(Bindings, (Binding, Option<Net>)), String> {
         let with = beside.with(wanted).map_err(|why| why.to_string())?;
-        let given = self.addresses.give_binding(self.holder(index), &wanted);
+        let given = (self.addresses).give_binding(self.holder(index), &wanted, beside);
         Ok((with, given.map_err(|why| why.to_string())?))
-    }
-
-    /// Replaces the session's binding in a role by the allocated one. Without an allocated one the old binding is released as well,
-    /// because AAA no longer assigns it.
-    fn replace(
-        &mut self,
-        now: Now,
-        index: u32,
-        role: Role,
-        given: Option<Result<(Binding, Option<Net>), PoolError>>,
-        (fixed, exhausted): (Option<String>, Counter),
-    ) {
-        let had = |had: &Binding| had.role == role && had.is_ipv4() == (role == Role::Host);
-        match given {
-            Some(Ok((binding, new_net))) => {
-                self.take_back(now, index, had);
-                self.hold(now, index, binding, new_net);
-            }
-            Some(Err(error)) => {
-                self.take_back(now, index, had);
-                self.cannot_give(index, fixed, exhausted, error);
-            }
-            None => {}
-        }
     }
 
     /// Sets the routes of the subscriber. A route to its own address is left out.
@@ -168,7 +180,7 @@ impl ControlPlane {
                 continue;
             }
             match self.allocate(index, &bindings, Binding::route(net, metric)) {
-                Ok((_, (route, new_net))) => self.hold(now, index, route, new_net),
+                Ok((_, (route, new_net))) => self.hold_binding(now, index, route, new_net),
                 Err(why) => self.unusable(index, &net.to_string(), &why),
             }
         }
@@ -217,8 +229,17 @@ impl ControlPlane {
         holder(&self.sessions[index])
     }
 
+    /// Adds an allocated address or prefix to the session.
+    fn hold(&mut self, now: Now, index: u32, role: Role, given: Given) {
+        let binding = Binding {
+            is_announced: given.is_alone,
+            ..Binding::new(role, given.prefix)
+        };
+        self.hold_binding(now, index, binding, given.new_net);
+    }
+
     /// Adds a binding to the session.
-    fn hold(&mut self, now: Now, index: u32, binding: Binding, new_net: Option<Net>) {
+    fn hold_binding(&mut self, now: Now, index: u32, binding: Binding, new_net: Option<Net>) {
         self.entry(index).hold(binding);
         self.announce(now, index, &binding, new_net);
     }
@@ -321,10 +342,13 @@ impl ControlPlane {
     /// Allocates all bindings of a stored session again, or none with the reason. The way of their announcement may change.
     pub(super) fn reserve_bindings(&mut self, now: Now, entry: &mut Entry) -> Result<(), String> {
         let holder = holder(entry);
-        let bindings = entry.let_go(|_| true);
+        let mut bindings = entry.let_go(|_| true);
+        // what is inside another one comes after it
+        bindings.sort_by_key(|binding| binding.prefix.prefix_len());
         let mut nets = Vec::new();
         for binding in &bindings {
-            match self.addresses.give_binding(holder, binding) {
+            let own = entry.policy.forwarding.bindings.clone();
+            match self.addresses.give_binding(holder, binding, &own) {
                 Ok((binding, new_net)) => {
                     entry.hold(binding);
                     nets.extend(new_net);
@@ -345,20 +369,46 @@ impl ControlPlane {
         Ok(())
     }
 
-    fn cannot_give(
-        &mut self,
-        index: u32,
-        fixed: Option<String>,
-        exhausted: Counter,
-        error: PoolError,
-    ) {
-        if let Some(fixed) = fixed {
-            return self.unusable(index, &fixed, &error.to_string());
-        }
-        self.counters.count(exhausted);
+    /// Remembers what the session has from pools, so that its subscriber gets it again.
+    pub(super) fn remember_bindings(&mut self, index: u32) {
+        let entry = &self.sessions[index];
+        let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
+        let is_sticky = self.subscriber_profile(entry).sticky_addresses;
+        let Some(subscriber) = subscriber.filter(|_| is_sticky) else {
+            return;
+        };
+        let bindings = entry.policy.forwarding.bindings.iter();
+        let nets = bindings.map(|binding| Net {
+            instance: entry.instance,
+            net: binding.prefix,
+        });
+        let of_pools = nets.filter(|net| self.addresses.pool_of(*net).is_some());
+        let most = self.configuration.limits.sessions as usize;
+        let identity = subscriber.identity.clone();
+        self.remembered.remember(identity, of_pools, most);
+    }
+
+    /// What the session's subscriber had, the latest first.
+    fn remembered_nets(&self, index: u32) -> Vec<IpNet> {
+        let entry = &self.sessions[index];
+        let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
+        let is_sticky = self.subscriber_profile(entry).sticky_addresses;
+        let subscriber = subscriber.filter(|_| is_sticky);
+        let nets = subscriber.map_or(&[][..], |s| self.remembered.of(&s.identity));
+        let nets = nets.iter().filter(|net| net.instance == entry.instance);
+        nets.map(|net| net.net).collect()
+    }
+
+    /// Reports that no pool has a free address or prefix.
+    fn exhausted(&mut self, index: u32, kind: Kind, error: PoolError) {
+        self.counters.count(match kind.is_ipv4() {
+            true => Counter::Ipv4PoolExhausted,
+            false => Counter::Ipv6PoolExhausted,
+        });
         let entry = &self.sessions[index];
         let user = entry.who.username.escape_ascii().to_string();
-        tracing::warn!(session = %entry.seid, user, %error, "no address for the subscriber in one address family");
+        let what = kind.name();
+        tracing::warn!(session = %entry.seid, user, what, %error, "the subscriber does not get it: enlarge its pools");
     }
 
     /// Reports that a prefix from AAA is not available.
@@ -378,13 +428,4 @@ pub(super) fn holder(entry: &Entry) -> Holder {
         group: entry.group,
         session: entry.seid.index(),
     }
-}
-
-/// Allocated binding, with the prefix block to announce for it.
-fn in_role<T>(role: Role, given: Given<T>, prefix: IpNet) -> (Binding, Option<Net>) {
-    let binding = Binding {
-        is_announced: given.is_alone,
-        ..Binding::new(role, prefix)
-    };
-    (binding, given.new_net)
 }

@@ -121,6 +121,8 @@ impl ControlPlane {
             self.shed_oldest(now);
         }
         self.bound_history();
+        self.remembered
+            .keep(self.configuration.limits.sessions as usize);
         self.persist_numbers();
         self.settle(now);
         change.effects

@@ -183,9 +183,13 @@ impl ControlPlane {
             let wanted = wanted.as_ref();
             wanted.is_none_or(|wanted| own().eq_ignore_ascii_case(wanted))
         };
+        let bindings = &entry.policy.forwarding.bindings;
         is_same(&ids.username, Some(entry.sent_name()))
             && ids.framed_ip.is_none_or(|ip| entry.ipv4() == Some(ip))
             && (ids.framed_ipv6_prefixes.iter()).all(|net| entry.links().any(|own| own == *net))
+            && (ids.framed_ipv6_address).is_none_or(|ip| bindings.ipv6_address() == Some(ip))
+            && (ids.delegated_prefixes.iter())
+                .all(|net| bindings.delegated().any(|own| own == *net))
             && is_same(&ids.circuit_id, entry.line.circuit_id.as_deref())
             && is_same(&ids.remote_id, entry.line.remote_id.as_deref())
             && is_text(&ids.calling_station, &|| entry.calling_station())

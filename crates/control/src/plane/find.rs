@@ -1,6 +1,7 @@
 //! Finds subscribers by user name, id, MAC address or IP address.
 
 use super::ControlPlane;
+use crate::addresses::Net;
 use crate::entry::{Entry, Stage};
 use crate::history::{Subject, other_bindings};
 use crate::plane::Now;
@@ -117,17 +118,14 @@ impl ControlPlane {
 
     /// Pools of a session's addresses.
     fn pools_of(&self, entry: &Entry) -> Vec<String> {
-        let instance = &self.topology.instance(entry.instance).name;
-        let ipv4 = self.configuration.ipv4_pools.iter().filter(|(_, pool)| {
-            pool.network_instance == *instance
-                && entry.ipv4().is_some_and(|own| pool.prefix.contains(&own))
+        let bindings = entry.policy.forwarding.bindings.iter();
+        let pools = bindings.filter_map(|binding| {
+            let (instance, net) = (entry.instance, binding.prefix);
+            self.addresses.pool_of(Net { instance, net })
         });
-        let ipv6 = self.configuration.ipv6_pools.iter().filter(|(_, pool)| {
-            pool.network_instance == *instance
-                && entry.links().any(|own| pool.prefix.contains(&own))
-        });
-        let names = ipv4.map(|(name, _)| name).chain(ipv6.map(|(name, _)| name));
-        names.cloned().collect()
+        let mut named = BTreeSet::new();
+        let once = pools.filter(|name| named.insert(*name));
+        once.map(str::to_owned).collect()
     }
 
     fn similar_names(&self, text: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
-use policy::Access;
+use policy::{Access, Bindings};
 use session::Circuit;
 
 /// Stage of a session.
@@ -39,6 +39,8 @@ pub struct Held<'a> {
     pub ipv4: Option<Ipv4Addr>,
     /// IPv6 prefix.
     pub ipv6: Option<Ipv6Net>,
+    /// These, and all else that is routed to the session.
+    pub bindings: &'a Bindings,
     /// Size of the largest IP packet to the subscriber, in octets.
     pub mtu: u16,
     /// Stage of the session.
@@ -86,6 +88,14 @@ impl StoredSession {
         })
     }
 
+    /// Delegated prefixes in an entry of the store, if the session's rules for IPv6 were requested.
+    pub fn delegated(value: &[u8]) -> Vec<Ipv6Net> {
+        let record = Record::from_bytes(value).ok();
+        let record = record.filter(|record| record.families[1]);
+        let policy = record.and_then(|record| record.fifth).map(|f| f.policy);
+        policy.map_or(Vec::new(), |p| p.forwarding.bindings.delegated().collect())
+    }
+
     /// Entry of a store for this session, with all other fields taken from `value`. Measurements make large stores from it.
     ///
     /// # Errors
@@ -123,6 +133,7 @@ impl ControlPlane {
             pppoe_id,
             ipv4: entry.ipv4(),
             ipv6: entry.ipv6(),
+            bindings: &entry.policy.forwarding.bindings,
             mtu: entry.policy.forwarding.packets.largest_packet(),
             stage: match entry.stage {
                 Stage::Admitted(_) | Stage::Connecting => HeldStage::HalfOpen,

@@ -1,7 +1,9 @@
 //! Link of a session: its commands and outputs, authentication and timers.
 
+use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
+use crate::addresses::Kind;
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
@@ -295,19 +297,23 @@ impl ControlPlane {
         instance: InstanceId,
         accept: &AccessAccept,
     ) -> Result<(), String> {
-        let named = [
-            (&accept.framed_pool, true),
-            (&accept.framed_ipv6_pool, false),
-        ];
-        for (pool, is_ipv4) in named {
-            if let Some(pool) = pool
-                && !self.addresses.has_pool(instance, pool, is_ipv4)
-            {
-                let family = if is_ipv4 { "IPv4" } else { "IPv6" };
-                let name = &self.topology.instance(instance).name;
-                return Err(format!(
-                    "AAA names the {family} pool `{pool}`, which network instance `{name}` does not have"
-                ));
+        for kind in Kind::ALL {
+            let Some(pool) = Assigned::of(accept, kind).pool else {
+                continue;
+            };
+            let (what, name) = (kind.name(), &self.topology.instance(instance).name);
+            match self.addresses.pool_length(instance, pool, kind) {
+                None => {
+                    return Err(format!(
+                        "AAA names the pool `{pool}` for the {what}, and network instance `{name}` has no such pool"
+                    ));
+                }
+                Some(length) if !kind.fits(length) => {
+                    return Err(format!(
+                        "AAA names the pool `{pool}` for the {what}, and what it allocates is a /{length}"
+                    ));
+                }
+                Some(_) => {}
             }
         }
         Ok(())
@@ -337,6 +343,7 @@ impl ControlPlane {
     fn grant(&self, index: u32, interface_id: Option<u64>) -> Grant {
         let entry = &self.sessions[index];
         let (gateway, control) = (self.gateway_ipv4(index), &entry.policy.control);
+        let bindings = &entry.policy.forwarding.bindings;
         let ipv4 = entry
             .ipv4()
             .zip(gateway)
@@ -351,8 +358,16 @@ impl ControlPlane {
             further: links.collect(),
             dns: control.dns_ipv6(),
             interface_id,
+            address: bindings.ipv6_address(),
+            delegated: bindings.delegated().collect(),
         });
         Grant { ipv4, ipv6 }
+    }
+
+    /// Passes the addresses and DNS servers of the policy in force to the session's link.
+    pub(super) fn set_grant(&mut self, now: Now, index: u32) {
+        let grant = self.grant(index, None);
+        self.drive(now, index, Command::SetGrant(grant));
     }
 
     /// Notes that an address family is open. The first one makes the session online.

@@ -13,6 +13,8 @@ use policy::Access;
 
 /// Key of the control plane's PFCP Recovery Time Stamp (u32, big endian). It stays the same as long as the store exists.
 pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
+/// Key of the secret that authenticates DHCPv6's Reconfigure messages (32 octets).
+pub(super) const RECONFIGURE_KEY: &[u8] = b"reconfigure-key";
 pub(super) const USER_PLANE_PREFIX: &[u8] = b"user-plane/";
 pub(super) const SESSION_PREFIX: &[u8] = b"session/";
 /// Prefix of the keys of ended sessions that their user plane still has.

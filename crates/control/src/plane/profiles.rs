@@ -1,6 +1,6 @@
 //! Access and subscriber profiles of sessions.
 
-use super::{ControlPlane, Now};
+use super::ControlPlane;
 use crate::entry::Entry;
 use crate::evaluate::{self, AaaAnswer, PolicyInputs};
 use crate::topology::{SegmentId, Topology};
@@ -9,7 +9,7 @@ use config::model::{AccessProfile, Authentication, SubscriberProfile};
 use core::time::Duration;
 use policy::{Origins, PPPOE_MTU, Policy};
 use session::discovery::{Discovery, DiscoveryConfig};
-use session::{AuthPolicy, Command, SessionConfig};
+use session::{AuthPolicy, DhcpConfig, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -27,28 +27,35 @@ pub(super) struct Access {
 }
 
 impl Access {
-    fn new(profile: &AccessProfile, cookie_key: [u8; 32]) -> Self {
+    fn new(profile: &AccessProfile, gateway: &Gateway) -> Self {
         Access {
-            discovery: Discovery::new(discovery_config(profile, cookie_key)),
-            session: Arc::new(session_config(profile)),
+            discovery: Discovery::new(discovery_config(profile, gateway.cookie_key)),
+            session: Arc::new(session_config(profile, gateway.dhcp.clone())),
         }
     }
 }
 
+/// What is the same in all access profiles, and outlives a commit.
+pub(super) struct Gateway {
+    /// Key of the AC-Cookies.
+    pub cookie_key: [u8; 32],
+    /// DUID and key of the DHCPv6 server.
+    pub dhcp: DhcpConfig,
+}
+
 /// Access profiles in use.
 pub(super) struct AccessProfiles {
-    /// Key of the AC-Cookies. A cookie outlives a commit.
-    cookie_key: [u8; 32],
+    gateway: Gateway,
     named: BTreeMap<String, Access>,
     built_in: Access,
 }
 
 impl AccessProfiles {
-    pub fn new(configuration: &Configuration, cookie_key: [u8; 32]) -> Self {
+    pub fn new(configuration: &Configuration, gateway: Gateway) -> Self {
         let mut profiles = AccessProfiles {
-            cookie_key,
+            built_in: Access::new(&ACCESS_DEFAULTS, &gateway),
             named: BTreeMap::new(),
-            built_in: Access::new(&ACCESS_DEFAULTS, cookie_key),
+            gateway,
         };
         profiles.update(configuration);
         profiles
@@ -57,7 +64,7 @@ impl AccessProfiles {
     /// Follows the configuration.
     pub fn update(&mut self, configuration: &Configuration) {
         let profiles = configuration.access_profiles.iter();
-        let access = |profile| Access::new(profile, self.cookie_key);
+        let access = |profile| Access::new(profile, &self.gateway);
         self.named = profiles
             .map(|(name, p)| (name.clone(), access(p)))
             .collect();
@@ -74,7 +81,7 @@ fn discovery_config(profile: &AccessProfile, cookie_key: [u8; 32]) -> DiscoveryC
     }
 }
 
-pub(super) fn session_config(profile: &AccessProfile) -> SessionConfig {
+fn session_config(profile: &AccessProfile, dhcp: DhcpConfig) -> SessionConfig {
     use Authentication::{Chap, Pap};
     SessionConfig {
         name: profile.ac_name.clone(),
@@ -88,6 +95,11 @@ pub(super) fn session_config(profile: &AccessProfile) -> SessionConfig {
         echo_interval: Duration::from_secs(profile.echo_interval.into()),
         echo_failures: profile.echo_failures,
         start_delay: START_DELAY,
+        dhcp: DhcpConfig {
+            preferred_lifetime: profile.dhcpv6_preferred_lifetime,
+            valid_lifetime: profile.dhcpv6_valid_lifetime,
+            ..dhcp
+        },
         ..SessionConfig::default()
     }
 }
@@ -105,6 +117,7 @@ pub(super) struct LinkSettings<'a> {
     name: &'a str,
     authentication: &'a [Authentication],
     echo: (u16, u8),
+    dhcpv6_lifetimes: (u32, u32),
 }
 
 impl<'a> View<'a> {
@@ -165,6 +178,10 @@ impl<'a> View<'a> {
             name: &access.ac_name,
             authentication: &access.authentication,
             echo: (access.echo_interval, access.echo_failures),
+            dhcpv6_lifetimes: (
+                access.dhcpv6_preferred_lifetime,
+                access.dhcpv6_valid_lifetime,
+            ),
         }
     }
 }
@@ -189,13 +206,6 @@ impl ControlPlane {
     pub(super) fn subscriber_profile<'a>(&'a self, entry: &'a Entry) -> &'a SubscriberProfile {
         self.view().policy_inputs(entry).profile().0
     }
-
-    /// Passes the DNS servers of the policy to the session's link.
-    pub(super) fn set_dns(&mut self, now: Now, index: u32) {
-        let control = &self.entry(index).policy.control;
-        let (ipv4, ipv6) = (control.dns_ipv4(), control.dns_ipv6());
-        self.drive(now, index, Command::SetDns { ipv4, ipv6 });
-    }
 }
 
 #[cfg(test)]
@@ -210,7 +220,7 @@ mod tests {
                 authentication: authentication.to_vec(),
                 ..AccessProfile::default()
             };
-            session_config(&profile).auth
+            session_config(&profile, DhcpConfig::default()).auth
         };
         assert_eq!(policy(&[Chap]), AuthPolicy::Chap);
         assert_eq!(policy(&[Pap]), AuthPolicy::Pap);

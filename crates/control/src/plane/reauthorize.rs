@@ -5,6 +5,7 @@
 //! session cannot get, such as another address, ends it: the subscriber gets it when it connects again. So does an answer with which the
 //! subscriber could not connect.
 
+use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
@@ -15,8 +16,6 @@ use crate::next_pools::Pools;
 use crate::topology::Seid;
 use aaa::{AccessAccept, Credentials, Outcome};
 use config::model::Fallback;
-use core::net::IpAddr;
-use ipnet::IpNet;
 use policy::TimeoutAction;
 use session::{AuthReply, Cause, Command, Grant, Phase};
 
@@ -195,32 +194,22 @@ impl ControlPlane {
         if profile.network_instance != self.topology.instance(entry.instance).name {
             return another(format!("network instance `{}`", profile.network_instance));
         }
-        let has = entry.ipv4().map(|address| IpNet::from(IpAddr::V4(address)));
-        let wants = accept.framed_ip;
-        let wants = wants.map(|address| IpNet::from(IpAddr::V4(address)));
-        let has_ipv4 = self.gateway_ipv4(index).is_some();
-        if has_ipv4 && !self.stays(has, wants, accept.framed_pool.as_ref()) {
-            return another("another IPv4 address".into());
-        }
-        let wants = &accept.framed_ipv6_prefixes;
-        let stays = match wants.is_empty() {
-            true => self.stays(entry.ipv6(), None, accept.framed_ipv6_pool.as_ref()),
-            // the others are given and withdrawn by Router Advertisements
-            false => entry.links().any(|has| wants.contains(&has)),
-        };
-        if !stays {
-            return another("another IPv6 prefix".into());
+        for kind in self.offered_kinds(index) {
+            let assigned = Assigned::of(accept, kind);
+            if !assigned.is_empty() && !self.stays(index, kind, &assigned) {
+                return another(format!("another {}", kind.name()));
+            }
         }
         Ok(())
     }
 
-    /// Whether a session can stay with what it has.
-    fn stays<T: Copy + PartialEq + Into<IpNet>>(
-        &self,
-        has: Option<T>,
-        fixed: Option<T>,
-        pool: Option<&String>,
-    ) -> bool {
-        fixed.is_none() && pool.is_none() || self.keeps(has, fixed, pool)
+    /// Whether an open session can stay with what it has of a kind. Of the prefixes of its link one must stay: Router Advertisements give
+    /// and withdraw the others.
+    fn stays(&self, index: u32, kind: Kind, assigned: &Assigned<'_>) -> bool {
+        let mut links = self.sessions[index].links();
+        match (kind, assigned.fixed.is_empty()) {
+            (Kind::Link, false) => links.any(|own| assigned.fixed.contains(&own.into())),
+            _ => self.keeps(index, kind, assigned),
+        }
     }
 }

@@ -56,6 +56,7 @@ impl ControlPlane {
         }
         self.put_back_done(now, index);
         self.close_account(now, index);
+        self.remember_bindings(index);
         self.take_back(now, index, |_| true);
         let entry = self.sessions.remove(index);
         self.note_drained(entry.user_plane);

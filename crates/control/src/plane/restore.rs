@@ -1,8 +1,8 @@
 //! Restores the control plane's state from the store after a restart.
 
 use super::persist::{
-    ENDING_PREFIX, KnownUserPlane, NUMBER_PREFIX, SESSION_PREFIX, STORE_RECOVERY_KEY,
-    USER_PLANE_PREFIX, number,
+    ENDING_PREFIX, KnownUserPlane, NUMBER_PREFIX, RECONFIGURE_KEY, SESSION_PREFIX,
+    STORE_RECOVERY_KEY, USER_PLANE_PREFIX, number,
 };
 use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
@@ -20,13 +20,14 @@ use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
+use crate::trends::{self, PoolKey, TREND_PREFIX, Trend};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use pfcp::bng::Told;
 use policy::Access;
 use policy::{Bindings, Overrides};
 use rand::Rng;
-use session::{Cause, Link};
+use session::{Cause, Link, ReconfigureKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,8 +42,10 @@ pub struct Restored {
     owed: Vec<(Seid, RecordKind, Owed)>,
     last_generation: u64,
     radius_ports: RadiusPorts,
+    reconfigure_key: Option<[u8; 32]>,
     last_answers: Vec<(Arc<[u8]>, LastAnswer)>,
     next_pools: Vec<(Arc<[u8]>, NextPools)>,
+    trends: Vec<(PoolKey, Trend)>,
     /// Blocks of events that the history may not have.
     blocks: Vec<(u64, Vec<u8>)>,
     /// Last block that the history has.
@@ -96,6 +99,8 @@ impl Restored {
             let socket = (family == b'6', u16::from_be_bytes([high, low]));
             let port = u16::from_be_bytes(number(value)?);
             self.radius_ports.insert(socket, port);
+        } else if key == RECONFIGURE_KEY {
+            self.reconfigure_key = Some(number(value)?);
         } else if let Some(seid) = key.strip_prefix(SESSION_PREFIX) {
             let seid = seid_of(seid)?;
             if seid.generation() == 0 {
@@ -115,6 +120,8 @@ impl Restored {
         } else if let Some(key) = key.strip_prefix(NEXT_POOLS_PREFIX) {
             let pools = NextPools::from_bytes(value)?;
             self.next_pools.push((key.into(), pools));
+        } else if let Some(pool) = key.strip_prefix(TREND_PREFIX) {
+            self.trends.push(trends::read(pool, value)?);
         } else if let Some(block) = key.strip_prefix(BLOCK_PREFIX) {
             let block = u64::from_be_bytes(number(block)?);
             self.blocks.push((block, value.to_vec()));
@@ -148,6 +155,10 @@ impl Restored {
 
     pub(super) fn take_next_pools(&mut self) -> Vec<(Arc<[u8]>, NextPools)> {
         std::mem::take(&mut self.next_pools)
+    }
+
+    pub(super) fn take_trends(&mut self) -> Vec<(PoolKey, Trend)> {
+        std::mem::take(&mut self.trends)
     }
 
     /// Outbox of events, and the blocks to send to the history again.
@@ -214,6 +225,15 @@ impl Restored {
             }
         }
         topology.find_carriers();
+    }
+
+    /// Key of the DHCPv6 server's Reconfigure messages. An empty store, or one of an earlier version, gets this new one.
+    pub(super) fn reconfigure_key(&mut self, new: [u8; 32]) -> ReconfigureKey {
+        let key = *self.reconfigure_key.get_or_insert_with(|| {
+            self.news.push(StoreRecord::put(RECONFIGURE_KEY, new));
+            new
+        });
+        ReconfigureKey(key)
     }
 
     pub(super) fn first_records(&mut self) -> Vec<StoreRecord> {
@@ -303,7 +323,7 @@ impl ControlPlane {
             if self.entry(index).has_policy() {
                 self.renew_policy(now, index);
             }
-            self.set_dns(now, index);
+            self.set_grant(now, index);
             self.arm_times(now, index);
             self.resume_account(now, index);
             self.carry_out(now, index);
@@ -352,14 +372,7 @@ impl ControlPlane {
         let user_plane = self.topology.port(port).user_plane;
         let access = Access::Pppoe(record.pppoe_id);
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
-        let seed = self.random.random();
-        let config = self.access(segment).session.clone();
         let usage = record.usage();
-        let mut link = record.link;
-        if let (Some(fifth), Some(ipv6)) = (&record.fifth, &mut link.grant.ipv6) {
-            ipv6.set_prefixes(fifth.policy.forwarding.bindings.links());
-        }
-        let link = Link::restore(access, config, link, seed, now.at);
         let third = record.third.unwrap_or_else(|| {
             // version 2 knew one group of servers, and no times but those of AAA
             let profile = self.view().access_profile(segment);
@@ -419,7 +432,6 @@ impl ControlPlane {
                 None if started.is_some() || record.families != [false; 2] => Stage::Online,
                 None => Stage::Connecting,
             },
-            link: ending.is_none().then(|| Box::new(link)),
             rules: Rules {
                 up_seid: Some(record.up_seid).filter(|seid| *seid != 0),
                 unsettled: record.up_seid == 0,
@@ -455,11 +467,29 @@ impl ControlPlane {
             // earlier versions stored its addresses alone
             let bindings = Bindings::of(record.ipv4, record.ipv6);
             Arc::make_mut(&mut entry.policy).forwarding.bindings = bindings;
+        }
+        if ending.is_none() {
+            entry.link = Some(Box::new(self.restore_link(now, &entry, record.link)));
+        }
+        if !has_policy {
             entry.policy = Arc::new(self.view().evaluate(&entry).0);
         }
         entry.noted = entry.noted_before();
         entry.recorded = entry.bindings_to_record();
         entry
+    }
+
+    /// Link of a stored session. Further prefixes of the link and the addresses of its DHCPv6 server are among the session's bindings.
+    fn restore_link(&mut self, now: Now, entry: &Entry, mut snapshot: session::Snapshot) -> Link {
+        if let Some(ipv6) = &mut snapshot.grant.ipv6 {
+            let bindings = &entry.policy.forwarding.bindings;
+            ipv6.set_prefixes(bindings.links());
+            ipv6.address = bindings.ipv6_address();
+            ipv6.delegated = bindings.delegated().collect();
+        }
+        let seed = self.random.random();
+        let config = self.access(entry.segment).session.clone();
+        Link::restore(entry.access, config, snapshot, seed, now.at)
     }
 
     /// Segment, group and network instance of a stored session. Missing ones are added to the topology, retired.

@@ -27,11 +27,15 @@ impl ControlPlane {
         });
         let mut shares: Vec<PoolShare> = shares.collect();
         shares.sort_by(|a, b| (&a.user_plane, &a.group).cmp(&(&b.user_plane, &b.group)));
+        let key = (pool.prefix.addr().is_ipv4(), pool.name);
+        let trend = self.trends.of(&key);
         Pool {
-            name: pool.name,
+            name: key.1,
             network_instance: self.topology.instance(pool.instance).name.clone(),
             prefix: pool.prefix.to_string(),
             net_length: pool.net_length.into(),
+            prefix_length: pool.unit_length.into(),
+            full_at: trend.and_then(|trend| trend.full_at(pool.size)),
             size: pool.size,
             used: pool.used,
             nets: pool.nets,

@@ -1,5 +1,5 @@
-//! Takeover of fixed addresses: a subscriber that connects anew gets the addresses that AAA always gives it, although its earlier session
-//! is not over yet.
+//! Takeover of addresses: a subscriber that connects anew gets the addresses that AAA always gives it, and on the same line those that it
+//! had from pools, although its earlier session is not over yet.
 //!
 //! A router that was switched off says no goodbye. Its earlier session ends when it connects again, and a PADR that comes late may end one
 //! that is alive: so it says goodbye until it is answered, for some seconds. When AAA has accepted the new session, the earlier one is no
@@ -7,14 +7,15 @@
 //! new session waits for that between AAA's answer and the reply to the subscriber, and does not come online without them. If it
 //! takes longer than a subscriber waits, the subscriber connects once more.
 
+use super::assigned::Assigned;
 use super::{ControlPlane, Now};
-use crate::addresses::Net;
+use crate::addresses::{Kind, Net};
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::topology::Seid;
 use aaa::AccessAccept;
-use core::net::IpAddr;
 use ipnet::IpNet;
+use policy::Binding;
 use session::{Cause, Command, Phase};
 
 impl ControlPlane {
@@ -79,11 +80,38 @@ impl ControlPlane {
         }
     }
 
+    /// What the earlier session on the same line has from pools and is about to release: its subscriber gets that again. A session whose
+    /// deletion the user plane has rejected is not waited for.
+    fn on_their_way_back(&self, index: u32, accept: &AccessAccept) -> Vec<IpNet> {
+        let entry = &self.sessions[index];
+        let is_new = entry.policy.forwarding.bindings.is_empty();
+        if !is_new || !self.subscriber_profile(entry).sticky_addresses {
+            return Vec::new();
+        }
+        let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
+        let earlier = subscriber.into_iter().flat_map(|s| &s.sessions);
+        let earlier = earlier.filter_map(|seid| self.sessions.find(*seid));
+        let earlier = earlier.map(|other| &self.sessions[other]);
+        let earlier = earlier.filter(|other| {
+            let is_earlier = other.seid != entry.seid && other.line_key() == entry.line_key();
+            is_earlier && other.is_ending() && other.rules.delete_at.is_none()
+        });
+        let bindings = earlier.flat_map(|other| other.policy.forwarding.bindings.iter());
+        let is_of_pool = |binding: &&Binding| {
+            let (instance, net) = (entry.instance, binding.prefix);
+            let is_free = |kind| Assigned::of(accept, kind).fixed.is_empty();
+            Kind::of(binding).is_some_and(is_free)
+                && self.addresses.pool_of(Net { instance, net }).is_some()
+        };
+        bindings.filter(is_of_pool).map(|b| b.prefix).collect()
+    }
+
     /// Sessions that have an address that AAA gives this one, and that end or are the same subscriber's.
     fn givers(&self, index: u32, accept: &AccessAccept) -> Vec<u32> {
         let entry = &self.sessions[index];
         let own = &entry.policy.forwarding.bindings;
         let mut wanted = wanted(accept);
+        wanted.extend(self.on_their_way_back(index, accept));
         wanted.retain(|net| own.iter().all(|binding| binding.prefix != *net));
         let is_held = |net: &IpNet| {
             let (instance, net) = (entry.instance, *net);
@@ -114,12 +142,10 @@ impl ControlPlane {
 
 /// Addresses and prefixes that AAA chose.
 fn wanted(accept: &AccessAccept) -> Vec<IpNet> {
-    let address = accept.framed_ip;
-    let address = address.map(|address| IpNet::from(IpAddr::V4(address)));
-    let prefixes = accept.framed_ipv6_prefixes.iter().copied();
-    let prefixes = prefixes.map(IpNet::from);
+    let fixed = Kind::ALL.into_iter();
+    let fixed = fixed.flat_map(|kind| Assigned::of(accept, kind).fixed);
     let routes = accept.framed_routes.iter().map(|route| route.net);
-    address.into_iter().chain(prefixes).chain(routes).collect()
+    fixed.chain(routes).collect()
 }
 
 fn has_one_of(entry: &Entry, wanted: &[IpNet]) -> bool {

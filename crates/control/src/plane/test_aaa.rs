@@ -187,12 +187,16 @@ fn result(name: &str, value: String, origin: &str) -> AaaResult {
 
 /// Addresses, pools and the like that AAA names.
 fn given(accept: &AccessAccept) -> Vec<AaaResult> {
+    let address = accept.framed_ipv6_address.map(|ip| ip.to_string());
     let interface = accept.framed_interface_id.map(|id| format!("{id:016x}"));
     let named = [
         ("profile", accept.filter_id.clone()),
         ("IPv4 address", accept.framed_ip.map(|ip| ip.to_string())),
         ("IPv4 pool", accept.framed_pool.clone()),
         ("IPv6 pool", accept.framed_ipv6_pool.clone()),
+        ("IPv6 address", address),
+        ("IPv6 address pool", accept.ipv6_address_pool.clone()),
+        ("delegated pool", accept.delegated_pool.clone()),
         ("interface identifier", interface),
         ("session limit", accept.port_limit.map(|n| n.to_string())),
     ];
@@ -200,9 +204,16 @@ fn given(accept: &AccessAccept) -> Vec<AaaResult> {
     let named = named.filter_map(|(name, value)| Some(result(name, value?, "aaa")));
     let prefixes = accept.framed_ipv6_prefixes.iter();
     let prefixes = prefixes.map(|net| result("IPv6 prefix", net.to_string(), "aaa"));
+    let delegated = accept.delegated_prefixes.iter();
+    let delegated = delegated.map(|net| result("delegated prefix", net.to_string(), "aaa"));
     let routes = accept.framed_routes.iter();
     let routes = routes.map(|route| result("route", route.to_string(), "aaa"));
     let classes = accept.class.iter();
     let classes = classes.map(|c| result("Class", c.escape_ascii().to_string(), "aaa"));
-    named.chain(prefixes).chain(routes).chain(classes).collect()
+    named
+        .chain(prefixes)
+        .chain(delegated)
+        .chain(routes)
+        .chain(classes)
+        .collect()
 }

@@ -4,6 +4,7 @@ use super::change::{effect, sessions};
 use super::profiles::View;
 use super::retire::OF_CONFIGURATION;
 use super::{ControlPlane, Effect, Now};
+use crate::addresses::Kind;
 use crate::entry::Entry;
 use config::Configuration;
 use config::model::User;
@@ -25,14 +26,23 @@ impl<'a> View<'a> {
 }
 
 impl ControlPlane {
-    /// Pools from which a session gets addresses of a family, in order; of none, every pool of its network instance.
-    pub(super) fn own_pools<'a>(&'a self, entry: &'a Entry, is_ipv4: bool) -> &'a [String] {
+    /// Pools from which a session gets addresses of a kind, in order. Without names, IPv4 addresses and prefixes of links are of every
+    /// pool of its network instance.
+    pub(super) fn own_pools<'a>(&'a self, entry: &'a Entry, kind: Kind) -> &'a [String] {
         let profile = self.subscriber_profile(entry);
         let user = self.view().user(entry);
-        let (own, of_profile) = match is_ipv4 {
-            true => (user.map(|user| &user.ipv4_pools), &profile.ipv4_pools),
-            false => (user.map(|user| &user.ipv6_pools), &profile.ipv6_pools),
+        let of_profile = match kind {
+            Kind::Ipv4Address => &profile.ipv4_pools,
+            Kind::Link => &profile.ipv6_pools,
+            Kind::Delegated => &profile.delegated_pools,
+            Kind::Ipv6Address => &profile.ipv6_address_pools,
         };
+        let own = user.map(|user| match kind {
+            Kind::Ipv4Address => &user.ipv4_pools,
+            Kind::Link => &user.ipv6_pools,
+            Kind::Delegated => &user.delegated_pools,
+            Kind::Ipv6Address => &user.ipv6_address_pools,
+        });
         own.filter(|own| !own.is_empty()).unwrap_or(of_profile)
     }
 

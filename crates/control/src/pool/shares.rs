@@ -1,63 +1,51 @@
-//! How much there is of a pool, and who has it.
+//! Shares of groups in a pool.
 
-use super::{Family, Pool};
+use super::Pool;
 use core::hash::Hash;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// What a group has of a pool.
+/// Share of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Nets that are lent to it.
+    /// Blocks that are allocated to it.
     pub nets: u64,
     /// Units of these that its subscribers have.
     pub used: u64,
 }
 
-impl<F: Family, G: Copy + Eq + Hash + Ord> Pool<F, G> {
-    /// How many units subscribers can have.
-    pub fn size(&self) -> u64 {
-        let skips_ends = F::SKIP_ENDS && self.net_units > 2;
-        let of_net = u64::from(self.net_units) - if skips_ends { 2 } else { 0 };
-        let end = self.first + self.net_count * u64::from(self.net_units);
-        let own: BTreeSet<u64> = self.excluded.iter().copied().collect();
-        let counted = |number: &u64| {
-            let index = number.wrapping_sub(self.first) % u64::from(self.net_units);
-            let is_end = index == 0 || index == u64::from(self.net_units) - 1;
-            (self.first..end).contains(number) && !(skips_ends && is_end)
-        };
-        self.net_count * of_net - own.iter().filter(|number| counted(number)).count() as u64
-    }
-
-    /// What each group has of it.
+impl<G: Copy + Eq + Hash + Ord> Pool<G> {
+    /// Shares of the groups that have blocks.
     pub fn shares(&self) -> BTreeMap<G, Share> {
-        let mut shares: BTreeMap<G, Share> = BTreeMap::new();
-        for (_, lent) in &self.lent {
-            let share = shares.entry(lent.group).or_default();
-            share.nets += 1;
-            share.used += u64::from(lent.used);
-        }
-        shares
+        let groups = self.groups.iter();
+        groups.map(|(group, of)| (*group, of.share)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ipv4Pool, Ipv6Pool};
+    use super::super::{Pool, PoolSettings};
 
     #[test]
     fn the_size_is_what_can_be_given_and_the_shares_are_what_was() {
         let own = ["10.0.0.1", "10.0.0.0", "10.0.0.1", "192.0.2.1"].map(|a| a.parse().unwrap());
+        let excluded = "10.0.0.100".parse().unwrap()..="10.0.0.140".parse().unwrap();
         for length in [24, 25, 28, 30, 31, 32] {
-            let prefix = "10.0.0.0/24".parse().unwrap();
-            let mut pool: Ipv4Pool<u8> = Ipv4Pool::new(prefix, length, &own).unwrap();
+            let mut pool: Pool<u8> = Pool::new(&PoolSettings {
+                own: own.to_vec(),
+                excluded: vec![excluded.clone()],
+                ..PoolSettings::new("10.0.0.0/24".parse().unwrap(), length, 32)
+            })
+            .unwrap();
             let given = std::iter::from_fn(|| pool.allocate(7).ok()).count() as u64;
-            assert_eq!(pool.size(), given, "nets of /{length}");
+            assert_eq!(pool.size(), given, "blocks of /{length}");
             let share = pool.shares()[&7];
-            assert_eq!((share.used, share.nets), (given, pool.lent() as u64));
+            assert_eq!((share.used, share.nets), (given, pool.lent.len() as u64));
         }
-        let gateway = "2001:db8::/64".parse().unwrap();
-        let prefix = "2001:db8::/48".parse().unwrap();
-        let mut pool: Ipv6Pool<u8> = Ipv6Pool::new(prefix, 56, &[gateway]).unwrap();
+        let mut pool: Pool<u8> = Pool::new(&PoolSettings {
+            own: vec!["2001:db8::1".parse().unwrap()],
+            ..PoolSettings::new("2001:db8::/48".parse().unwrap(), 56, 64)
+        })
+        .unwrap();
         assert_eq!(pool.size(), 65_535);
         for n in 0..300 {
             pool.allocate((n % 2) as u8).unwrap();

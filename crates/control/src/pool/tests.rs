@@ -4,59 +4,179 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn v4(prefix: &str, length: u8, excluded: &[&str]) -> Ipv4Pool<u8> {
-    let excluded: Vec<Ipv4Addr> = excluded
-        .iter()
-        .map(|address| address.parse().unwrap())
-        .collect();
-    Pool::new(prefix.parse().unwrap(), length, &excluded).unwrap()
+fn v4(prefix: &str, length: u8, own: &[&str]) -> Pool<u8> {
+    let own = own.iter().map(|address| address.parse().unwrap());
+    let settings = PoolSettings {
+        own: own.collect(),
+        ..PoolSettings::new(net(prefix), length, 32)
+    };
+    Pool::new(&settings).unwrap()
 }
 
-fn address(text: &str) -> Ipv4Addr {
+fn v6(prefix: &str, length: u8, unit_length: u8) -> Pool<u8> {
+    Pool::new(&PoolSettings::new(net(prefix), length, unit_length)).unwrap()
+}
+
+fn net(text: &str) -> IpNet {
     text.parse().unwrap()
+}
+
+fn host(text: &str) -> IpNet {
+    let address: IpAddr = text.parse().unwrap();
+    address.into()
+}
+
+fn units(pool: &mut Pool<u8>, count: usize) -> Vec<IpNet> {
+    (0..count).map(|_| pool.allocate(0).unwrap().unit).collect()
 }
 
 #[test]
 fn leaves_out_both_ends_of_a_net_and_the_gateway() {
     let mut pool = v4("10.0.0.0/24", 29, &["10.0.0.1", "10.0.0.6"]);
-    let given: Vec<String> = (0..8)
-        .map(|_| pool.allocate(0).unwrap().address.to_string())
-        .collect();
     let hosts = [2, 3, 4, 5, 9, 10, 11, 12];
-    assert_eq!(given, hosts.map(|host| format!("10.0.0.{host}")));
+    let hosts = hosts.map(|last| host(&format!("10.0.0.{last}")));
+    assert_eq!(units(&mut pool, 8), hosts);
 }
 
 #[test]
-fn gives_prefixes_of_64_bits() {
-    let mut pool: Ipv6Pool<u8> = Pool::new("2001:db8::/48".parse().unwrap(), 56, &[]).unwrap();
-    let lease = pool.allocate(0).unwrap();
-    assert_eq!(lease.address, "2001:db8::/64".parse().unwrap());
-    assert_eq!(lease.new_net, Some("2001:db8::/56".parse().unwrap()));
+fn gives_prefixes_of_every_length() {
+    for (length, block, first, second, others) in [
+        (
+            64,
+            56,
+            "2001:db8::/64",
+            "2001:db8:0:1::/64",
+            "2001:db8:0:100::/64",
+        ),
+        (
+            56,
+            48,
+            "2001:db8::/56",
+            "2001:db8:0:100::/56",
+            "2001:db8:1::/56",
+        ),
+        (
+            60,
+            48,
+            "2001:db8::/60",
+            "2001:db8:0:10::/60",
+            "2001:db8:1::/60",
+        ),
+        (
+            44,
+            40,
+            "2001:db8::/44",
+            "2001:db8:10::/44",
+            "2001:db8:100::/44",
+        ),
+        (
+            128,
+            120,
+            "2001:db8::/128",
+            "2001:db8::1/128",
+            "2001:db8::100/128",
+        ),
+    ] {
+        let prefix = if length == 128 {
+            "2001:db8::/64"
+        } else {
+            "2001:db8::/32"
+        };
+        let mut pool = v6(prefix, block, length);
+        let lease = pool.allocate(0).unwrap();
+        assert_eq!(lease.unit, net(first));
+        let announced = IpNet::new(lease.unit.addr(), block).unwrap();
+        assert_eq!(lease.new_net, Some(announced));
+        assert_eq!(pool.allocate(0).unwrap().unit, net(second));
+        assert_eq!(pool.allocate(1).unwrap().unit, net(others));
+        let shorter = IpNet::new(lease.unit.addr(), length - 1).unwrap();
+        assert_eq!(pool.reserve(0, shorter), Err(PoolError::Foreign));
+        assert_eq!(pool.reserve(0, net(second)), Err(PoolError::InUse));
+    }
+}
+
+/// What is excluded is for those to whom AAA gives it, and for those who had it before.
+#[test]
+fn excluded_units_are_given_on_request_only() {
+    let range = |first: &str, last: &str| first.parse().unwrap()..=last.parse().unwrap();
+    let mut pool: Pool<u8> = Pool::new(&PoolSettings {
+        own: vec!["10.0.0.1".parse().unwrap()],
+        excluded: vec![
+            range("10.0.0.0", "10.0.0.9"),
+            range("10.0.0.12", "10.0.0.12"),
+        ],
+        ..PoolSettings::new(net("10.0.0.0/27"), 29, 32)
+    })
+    .unwrap();
     assert_eq!(
-        pool.allocate(0).unwrap().address,
-        "2001:db8:0:1::/64".parse().unwrap()
+        pool.size(),
+        4 + 12,
+        "no unit of the first block, two less of the second"
     );
+    let reserved = pool.reserve(0, host("10.0.0.3")).unwrap();
+    assert_eq!(reserved.new_net, Some(net("10.0.0.0/29")));
+    assert_eq!(pool.reserve(0, host("10.0.0.1")), Err(PoolError::Excluded));
+    assert_eq!(pool.allocate_again(0, host("10.0.0.4")), None);
+    let first = [
+        "10.0.0.10",
+        "10.0.0.11",
+        "10.0.0.13",
+        "10.0.0.14",
+        "10.0.0.17",
+    ];
+    let first = first.map(host);
+    assert_eq!(units(&mut pool, 5)[..4], first[..4], "not .9 and not .12");
+    let released = pool.release(host("10.0.0.3")).unwrap();
+    assert_eq!(released, Some((0, net("10.0.0.0/29"))));
+    let left = pool.size() - 5;
+    assert_eq!(units(&mut pool, left as usize).len(), 11);
+    assert_eq!(pool.allocate(0), Err(PoolError::Exhausted));
+    assert!(pool.reserve(0, host("10.0.0.12")).is_ok());
+}
+
+#[test]
+fn a_subscriber_gets_its_unit_again_where_that_takes_nothing_from_others() {
+    let mut pool = v4("10.0.0.0/27", 29, &[]);
+    let had = units(&mut pool, 8);
+    for unit in &had[1..] {
+        pool.release(*unit).unwrap();
+    }
     assert_eq!(
-        pool.allocate(1).unwrap().address,
-        "2001:db8:0:100::/64".parse().unwrap()
+        pool.allocate(0).unwrap().unit,
+        host("10.0.0.2"),
+        "the longest free"
     );
+    assert_eq!(pool.allocate_again(0, had[4]).unwrap().unit, had[4]);
+    assert_eq!(pool.allocate_again(0, had[4]), None, "in use");
+    assert_eq!(pool.allocate_again(0, net("10.0.0.0/30")), None, "no unit");
+    // its block is free, and so are others
+    let again = pool.allocate_again(0, had[7]).unwrap();
+    assert_eq!(again.new_net, Some(net("10.0.0.8/29")));
     assert_eq!(
-        pool.reserve(0, "2001:db8::/60".parse().unwrap()),
-        Err(PoolError::Foreign)
+        pool.allocate_again(1, had[5]),
+        None,
+        "another group has its block"
+    );
+    pool.allocate(1).unwrap();
+    assert_eq!(
+        pool.allocate_again(0, host("10.0.0.25")),
+        None,
+        "the last free block"
+    );
+    assert!(
+        pool.allocate_again(2, host("10.0.0.25")).is_some(),
+        "it needs a block anyway"
     );
 }
 
 #[test]
 fn what_was_freed_rests_behind_the_others() {
     let mut pool = v4("10.0.0.0/28", 29, &[]);
-    let first: Vec<_> = (0..3).map(|_| pool.allocate(0).unwrap().address).collect();
+    let first = units(&mut pool, 3);
     pool.release(first[1]).unwrap();
     pool.release(first[0]).unwrap();
-    let then: Vec<_> = (0..5).map(|_| pool.allocate(0).unwrap().address).collect();
-    assert_eq!(
-        then,
-        ["10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.2", "10.0.0.1"].map(address)
-    );
+    let then = ["10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.2", "10.0.0.1"];
+    assert_eq!(units(&mut pool, 5), then.map(host));
 }
 
 #[test]
@@ -64,8 +184,8 @@ fn a_net_given_back_rests_behind_the_others() {
     let mut pool = v4("10.0.0.0/28", 30, &[]);
     for third in [0, 4, 8, 12, 0, 4] {
         let lease = pool.allocate(0).unwrap();
-        assert_eq!(lease.address, Ipv4Addr::new(10, 0, 0, third + 1));
-        let released = pool.release(lease.address).unwrap();
+        assert_eq!(lease.unit, host(&format!("10.0.0.{}", third + 1)));
+        let released = pool.release(lease.unit).unwrap();
         assert_eq!(released, lease.new_net.map(|net| (0, net)));
     }
 }
@@ -73,93 +193,84 @@ fn a_net_given_back_rests_behind_the_others() {
 #[test]
 fn a_block_that_is_passed_on_is_the_other_groups() {
     let mut pool = v4("10.0.0.0/28", 29, &[]);
-    let given: Vec<_> = (0..2).map(|_| pool.allocate(0).unwrap().address).collect();
-    pool.pass_on("10.0.0.0/29".parse().unwrap(), 1);
-    let lent = |pool: &Ipv4Pool<u8>| pool.lent_nets().collect::<Vec<_>>();
-    assert_eq!(lent(&pool), [(1, "10.0.0.0/29".parse().unwrap())]);
+    let given = units(&mut pool, 2);
+    pool.pass_on(net("10.0.0.0/29"), 1);
+    let lent = |pool: &Pool<u8>| pool.lent_nets().collect::<Vec<_>>();
+    assert_eq!(lent(&pool), [(1, net("10.0.0.0/29"))]);
     let own = pool.allocate(1).unwrap();
-    assert_eq!((own.address, own.new_net), (address("10.0.0.3"), None));
+    assert_eq!((own.unit, own.new_net), (host("10.0.0.3"), None));
     let other = pool.allocate(0).unwrap();
-    assert_eq!(other.new_net, Some("10.0.0.8/29".parse().unwrap()));
-    for address in [given[0], given[1], other.address] {
-        pool.release(address).unwrap();
+    assert_eq!(other.new_net, Some(net("10.0.0.8/29")));
+    for unit in [given[0], given[1], other.unit] {
+        pool.release(unit).unwrap();
     }
-    let released = pool.release(own.address).unwrap();
-    assert_eq!(released, Some((1, "10.0.0.0/29".parse().unwrap())));
+    let released = pool.release(own.unit).unwrap();
+    assert_eq!(released, Some((1, net("10.0.0.0/29"))));
     assert_eq!((lent(&pool), pool.used()), (vec![], 0));
 }
 
 #[test]
 fn a_full_pool_says_so_and_serves_the_next_release() {
     let mut pool = v4("10.0.0.0/29", 29, &[]);
-    let given: Vec<_> = (0..6).map(|_| pool.allocate(0).unwrap().address).collect();
+    let given = units(&mut pool, 6);
     assert_eq!(pool.allocate(0), Err(PoolError::Exhausted));
     assert_eq!(pool.allocate(1), Err(PoolError::Exhausted));
     pool.release(given[3]).unwrap();
-    assert_eq!(pool.allocate(0).unwrap().address, given[3]);
+    assert_eq!(pool.allocate(0).unwrap().unit, given[3]);
 }
 
 #[test]
 fn a_certain_address_can_be_reserved_once() {
     let mut pool = v4("10.0.0.0/24", 29, &["10.0.0.9"]);
-    let lease = pool.reserve(0, address("10.0.0.10")).unwrap();
-    assert_eq!(lease.new_net, Some("10.0.0.8/29".parse().unwrap()));
-    assert_eq!(pool.reserve(0, address("10.0.0.10")), Err(PoolError::InUse));
-    assert_eq!((lease.net_of, lease.address), (0, address("10.0.0.10")));
+    let lease = pool.reserve(0, host("10.0.0.10")).unwrap();
+    assert_eq!(lease.new_net, Some(net("10.0.0.8/29")));
+    assert_eq!(pool.reserve(0, host("10.0.0.10")), Err(PoolError::InUse));
+    assert_eq!((lease.net_of, lease.unit), (0, host("10.0.0.10")));
+    assert_eq!(pool.reserve(0, host("10.0.0.9")), Err(PoolError::Excluded));
+    assert_eq!(pool.reserve(0, host("10.0.0.15")), Err(PoolError::Excluded));
+    assert_eq!(pool.reserve(0, host("10.0.1.1")), Err(PoolError::Foreign));
     assert_eq!(
-        pool.reserve(0, address("10.0.0.9")),
-        Err(PoolError::Excluded)
-    );
-    assert_eq!(
-        pool.reserve(0, address("10.0.0.15")),
-        Err(PoolError::Excluded)
-    );
-    assert_eq!(
-        pool.reserve(0, address("10.0.1.1")),
+        pool.reserve(0, host("9.255.255.255")),
         Err(PoolError::Foreign)
     );
-    assert_eq!(
-        pool.reserve(0, address("9.255.255.255")),
-        Err(PoolError::Foreign)
-    );
-    assert_eq!(pool.allocate(0).unwrap().address, address("10.0.0.11"));
-    assert_eq!(
-        pool.nets(0).collect::<Vec<_>>(),
-        ["10.0.0.8/29".parse().unwrap()]
-    );
+    assert_eq!(pool.allocate(0).unwrap().unit, host("10.0.0.11"));
+    let lent: Vec<_> = pool.lent_nets().collect();
+    assert_eq!(lent, [(0, net("10.0.0.8/29"))]);
 }
 
 #[test]
 fn a_certain_address_in_a_net_of_another_group_is_given_as_such() {
     let mut pool = v4("10.0.0.0/24", 29, &[]);
-    let net = "10.0.0.0/29".parse().unwrap();
+    let block = net("10.0.0.0/29");
     let own = pool.allocate(0).unwrap();
-    let foreign = pool.reserve(1, address("10.0.0.4")).unwrap();
+    let foreign = pool.reserve(1, host("10.0.0.4")).unwrap();
     assert_eq!((foreign.net_of, foreign.new_net), (0, None));
-    assert_eq!(pool.net_of(foreign.address), Some((Some(0), net)));
-    assert_eq!(pool.release(own.address), Ok(None), "somebody is in it yet");
+    assert_eq!(pool.net_of(foreign.unit), Some((Some(0), block)));
+    assert_eq!(pool.release(own.unit), Ok(None), "somebody is in it yet");
     assert_ne!(
         pool.allocate(1).unwrap().net_of,
         0,
         "it has a net of its own"
     );
-    assert_eq!(pool.release(foreign.address), Ok(Some((0, net))));
-    assert_eq!(pool.net_of(foreign.address), Some((None, net)));
+    assert_eq!(pool.release(foreign.unit), Ok(Some((0, block))));
+    assert_eq!(pool.net_of(foreign.unit), Some((None, block)));
 }
 
 #[test]
 fn what_nobody_has_cannot_be_released() {
     let mut pool = v4("10.0.0.0/24", 29, &[]);
-    assert_eq!(pool.release(address("10.0.0.1")), Err(PoolError::NotInUse));
+    assert_eq!(pool.release(host("10.0.0.1")), Err(PoolError::NotInUse));
     let lease = pool.allocate(0).unwrap();
-    pool.release(lease.address).unwrap();
-    assert_eq!(pool.release(lease.address), Err(PoolError::NotInUse));
+    pool.release(lease.unit).unwrap();
+    assert_eq!(pool.release(lease.unit), Err(PoolError::NotInUse));
 }
 
 #[test]
 fn lengths_that_make_no_sense_are_refused() {
-    let new =
-        |prefix: &str, length| Ipv4Pool::<u8>::new(prefix.parse().unwrap(), length, &[]).err();
+    let new = |prefix: &str, length| {
+        let settings = PoolSettings::new(net(prefix), length, 32);
+        Pool::<u8>::new(&settings).err()
+    };
     assert_eq!(
         new("10.0.0.0/24", 23),
         Some(BadPool::NetLength {
@@ -178,22 +289,45 @@ fn lengths_that_make_no_sense_are_refused() {
     );
     assert_eq!(new("10.0.0.0/8", 12), Some(BadPool::NetTooLarge(12)));
     assert_eq!(new("10.0.0.0/24", 32), None);
+    let too_long = PoolSettings::new(net("10.0.0.0/24"), 32, 40);
+    assert!(Pool::<u8>::new(&too_long).is_err());
 }
 
+/// 40,000 blocks with 10,240,000 addresses. With a scan of them in any of these calls it would take hours.
 #[test]
-fn a_hundred_thousand_sessions_come_and_go() {
-    let mut pool: Ipv6Pool<u8> = Pool::new("2001:db8::/32".parse().unwrap(), 56, &[]).unwrap();
-    let given: Vec<_> = (0..131_072)
-        .map(|session| pool.allocate((session % 7) as u8).unwrap().address)
-        .collect();
-    assert_eq!(pool.used(), 131_072);
-    assert!(pool.lent() < 131_072 / 256 + 7);
-    let freed = given
-        .into_iter()
-        .filter_map(|prefix| pool.release(prefix).unwrap())
-        .count();
-    assert!(freed >= 512);
-    assert_eq!((pool.used(), pool.lent(), pool.groups.len()), (0, 0, 0));
+fn ten_million_addresses_are_never_looked_through() {
+    const BLOCKS: u32 = 40_000;
+    let address = |second, third, last| IpAddr::from([10, second, third, last]);
+    let excluded = (0..100).map(|second| address(second, 7, 7)..=address(second, 7, 9));
+    let settings = PoolSettings {
+        own: vec![address(0, 0, 1)],
+        excluded: excluded.collect(),
+        ..PoolSettings::new(net("10.0.0.0/8"), 24, 32)
+    };
+    let mut pool: Pool<u32> = Pool::new(&settings).unwrap();
+    let unit = |block: u32, last: u128| u128::from(block) * 256 + last;
+    for block in 0..BLOCKS {
+        let own = [unit(block, 20), unit(block, 21)].map(|number| pool.space.unit(number));
+        own.map(|unit| pool.reserve(block % 50, unit).unwrap());
+    }
+    assert_eq!(pool.lent.len() as u32, BLOCKS);
+    for block in 0..BLOCKS {
+        let own = pool.space.unit(unit(block, 20));
+        assert_eq!(pool.release(own), Ok(None));
+        let again = pool.allocate_again(block % 50, own).unwrap();
+        assert_eq!((again.unit, again.net_of), (own, block % 50));
+        let other = pool.allocate(block % 50).unwrap();
+        assert_eq!(other.new_net, None);
+        pool.release(other.unit).unwrap();
+        let block = pool.net_of(own).unwrap().1;
+        pool.pass_on(block, 50 + again.net_of);
+    }
+    let freed = (0..BLOCKS).filter(|block| {
+        let own = [unit(*block, 20), unit(*block, 21)].map(|number| pool.space.unit(number));
+        own.map(|unit| pool.release(unit).unwrap())[1].is_some()
+    });
+    assert_eq!(freed.count() as u32, BLOCKS);
+    assert_eq!((pool.used(), pool.lent.len(), pool.groups.len()), (0, 0, 0));
     assert_eq!(size_of::<Unit>(), 8);
 }
 
@@ -213,24 +347,29 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..300)
 }
 
+fn block(unit: IpNet) -> IpNet {
+    IpNet::new(unit.addr(), 29).unwrap().trunc()
+}
+
 /// The same, the plain way: who has what, and which net is whose.
 #[derive(Default)]
 struct Model {
-    used: Vec<(u8, Ipv4Addr)>,
-    nets: BTreeSet<(u8, Ipv4Net)>,
+    used: Vec<(u8, IpNet)>,
+    nets: BTreeSet<(u8, IpNet)>,
 }
 
 impl Model {
-    fn gained(&mut self, asked: u8, lease: Lease<Ipv4Net, u8>) {
-        let net = Ipv4Net::new(lease.address, 29).unwrap().trunc();
+    fn gained(&mut self, asked: u8, lease: Lease<u8>) {
+        let net = block(lease.unit);
         let holder = self.nets.iter().find(|(_, lent)| *lent == net);
         let group = holder.map_or(asked, |(group, _)| *group);
         assert_eq!(lease.net_of, group);
         assert!(
-            self.used.iter().all(|&(_, used)| used != lease.address),
+            self.used.iter().all(|&(_, used)| used != lease.unit),
             "given twice: {lease:?}"
         );
-        assert!(![net.network(), net.broadcast(), address("10.0.0.1")].contains(&lease.address));
+        let never = [net.network(), net.broadcast(), [10, 0, 0, 1].into()];
+        assert!(!never.contains(&lease.unit.addr()));
         assert_eq!(lease.new_net, self.nets.insert((group, net)).then_some(net));
         assert!(
             self.nets
@@ -238,12 +377,12 @@ impl Model {
                 .all(|&(owner, lent)| lent != net || owner == group),
             "lent twice: {net}"
         );
-        self.used.push((group, lease.address));
+        self.used.push((group, lease.unit));
     }
 
-    fn lost(&mut self, index: usize, freed: Option<(u8, Ipv4Net)>) {
-        let (group, address) = self.used.remove(index);
-        let net = Ipv4Net::new(address, 29).unwrap().trunc();
+    fn lost(&mut self, index: usize, freed: Option<(u8, IpNet)>) {
+        let (group, unit) = self.used.remove(index);
+        let net = block(unit);
         let left = self.used.iter().any(|(_, used)| net.contains(used));
         assert_eq!(freed, (!left).then_some((group, net)));
         if !left {
@@ -253,8 +392,8 @@ impl Model {
 
     /// Whether the group has nothing left: its nets full and every net lent.
     fn is_exhausted(&self, group: u8) -> bool {
-        let free = |&(owner, net): &(u8, Ipv4Net)| {
-            let usable = if net.contains(&address("10.0.0.1")) {
+        let free = |&(owner, net): &(u8, IpNet)| {
+            let usable = if net.contains(&host("10.0.0.1")) {
                 5
             } else {
                 6
@@ -284,8 +423,8 @@ proptest! {
                         prop_assert!(model.is_exhausted(group));
                     }
                 },
-                Step::Reserve(group, host) => {
-                    if let Ok(lease) = pool.reserve(group, Ipv4Addr::new(10, 0, 0, host)) {
+                Step::Reserve(group, last) => {
+                    if let Ok(lease) = pool.reserve(group, IpAddr::from([10, 0, 0, last]).into()) {
                         model.gained(group, lease);
                     }
                 }
@@ -296,14 +435,18 @@ proptest! {
                 Step::Release(_) => {}
             }
             prop_assert_eq!(pool.used(), model.used.len() as u64);
-            for group in 0..3 {
-                let nets: Vec<_> = model.nets.iter().filter(|(owner, _)| *owner == group).map(|(_, net)| *net).collect();
-                prop_assert_eq!(pool.nets(group).collect::<Vec<_>>(), nets);
+            let mut nets: Vec<_> = pool.lent_nets().collect();
+            nets.sort();
+            prop_assert_eq!(nets, model.nets.iter().copied().collect::<Vec<_>>());
+            for (group, share) in pool.shares() {
+                let nets = model.nets.iter().filter(|(owner, _)| *owner == group).count();
+                let used = model.used.iter().filter(|(owner, _)| *owner == group).count();
+                prop_assert_eq!((share.nets, share.used), (nets as u64, used as u64));
             }
         }
-        while let Some(&(_, address)) = model.used.first() {
-            model.lost(0, pool.release(address).unwrap());
+        while let Some(&(_, unit)) = model.used.first() {
+            model.lost(0, pool.release(unit).unwrap());
         }
-        prop_assert_eq!((pool.lent(), model.nets.len()), (0, 0));
+        prop_assert_eq!((pool.lent.len(), model.nets.len()), (0, 0));
     }
 }

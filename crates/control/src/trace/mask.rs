@@ -1,8 +1,9 @@
 //! Secrets are taken out of what is shown: passwords, and the answers to challenges, from which a password can be guessed.
 //! Whatever cannot be read as it should be is not shown at all: it may be a secret in another place.
 
+use wire::dhcpv6::{CLIENT_PORT, Opt, SERVER_PORT};
 use wire::eth::{IPV4, IPV6, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD, TPID_8021Q};
-use wire::{lcp, ppp, pppoe};
+use wire::{ipv6, lcp, ppp, pppoe};
 
 /// What stands for each octet of a secret.
 const HIDDEN: u8 = b'*';
@@ -15,6 +16,14 @@ const PAP_ANSWERS: std::ops::RangeInclusive<u8> = 2..=3;
 /// CHAP's Challenge, Response, and the results (RFC 1994 §4).
 const CHAP_RESPONSE: u8 = 2;
 const CHAP_OTHERS: [u8; 3] = [1, 3, 4];
+
+/// Where an IPv6 header has its next header, and how long the headers of IPv6 and UDP are, and those of DHCPv6's message and
+/// options. What an Authentication option has in front of its key (RFC 8415 §21.11).
+const IPV6_NEXT_HEADER: usize = 6;
+const IPV6_LEN: usize = 40;
+const UDP_LEN: usize = 8;
+const OPTION_HEADER: usize = 4;
+const AUTH_FIXED: usize = 11;
 
 /// RADIUS: User-Password, CHAP-Password (RFC 2865), Tunnel-Password (RFC 2868), EAP-Message and Message-Authenticator
 /// (RFC 3579). The last one is made with the shared secret, which can be guessed from it if it is weak.
@@ -75,12 +84,35 @@ fn session(packet: &mut [u8]) {
     };
     let packet = from(frame, 2);
     match protocol {
-        ppp::IPV4 | ppp::IPV6 => {}
+        ppp::IPV4 => {}
+        ppp::IPV6 => dhcpv6(packet),
         ppp::LCP => link(packet),
         ppp::IPCP | ppp::IPV6CP | ppp::CCP => network(packet),
         ppp::PAP => pap(packet),
         ppp::CHAP => chap(packet),
         _ => hide(packet),
+    }
+}
+
+/// Hides the keys and digests of DHCPv6 (RFC 8415 §20.4). Behind an option that lies about its length everything is hidden.
+fn dhcpv6(packet: &mut [u8]) {
+    let is_udp = packet.get(IPV6_NEXT_HEADER) == Some(&ipv6::UDP);
+    let ports = [word(packet, IPV6_LEN), word(packet, IPV6_LEN + 2)];
+    let theirs = [CLIENT_PORT, SERVER_PORT].map(Some);
+    if !is_udp || !ports.iter().any(|port| theirs.contains(port)) {
+        return;
+    }
+    let mut options = from(packet, IPV6_LEN + UDP_LEN + OPTION_HEADER);
+    while let (Some(code), Some(length)) = (word(options, 0), word(options, 2)) {
+        let end = OPTION_HEADER + usize::from(length);
+        if end > options.len() {
+            return hide(options);
+        }
+        let (option, rest) = options.split_at_mut(end);
+        if code == Opt::AUTH {
+            hide(from(option, OPTION_HEADER + AUTH_FIXED));
+        }
+        options = rest;
     }
 }
 
@@ -219,6 +251,51 @@ mod tests {
 
     fn has(octets: &[u8], secret: &[u8]) -> bool {
         octets.windows(secret.len()).any(|part| part == secret)
+    }
+
+    /// A Reply of DHCPv6 with a key in it, in IPv6.
+    fn keyed_reply(key: &[u8; 16]) -> Vec<u8> {
+        use wire::dhcpv6::{Message, REPLY, reconfigure};
+        let information = reconfigure::key_information(key);
+        let options = vec![
+            Opt::ServerId(&[0, 4, 1]),
+            reconfigure::key_option(1, &information),
+            Opt::Preference(9),
+        ];
+        let (mut message, mut datagram, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+        Message {
+            kind: REPLY,
+            transaction: 1,
+            options,
+        }
+        .emit(&mut message);
+        let (source, destination) = (ipv6::link_local(1), ipv6::link_local(9));
+        wire::udp::Datagram {
+            source_port: SERVER_PORT,
+            destination_port: CLIENT_PORT,
+            payload: &message,
+        }
+        .emit_v6(source, destination, &mut datagram);
+        ipv6::Packet {
+            header: ipv6::Header::new(ipv6::UDP, source, destination),
+            payload: &datagram,
+        }
+        .emit(&mut packet);
+        packet
+    }
+
+    #[test]
+    fn a_key_of_dhcpv6_is_hidden_and_nothing_else_of_the_message() {
+        let key = [0x6b; 16];
+        let packet = keyed_reply(&key);
+        let mut octets = framed(2, ppp::IPV6, &packet, &[]);
+        frame(&mut octets);
+        assert!(!has(&octets, &key));
+        assert!(has(&octets, &[0, 7, 0, 1, 9]));
+        // cut short within the option, or with a length that lies: all behind it is hidden
+        let mut short = framed(2, ppp::IPV6, &packet[..packet.len() - 10], &[]);
+        frame(&mut short);
+        assert!(!has(&short, &key[..6]));
     }
 
     fn secret() -> impl Strategy<Value = Vec<u8>> {

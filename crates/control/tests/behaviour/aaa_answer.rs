@@ -286,7 +286,7 @@ fn a_session_shows_what_of_its_answer_has_no_effect() {
     let mut w = world();
     w.radius.accept = vec![
         (
-            Kind::DELEGATED_IPV6_PREFIX,
+            Kind::ROUTE_IPV6_INFORMATION,
             Value::Ipv6Prefix("2001:db8:7700::/56".parse().unwrap()),
         ),
         (Kind::FRAMED_ROUTING, 1.into()),
@@ -296,7 +296,7 @@ fn a_session_shows_what_of_its_answer_has_no_effect() {
     w.run(10 * SECOND);
     let expected = [
         "Idle-Timeout (ignored)",
-        "Delegated-IPv6-Prefix (not enforced)",
+        "Route-IPv6-Information (not enforced)",
         "Framed-Routing (not enforced)",
     ];
     assert_eq!(w.sessions().remove(0).without_effect, expected);

@@ -243,7 +243,20 @@ fn a_user_plane_that_is_away_takes_no_change() {
 #[test]
 fn a_session_is_found_by_every_identifier_and_only_one() {
     let mut w = world(2);
+    w.configure(&[
+        "set ipv6-pools lans prefix 2001:db8:4000::/36",
+        "set ipv6-pools lans prefix-length 56",
+        "set ipv6-pools routers prefix 2001:db8:5000::/64",
+        "set ipv6-pools routers prefix-length 128",
+        "set subscriber-profiles home delegated-pools lans",
+        "set subscriber-profiles home ipv6-address-pools routers",
+    ])
+    .unwrap();
+    (0..2).for_each(|home| w.begin_ppp_anew(home));
+    w.run(10 * SECOND);
     let session = w.sessions().remove(0);
+    let delegated = session.routes[0].parse().unwrap();
+    let bindings = w.up.subscribers().remove(0).forwarding.bindings;
     let (ipv4, ipv6) = (session.ipv4.unwrap(), session.ipv6_prefix.unwrap());
     let port = format!(
         "up1/access0.{}.{}",
@@ -257,6 +270,11 @@ fn a_session_is_found_by_every_identifier_and_only_one() {
             Kind::FRAMED_IPV6_PREFIX,
             Value::Ipv6Prefix(ipv6.parse().unwrap()),
         ),
+        (
+            Kind::FRAMED_IPV6_ADDRESS,
+            Value::Ipv6(bindings.ipv6_address().unwrap()),
+        ),
+        (Kind::DELEGATED_IPV6_PREFIX, Value::Ipv6Prefix(delegated)),
         (
             Kind::CALLING_STATION_ID,
             session.mac.to_uppercase().as_str().into(),

@@ -59,6 +59,10 @@ ipv6-pools:
   homes: {prefix: '2001:db8:100::/48'}
   more: {prefix: '2001:db8:180::/48'}
   most: {prefix: '2001:db8:181::/48'}
+  lans: {prefix: '2001:db8:4000::/48', prefix-length: 56}
+  sites: {prefix: '2001:db8:4001::/48', prefix-length: 60}
+  routers: {prefix: '2001:db8:5000::/112', prefix-length: 128}
+  uplinks: {prefix: '2001:db8:5001::/112', prefix-length: 128}
 aaa:
   servers:
     one: {address: 192.0.2.9, secret-key: testing123}

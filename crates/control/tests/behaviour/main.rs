@@ -6,6 +6,8 @@ mod announcements;
 mod backlog;
 mod bindings;
 mod change;
+mod delegated;
+mod dhcpv6;
 mod disk;
 mod drain;
 mod dynamic;

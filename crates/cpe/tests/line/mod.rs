@@ -1,4 +1,5 @@
 //! The other end of a home's line: frames written by hand, answer by answer.
+#![allow(dead_code)]
 
 use core::time::Duration;
 use cpe::{Home, HomeConfig, Output, Received};

@@ -213,15 +213,23 @@ fn other_v6(
     }
 }
 
-/// Router and neighbour discovery and redirects (ICMPv6 133 to 137, RFC 4861 §4), and DHCPv6 to a server (RFC 8415 §7.2).
-/// Behind an extension header neither is expected; such a packet is forwarded like any other.
+/// Router and neighbour discovery and redirects (ICMPv6 133 to 137, RFC 4861 §4), and DHCPv6 to a server of the link (RFC 8415
+/// §7.2). Behind an extension header neither is expected; such a packet is forwarded like any other.
 #[inline(always)]
 fn is_control(w: &Window, ip: usize, total: usize) -> bool {
     match w.u8(ip + 6) {
         58 => total > 40 && (133..=137).contains(&w.u8(ip + 40)),
-        17 => total >= 44 && w.u16(ip + 42) == 547,
+        17 => total >= 44 && w.u16(ip + 42) == 547 && is_for_link(w, ip),
         _ => false,
     }
+}
+
+/// Does a packet go to a multicast or link-local address? What goes to DHCPv6's port elsewhere is for a server in the internet.
+#[cold]
+#[inline(never)]
+fn is_for_link(w: &Window, ip: usize) -> bool {
+    let high = w.u16(ip + 24);
+    high >> 8 == 0xff || high >> 6 == 0xfe80 >> 6
 }
 
 #[cfg(test)]
@@ -482,6 +490,14 @@ mod tests {
             }
             assert_eq!(send(&v6(source, 17, &[2, 34, 2, 35, 0, 8, 0, 0])), punt);
         }
+        let mut dhcpv6_to = |destination: &str| {
+            let mut packet = v6("2001:db8:0:7ff::1", 17, &[2, 34, 2, 35, 0, 8, 0, 0]);
+            let destination: core::net::Ipv6Addr = destination.parse().unwrap();
+            packet[26..42].copy_from_slice(&destination.octets());
+            send(&packet)
+        };
+        assert_eq!([dhcpv6_to("fe80::1"), dhcpv6_to("ff05::1:3")], [punt; 2]);
+        assert_eq!([dhcpv6_to("2600::7"), dhcpv6_to("fec0::1")], [Ok(()); 2]);
         assert_eq!(
             send(&v6("2001:db8:9::1", 58, &[135])),
             Err(DropReason::SpoofedSourceV6.into())

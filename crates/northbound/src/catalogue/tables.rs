@@ -315,12 +315,14 @@ pub const POOLS: Table = Table {
             "Groups that have nets of it, a line each",
         )
         .under("GROUP", 0),
-        Column::new("size", Number(Exact), "Addresses, or prefixes of /64, for subscribers").under("SIZE", 0),
+        Column::new("prefix_length", Number(PrefixLength), "Prefix length of what one subscriber gets").under("EACH", 2),
+        Column::new("size", Number(Exact), "Addresses or prefixes for subscribers").under("SIZE", 0),
         Column::new("used", Number(Exact), "Those that subscribers have").under("USED", 0),
         Column::derived("free", Number(Exact), "Those that nobody has").under("FREE", 0),
         Column::new("lent_nets", Number(Exact), "Nets that groups have").under("NETS", 2),
         Column::new("nets", Number(Exact), "Nets that there are").beside("/"),
         Column::new("net_length", Number(PrefixLength), "Prefix length of a net").under("OF", 1),
+        Column::new("full_at", Number(Time), "When it is full if it goes on growing as in the last week").under("FULL (UTC)", 1),
     ],
 };
 

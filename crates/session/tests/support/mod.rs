@@ -50,6 +50,8 @@ pub fn grant() -> Grant {
             further: Vec::new(),
             dns: vec!["2620:fe::fe".parse().unwrap()],
             interface_id: None,
+            address: None,
+            delegated: Vec::new(),
         }),
     }
 }

@@ -37,7 +37,9 @@ impl ControlPlane {
             let entry = &self.sessions[seid.index()];
             let bindings = &entry.policy.forwarding.bindings;
             let binding = bindings.iter().find(|binding| binding.prefix == net.net);
-            let given = binding.map(|binding| self.addresses.give_binding(holder(entry), binding));
+            let own = bindings.filtered(|own| own.prefix != net.net);
+            let given =
+                binding.map(|binding| self.addresses.give_binding(holder(entry), binding, &own));
             if let Some(Err(error)) = given {
                 tracing::error!(session = %seid, net = %net.net, %error, "cannot allocate a session's address again: the \
                     session ends");

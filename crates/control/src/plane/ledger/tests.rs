@@ -1,11 +1,12 @@
 //! Each kind is broken on purpose: the ledger finds it, a repair puts it right, and nobody loses more than has to be.
 
 use super::*;
-use crate::addresses::Holder;
+use crate::addresses::{Holder, Kind};
 use crate::topology::InstanceId;
 use crate::world::{Choice, World};
 use core::time::Duration;
 use northbound::{Fault, Refusal, Request as Call, Response};
+use policy::Bindings;
 
 const HERE: InstanceId = InstanceId(0);
 const GROUP: GroupId = GroupId(0);
@@ -97,13 +98,13 @@ fn addresses() {
             group: GROUP,
             session: 77,
         };
-        let given = plane.addresses.give_ipv4(home, &[], None);
-        given.unwrap().unwrap();
-        let given = plane.addresses.give_ipv6(home, &[], None);
-        given.unwrap().unwrap();
-        let fixed = Some("203.0.113.7".parse().unwrap());
-        let given = plane.addresses.give_ipv4(home, &[], fixed);
-        given.unwrap().unwrap();
+        for kind in [Kind::Ipv4Address, Kind::Link] {
+            let given = (plane.addresses).allocate(home, kind, &[], std::iter::empty());
+            given.unwrap().unwrap();
+        }
+        let (fixed, none) = (net("203.0.113.7/32").net, Bindings::default());
+        let given = (plane.addresses).give_fixed(home, Kind::Ipv4Address, fixed, &none);
+        given.unwrap();
     };
     let w = broken(stray, "address", Fault::WithoutOwner);
     assert_eq!(w.online(), 4);
@@ -146,7 +147,8 @@ fn bindings_of_every_role() {
                 group: GROUP,
                 session: 77,
             };
-            plane.addresses.give_prefix(nobody, net.net).unwrap();
+            let none = Bindings::default();
+            plane.addresses.give_prefix(nobody, net.net, &none).unwrap();
         };
         let mut w = broken(stray, "address", Fault::WithoutOwner);
         assert_eq!((w.online(), check(&mut w, false).held("address")), (4, 8));
@@ -163,7 +165,8 @@ fn bindings_of_every_role() {
                 group: GROUP,
                 session: 0,
             };
-            plane.addresses.give_prefix(home, net.net).unwrap();
+            let none = Bindings::default();
+            plane.addresses.give_prefix(home, net.net, &none).unwrap();
         };
         let w = broken(twice, "address", Fault::Twice);
         assert_eq!(w.online(), 3, "who had it first keeps it");

@@ -55,6 +55,7 @@ const TLS: &[&str] = &[
     "set aaa servers one tls key /own.key",
     "set aaa servers one tls server-name radius.example",
 ];
+const NOT_STICKY: &[&str] = &["set subscriber-profiles home sticky-addresses false"];
 const EAST: &[&str] = &["set user-planes up1 ports access0 subscriber-group east"];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -206,6 +207,24 @@ pub(super) fn cases() -> Vec<Case> {
             ["1", "3"],
             from_one_line,
         ),
+        beside(
+            &["set subscriber-profiles home delegated-pools lans"],
+            case(
+                "access-profiles pppoe dhcpv6-preferred-lifetime",
+                ["600", "1200"],
+                ["preferred 600", "preferred 1200"],
+                leases,
+            ),
+        ),
+        beside(
+            &["set subscriber-profiles home delegated-pools lans"],
+            case(
+                "access-profiles pppoe dhcpv6-valid-lifetime",
+                ["20000", "30000"],
+                ["valid 20000", "valid 30000"],
+                leases,
+            ),
+        ),
         case(
             "subscriber-profiles home network-instance",
             ["red", "blue"],
@@ -223,6 +242,27 @@ pub(super) fn cases() -> Vec<Case> {
             ["more", "most"],
             ["db8:180::", "db8:181::"],
             gets,
+        ),
+        case(
+            "subscriber-profiles home delegated-pools",
+            ["lans", "sites"],
+            [
+                "Delegated 2001:db8:4000::/56",
+                "Delegated 2001:db8:4001::/60",
+            ],
+            holds,
+        ),
+        case(
+            "subscriber-profiles home ipv6-address-pools",
+            ["routers", "uplinks"],
+            ["Host 2001:db8:5000::", "Host 2001:db8:5001::"],
+            holds,
+        ),
+        case(
+            "subscriber-profiles home sticky-addresses",
+            ["false", "true"],
+            ["another", "the same"],
+            returns,
         ),
         case(
             "subscriber-profiles home dns",
@@ -290,6 +330,27 @@ pub(super) fn cases() -> Vec<Case> {
             ["26", "28"],
             nets,
         ),
+        beside(
+            NOT_STICKY,
+            case(
+                "ipv4-pools homes exclude",
+                ["100.64.0.0/29", "100.64.0.1-100.64.0.99"],
+                ["100.64.0.8", "100.64.0.100"],
+                address,
+            ),
+        ),
+        beside(
+            &[
+                "set ipv4-pools homes prefix 100.64.0.0/28",
+                "set ipv4-pools homes net-length 28",
+            ],
+            case(
+                "ipv4-pools homes alarm-threshold",
+                ["30", "31"],
+                ["pool-almost-exhausted", ""],
+                alarms,
+            ),
+        ),
         case(
             "ipv6-pools homes network-instance",
             ["red", "default"],
@@ -307,6 +368,40 @@ pub(super) fn cases() -> Vec<Case> {
             ["60", "62"],
             ["60", "62"],
             nets,
+        ),
+        beside(
+            &["set subscriber-profiles home delegated-pools lans"],
+            case(
+                "ipv6-pools lans prefix-length",
+                ["52", "60"],
+                [
+                    "Delegated 2001:db8:4000::/52",
+                    "Delegated 2001:db8:4000::/60",
+                ],
+                holds,
+            ),
+        ),
+        beside(
+            NOT_STICKY,
+            case(
+                "ipv6-pools homes exclude",
+                ["2001:db8:100::1", "2001:db8:100::-2001:db8:100:fe::"],
+                ["Link 2001:db8:100:1::/64", "Link 2001:db8:100:ff::/64"],
+                holds,
+            ),
+        ),
+        beside(
+            &[
+                "set ipv6-pools homes prefix 2001:db8:100::/60",
+                "set ipv6-pools homes net-length 60",
+                "set subscriber-profiles home ipv6-pools homes",
+            ],
+            case(
+                "ipv6-pools homes alarm-threshold",
+                ["25", "26"],
+                ["pool-almost-exhausted", ""],
+                alarms,
+            ),
         ),
         beside(
             COA,
@@ -731,6 +826,36 @@ pub(super) fn cases() -> Vec<Case> {
             ["more", "most"],
             ["db8:180::", "db8:181::"],
             gets,
+        ),
+        case(
+            "users home0 delegated-pools",
+            ["lans", "sites"],
+            [
+                "Delegated 2001:db8:4000::/56",
+                "Delegated 2001:db8:4001::/60",
+            ],
+            holds,
+        ),
+        case(
+            "users home0 ipv6-address-pools",
+            ["routers", "uplinks"],
+            ["Host 2001:db8:5000::", "Host 2001:db8:5001::"],
+            holds,
+        ),
+        case(
+            "users home0 delegated-prefixes",
+            ["2001:db8:9100::/56", "2001:db8:4000:500::/56"],
+            [
+                "Delegated 2001:db8:9100::/56",
+                "Delegated 2001:db8:4000:500::/56",
+            ],
+            holds,
+        ),
+        case(
+            "users home0 ipv6-address",
+            ["2001:db8:9::2", "2001:db8:5000::9"],
+            ["Host 2001:db8:9::2", "Host 2001:db8:5000::9"],
+            holds,
         ),
         case(
             "users home0 dns",

@@ -194,6 +194,79 @@ pub fn nets(w: &mut World) -> String {
     lengths.join(" ")
 }
 
+/// How long the first home may keep its delegated prefix.
+pub fn leases(w: &mut World) -> String {
+    quiet(w);
+    let config = cpe::HomeConfig {
+        delegation: Some(cpe::Delegation { rapid_commit: true }),
+        ..w.homes[0].config().clone()
+    };
+    w.homes[0] = cpe::Home::new(config, 1);
+    dial(w);
+    let frames = w.heard.iter().filter_map(|bytes| {
+        let frame = Frame::parse(bytes).ok()?;
+        let packet = wire::pppoe::Packet::parse(frame.payload).ok()?;
+        let ppp = wire::ppp::Frame::parse(packet.payload).ok()?;
+        let packet = wire::ipv6::Packet::parse(ppp.payload).ok()?;
+        let datagram = wire::udp::Datagram::parse(packet.payload).ok()?;
+        let message = wire::dhcpv6::Message::parse(datagram.payload).ok()?;
+        message.options.iter().find_map(|option| match option {
+            wire::dhcpv6::Opt::IaPd(ia) => {
+                let lease = ia.prefixes().next()?;
+                let (preferred, valid) = (lease.preferred_lifetime, lease.valid_lifetime);
+                Some(format!("preferred {preferred}, valid {valid}"))
+            }
+            _ => None,
+        })
+    });
+    frames.last().unwrap_or_default()
+}
+
+/// The address of the first home, when it dials in anew.
+pub fn address(w: &mut World) -> String {
+    dial(w);
+    w.homes[0]
+        .ipv4()
+        .map(|own| own.to_string())
+        .unwrap_or_default()
+}
+
+/// The IPv6 bindings of the first home, when it dials in anew.
+pub fn holds(w: &mut World) -> String {
+    dial(w);
+    let rules = w.up.subscribers();
+    let bindings = rules
+        .iter()
+        .flat_map(|rules| rules.forwarding.bindings.iter());
+    let ipv6 = bindings.filter(|binding| !binding.is_ipv4());
+    let shown = ipv6.map(|binding| format!("{:?} {binding}", binding.role));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the first home gets the same address again, while another one is online.
+pub fn returns(w: &mut World) -> String {
+    quiet(w);
+    let addresses = [1, 0, 0].map(|home| {
+        w.hang_up(0);
+        w.run(10 * SECOND);
+        w.dial(home);
+        w.run(10 * SECOND);
+        w.homes[0].ipv4()
+    });
+    match addresses[1] == addresses[2] {
+        true => "the same".into(),
+        false => "another".into(),
+    }
+}
+
+/// The alarms that four homes raise.
+pub fn alarms(w: &mut World) -> String {
+    quiet(w);
+    crate::history::look(w, 70);
+    come_in(w);
+    crate::history::look(w, 1).join(" ")
+}
+
 pub fn offer(w: &mut World) -> String {
     dial(w);
     let frames = w.heard.iter().map(|bytes| Frame::parse(bytes).unwrap());

@@ -1,0 +1,160 @@
+//! Reconfigure: tells a client of DHCPv6 that its leases or settings have changed (RFC 8415 §18.3.11).
+//!
+//! The server knows who takes such messages from the client's last message. A restart of the gateway forgets that, and the next
+//! message brings it back. The client's key outlives a restart: it follows from the gateway's key.
+use crate::layer::Core;
+use crate::router::Ends;
+use crate::time::Deadline;
+use crate::types::DhcpConfig;
+use core::fmt;
+use core::net::Ipv6Addr;
+use core::time::Duration;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use wire::dhcpv6::reconfigure::{self, KEY_LEN};
+use wire::dhcpv6::{self, Message, Opt};
+
+/// Time to the first retransmission, which doubles from then on (REC_TIMEOUT, RFC 8415 §7.6).
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of transmissions (REC_MAX_RC).
+const MOST: u8 = 8;
+
+/// The gateway's secret, of which the keys of clients are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ReconfigureKey(pub [u8; 32]);
+
+/// Without the key.
+impl fmt::Debug for ReconfigureKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReconfigureKey")
+    }
+}
+
+impl ReconfigureKey {
+    /// Key of a client on the link of this interface identifier.
+    fn of_client(&self, duid: &[u8], link: u64) -> [u8; KEY_LEN] {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.0);
+        let mac = mac.expect("HMAC takes keys of any length");
+        let digest = mac
+            .chain_update(link.to_be_bytes())
+            .chain_update(duid)
+            .finalize()
+            .into_bytes();
+        core::array::from_fn(|at| digest[at])
+    }
+}
+
+/// Client that takes Reconfigure messages.
+struct Client {
+    address: Ipv6Addr,
+    duid: Box<[u8]>,
+    /// Message type with which it answers: Renew if it has leases.
+    answer: u8,
+    /// Last number against replay.
+    replay: u64,
+}
+
+impl Client {
+    /// Next number against replay (RFC 8415 §20.3): nanoseconds since 1970, which rise over restarts, too. Two messages of one
+    /// instant differ.
+    fn next_replay(&mut self, config: &DhcpConfig, now: Duration) -> u64 {
+        let clock = u64::try_from((config.epoch + now).as_nanos()).unwrap_or(u64::MAX);
+        self.replay = clock.max(self.replay.saturating_add(1));
+        self.replay
+    }
+
+    fn key(&self, config: &DhcpConfig, ends: Ends) -> [u8; KEY_LEN] {
+        config.reconfigure_key.of_client(&self.duid, ends.ours)
+    }
+}
+
+/// The Reconfigure of a session, if one is under way.
+pub(crate) struct Reconfigure {
+    client: Option<Box<Client>>,
+    pub(crate) at: Deadline,
+    sent: u8,
+}
+
+impl Reconfigure {
+    pub(crate) const fn silent() -> Self {
+        Reconfigure {
+            client: None,
+            at: Deadline::NEVER,
+            sent: 0,
+        }
+    }
+
+    /// Notes who has sent a message that is answered with a Reply, and gives the key to a client that takes Reconfigure messages
+    /// (§20.4.2). A client that asks learns what has changed, so no more is said to it.
+    pub(crate) fn on_reply(
+        &mut self,
+        core: &Core,
+        ends: Ends,
+        message: &Message<'_>,
+        source: Ipv6Addr,
+        reply: &mut Vec<u8>,
+    ) {
+        let answer = match message.kind {
+            dhcpv6::INFORMATION_REQUEST => dhcpv6::INFORMATION_REQUEST,
+            dhcpv6::SOLICIT | dhcpv6::REQUEST | dhcpv6::RENEW | dhcpv6::REBIND => dhcpv6::RENEW,
+            _ => return,
+        };
+        self.at = Deadline::NEVER;
+        let before = self.client.take();
+        let accepts = message.options.contains(&Opt::ReconfigureAccept);
+        let Some(duid) = message.client_id().filter(|_| accepts) else {
+            return;
+        };
+        let mut client = Client {
+            address: source,
+            duid: duid.into(),
+            answer,
+            replay: before.map_or(0, |client| client.replay),
+        };
+        let config = &core.config.dhcp;
+        let information = reconfigure::key_information(&client.key(config, ends));
+        Opt::ReconfigureAccept.emit(reply);
+        let replay = client.next_replay(config, core.now);
+        reconfigure::key_option(replay, &information).emit(reply);
+        self.client = Some(Box::new(client));
+    }
+
+    /// Sends the first Reconfigure, if the client takes it.
+    pub(crate) fn begin(&mut self, core: &mut Core, ends: Ends) {
+        self.sent = 0;
+        self.send(core, ends);
+    }
+
+    /// Sends the Reconfigure again, if that is due.
+    pub(crate) fn on_timeout(&mut self, core: &mut Core, ends: Ends) {
+        if self.at.take_if_due(core.now) {
+            self.send(core, ends);
+        }
+    }
+
+    fn send(&mut self, core: &mut Core, ends: Ends) {
+        let Some(client) = &mut self.client else {
+            return;
+        };
+        let config = &core.config.dhcp;
+        let (key, replay) = (
+            client.key(config, ends),
+            client.next_replay(config, core.now),
+        );
+        let message = reconfigure::Reconfigure {
+            server: config.duid.as_bytes(),
+            client: &client.duid,
+            answer: client.answer,
+            replay,
+        };
+        let mut payload = Vec::with_capacity(256);
+        message.emit(&key, &mut payload);
+        let frame = crate::dhcpv6::frame(ends, client.address, &payload);
+        core.send_frame(frame);
+        self.sent += 1;
+        if self.sent < MOST {
+            let pause = TIMEOUT * (1 << (self.sent - 1));
+            self.at = Deadline::after(core.now, pause);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! DHCPv6 on a session's link, by scripts.
+mod support;
+use session::*;
+use std::time::Duration;
+use support::*;
+use wire::dhcpv6::{self, reconfigure};
+use wire::nd::{Message, Packet};
+
+fn ipv6_only() -> Grant {
+    Grant {
+        ipv4: None,
+        ..grant()
+    }
+}
+
+/// A UDP datagram from port 546 to port 547 with its checksum, in IPv6, in PPP.
+fn dhcpv6_frame(source: &str, destination: &str, message: &[u8]) -> Vec<u8> {
+    let length = (message.len() + 8) as u16;
+    let address = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let (source, destination) = (address(source), address(destination));
+    let mut udp = [&[2, 34, 2, 35][..], &length.to_be_bytes(), &[0, 0], message].concat();
+    let pseudo = [
+        &source[..],
+        &destination,
+        &[0, 0],
+        &length.to_be_bytes(),
+        &[0, 0, 0, 17],
+    ];
+    let sum = wire::checksum::of(&[&pseudo.concat()[..], &udp].concat());
+    udp[6..8].copy_from_slice(&sum.to_be_bytes());
+    let header = [
+        &[0, 0x57, 0x60, 0, 0, 0][..],
+        &length.to_be_bytes(),
+        &[17, 64],
+    ]
+    .concat();
+    [&header[..], &source, &destination, &udp].concat()
+}
+
+fn with_leases() -> Grant {
+    let mut grant = ipv6_only();
+    let ipv6 = grant.ipv6.as_mut().unwrap();
+    ipv6.address = Some("2001:db8:5::7".parse().unwrap());
+    ipv6.delegated = vec!["2001:db8:7700::/56".parse().unwrap()];
+    grant
+}
+
+/// Solicit with Rapid Commit, client identifier and IA_PD 2.
+const SOLICIT: &[u8] = &[
+    1, 0, 0, 5, 0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 9, 0, 14, 0, 0, 0, 25, 0, 12, 0, 0, 0, 2,
+    0, 0, 0, 0, 0, 0, 0, 0,
+];
+
+#[test]
+fn a_prefix_is_told_by_dhcpv6_only_when_its_rules_are_installed() {
+    let mut line = Line::new();
+    line.authenticate(with_leases());
+    let (id, options) = line.expect_kind(IPV6CP, 1);
+    line.send(IPV6CP, 2, id, &options);
+    line.send(IPV6CP, 1, 8, &home_ipv6cp());
+    line.expect_kind(IPV6CP, 2);
+    line.expect(Output::Install(Family::Ipv6));
+    let solicit = dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT);
+    assert_eq!(
+        line.send_discarded(&solicit),
+        "IPv6 packet before IPv6 is up"
+    );
+    line.command(Command::Installed(Family::Ipv6));
+    let ra = Packet::parse(&line.expect_ipv6()).unwrap();
+    let Message::RouterAdvertisement(ra) = ra.message else {
+        panic!()
+    };
+    assert!(ra.managed && ra.other);
+    line.expect(Output::Up(Family::Ipv6));
+    line.send_frame(&solicit);
+    let reply = line.expect_ipv6();
+    // from the gateway's link-local address and port 547 to the client's and 546
+    assert_eq!(reply[6..8], [17, 64]);
+    assert_eq!((reply[23], reply[39]), (0x34, 9));
+    assert_eq!(reply[40..44], [2, 35, 2, 34]);
+    assert_eq!(reply[48..52], [7, 0, 0, 5]);
+    let prefix = [
+        26, 0, 25, 0, 0, 0x38, 0x40, 0, 1, 0x51, 0x80, 56, 0x20, 1, 0x0d, 0xb8, 0x77, 0,
+    ];
+    assert!(reply.windows(prefix.len()).any(|octets| octets == prefix));
+}
+
+#[test]
+fn flags_of_advertisements_say_what_dhcpv6_has() {
+    let flags = |change: fn(&mut Ipv6Grant)| {
+        let mut grant = with_leases();
+        change(grant.ipv6.as_mut().unwrap());
+        let mut line = Line::new();
+        line.authenticate(grant);
+        let (id, options) = line.expect_kind(IPV6CP, 1);
+        line.send(IPV6CP, 2, id, &options);
+        line.send(IPV6CP, 1, 8, &home_ipv6cp());
+        line.expect_kind(IPV6CP, 2);
+        line.expect(Output::Install(Family::Ipv6));
+        line.command(Command::Installed(Family::Ipv6));
+        match Packet::parse(&line.expect_ipv6()).unwrap().message {
+            Message::RouterAdvertisement(ra) => (ra.managed, ra.other),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(flags(|_| {}), (true, true));
+    assert_eq!(flags(|grant| grant.address = None), (false, true));
+    let without = |grant: &mut Ipv6Grant| (grant.address, grant.delegated) = (None, Vec::new());
+    assert_eq!(flags(without), (false, true));
+    assert_eq!(
+        flags(|grant| {
+            (grant.address, grant.delegated, grant.dns) = (None, Vec::new(), Vec::new());
+        }),
+        (false, false)
+    );
+}
+
+#[test]
+fn dhcpv6_with_a_wrong_checksum_or_address_is_discarded() {
+    let mut line = Line::new();
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    for (source, destination, why) in [
+        (
+            "::",
+            "ff02::1:2",
+            "DHCPv6 from a source that gets no answer",
+        ),
+        (
+            "ff02::1",
+            "ff02::1:2",
+            "DHCPv6 from a source that gets no answer",
+        ),
+        (
+            "fe80::9",
+            "ff05::1:3",
+            "DHCPv6 to an address that is not ours",
+        ),
+        (
+            "fe80::9",
+            "fe80::77",
+            "DHCPv6 to an address that is not ours",
+        ),
+        (
+            "fe80::9",
+            "fe80::1234",
+            "DHCPv6 message to all servers that is unicast",
+        ),
+    ] {
+        assert_eq!(
+            line.send_discarded(&dhcpv6_frame(source, destination, SOLICIT)),
+            why
+        );
+    }
+    let good = dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT);
+    let mut bad = good.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    assert_eq!(line.send_discarded(&bad), "UDP checksum is wrong");
+    let mut other_port = good.clone();
+    (other_port[45], other_port[49]) = (other_port[45] + 1, other_port[49].wrapping_sub(1));
+    line.send_discarded(&other_port);
+    line.send_frame(&good);
+    line.expect_ipv6();
+}
+
+#[test]
+fn another_grant_counts_from_the_next_message_on() {
+    let mut line = Line::new();
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    let mut grant = with_leases();
+    grant.ipv6.as_mut().unwrap().delegated = vec!["2001:db8:8800::/56".parse().unwrap()];
+    line.command(Command::SetGrant(grant));
+    line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT));
+    let reply = line.expect_ipv6();
+    let holds = |prefix: &[u8]| reply.windows(prefix.len()).any(|octets| octets == prefix);
+    assert!(holds(&[56, 0x20, 1, 0x0d, 0xb8, 0x88, 0]));
+    assert!(!holds(&[56, 0x20, 1, 0x0d, 0xb8, 0x77, 0]));
+}
+
+/// SOLICIT of a client that takes Reconfigure messages.
+fn solicit_with_accept() -> Vec<u8> {
+    [SOLICIT, &[0, 20, 0, 0]].concat()
+}
+
+/// Message of the packet that the link sends next.
+fn expect_dhcpv6(line: &mut Line) -> Vec<u8> {
+    let packet = line.expect_ipv6();
+    assert_eq!(packet[40..44], [2, 35, 2, 34]);
+    packet[48..].to_vec()
+}
+
+fn renumbered(prefix: &str) -> Grant {
+    let mut grant = with_leases();
+    grant.ipv6.as_mut().unwrap().delegated = vec![prefix.parse().unwrap()];
+    grant
+}
+
+fn quiet_config() -> SessionConfig {
+    SessionConfig {
+        echo_interval: Duration::ZERO,
+        ra: RaConfig {
+            interval: Duration::from_secs(1_000_000),
+            ..RaConfig::default()
+        },
+        ..SessionConfig::default()
+    }
+}
+
+#[test]
+fn a_changed_prefix_is_told_by_reconfigure_until_the_client_renews_rfc8415_18_3_11() {
+    let mut line = Line::with(quiet_config());
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    line.pass(60 * SECOND); // the first advertisements
+    line.take_outputs();
+    line.send_frame(&dhcpv6_frame(
+        "fe80::9",
+        "ff02::1:2",
+        &solicit_with_accept(),
+    ));
+    let reply = expect_dhcpv6(&mut line);
+    let (key, first) =
+        reconfigure::key_of(&dhcpv6::Message::parse(&reply).unwrap()).expect("a key");
+
+    line.command(Command::SetGrant(with_leases()));
+    line.expect_silence();
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    let mut last = first;
+    for pause in [0, 2, 4, 8, 16] {
+        line.pass(pause * SECOND);
+        let message = expect_dhcpv6(&mut line);
+        assert_eq!(message[..4], [10, 0, 0, 0]);
+        assert!(message.windows(5).any(|octets| octets == [0, 19, 0, 1, 5]));
+        assert!(reconfigure::is_signed(&message, &key));
+        let at = message.len() - 17 - 8;
+        let replay = u64::from_be_bytes(message[at..at + 8].try_into().unwrap());
+        assert!(replay > last);
+        last = replay;
+        line.expect_silence();
+    }
+    // Renew to this server
+    let duid = SessionConfig::default().dhcp.duid;
+    let mut renew = vec![
+        5, 0, 0, 6, 0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 9, 0, 2, 0, 18,
+    ];
+    renew.extend(duid.as_bytes());
+    renew.extend([0, 25, 0, 12, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0]);
+    line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", &renew));
+    expect_dhcpv6(&mut line);
+    line.pass(600 * SECOND);
+    line.expect_silence();
+    // it has not said again that it takes them
+    line.command(Command::SetGrant(renumbered("2001:db8:9900::/56")));
+    line.expect_silence();
+}
+
+#[test]
+fn a_client_that_does_not_answer_gets_eight_of_them_rfc8415_7_6() {
+    let mut line = Line::with(quiet_config());
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    line.pass(60 * SECOND);
+    line.take_outputs();
+    line.send_frame(&dhcpv6_frame(
+        "fe80::9",
+        "ff02::1:2",
+        &solicit_with_accept(),
+    ));
+    expect_dhcpv6(&mut line);
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    line.pass(3600 * SECOND);
+    assert_eq!(line.take_outputs().len(), 8);
+}
+
+#[test]
+fn a_client_that_takes_no_reconfigure_gets_neither_key_nor_message() {
+    let mut line = Line::with(quiet_config());
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    line.pass(60 * SECOND);
+    line.take_outputs();
+    line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT));
+    let reply = expect_dhcpv6(&mut line);
+    let reply = dhcpv6::Message::parse(&reply).unwrap();
+    assert_eq!(reconfigure::key_of(&reply), None);
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    line.pass(60 * SECOND);
+    line.expect_silence();
+}
