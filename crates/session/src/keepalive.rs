@@ -87,13 +87,10 @@ impl Keepalive {
         Ok(())
     }
 
-    pub(crate) fn on_reply(&mut self, magic: u32, data: &[u8]) -> Result<(), Discarded> {
-        let reply = Echo::parse(data)?;
-        if magic != 0 && reply.magic == magic {
-            return Err(Discarded(
-                "echo reply with our own magic number: the line is looped",
-            ));
-        }
+    /// Takes any reply as a sign of life. Many peers return our own magic number in it, although they must send theirs (RFC 1661 §5.8). It
+    /// does not prove a loop: a looped line returns requests, which nobody answers.
+    pub(crate) fn on_reply(&mut self, data: &[u8]) -> Result<(), Discarded> {
+        Echo::parse(data)?;
         self.missed = 0;
         Ok(())
     }

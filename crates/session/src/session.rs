@@ -323,7 +323,7 @@ impl Session {
                 return Keepalive::on_request(&mut self.core, magic, packet.id, packet.data);
             }
             lcp_wire::ECHO_REPLY if is_open => {
-                self.keepalive.on_reply(magic, packet.data)?;
+                self.keepalive.on_reply(packet.data)?;
                 self.ask_again();
                 return Ok(());
             }
