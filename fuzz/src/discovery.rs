@@ -30,6 +30,7 @@ fn server() -> Discovery {
         service_names: vec!["internet".into(), "voice".into()],
         cookie_key: [7; 32],
         cookie_lifetime: LIFETIME,
+        trusts_access_line: true,
         max_payload: Some(1500),
     })
 }

@@ -21,6 +21,8 @@ pub struct DiscoveryConfig {
     pub cookie_key: [u8; 32],
     /// Minimum lifetime of a cookie. The maximum is twice as long.
     pub cookie_lifetime: Duration,
+    /// Whether the ids and characteristics of the access line in a PADR are the access node's (TR-101). Otherwise they are ignored.
+    pub trusts_access_line: bool,
     /// Largest PPP payload of the access ports, for PPP-Max-Payload (RFC 4638); `None` without jumbo frames.
     pub max_payload: Option<u16>,
 }
@@ -195,7 +197,9 @@ impl Discovery {
             .ok_or(Discarded("PADR without Service-Name"))?;
         let cookie = tags.cookie.ok_or(Discarded("PADR without AC-Cookie"))?;
         let cookie = self.check_cookie(now, circuit, cookie)?;
-        let line = packet.access_line().unwrap_or_default();
+        let line = packet.access_line();
+        let line = line.filter(|_| self.config.trusts_access_line);
+        let line = line.unwrap_or_default();
         let padr = Padr {
             service_name: asked.to_vec(),
             host_uniq: tags.host_uniq.map(<[u8]>::to_vec),

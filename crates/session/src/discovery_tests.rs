@@ -12,6 +12,7 @@ fn server(service_names: &[&str], max_payload: Option<u16>) -> Discovery {
         service_names: service_names.iter().map(|s| s.to_string()).collect(),
         cookie_key: [7; 32],
         cookie_lifetime: LIFETIME,
+        trusts_access_line: true,
         max_payload,
     })
 }
@@ -245,6 +246,56 @@ fn a_request_says_what_the_access_node_knows() {
         full.tags
             .contains(&Tag::AcSystemError(b"no session id is free"))
     );
+}
+
+/// The access node adds its tag behind those of the home (TR-101 §3.9.2).
+#[test]
+fn the_last_access_line_is_the_access_nodes() {
+    let ours = server(&[], None);
+    let cookie = cookie_of(&ours);
+    let line = |circuit_id: &[u8], remote_id: &[u8]| {
+        let mut line = Vec::new();
+        let (circuit_id, remote_id) = (Some(circuit_id), Some(remote_id));
+        pppoe::AccessLine {
+            circuit_id,
+            remote_id,
+            others: Vec::new(),
+        }
+        .emit(&mut line);
+        line
+    };
+    let (forged, own) = (line(b"neighbour", b"neighbour"), line(b"olt1 1/2/3", b""));
+    let tags = [
+        Tag::ServiceName(b""),
+        Tag::AcCookie(&cookie),
+        Tag::Vendor(pppoe::VENDOR_BBF, &forged),
+        Tag::Vendor(9, b"other"),
+        Tag::Vendor(pppoe::VENDOR_BBF, &own),
+    ];
+    let Answer::Admit(padr) = ours.on_frame(NOW, &home(), &packet(pppoe::PADR, 0, &tags)) else {
+        panic!()
+    };
+    assert_eq!(padr.circuit_id.as_deref(), Some(&b"olt1 1/2/3"[..]));
+    assert_eq!(padr.remote_id, None, "an empty id names no line");
+}
+
+#[test]
+fn a_line_that_is_not_trusted_names_itself_by_nothing() {
+    let config = DiscoveryConfig {
+        trusts_access_line: false,
+        ..server(&[], None).config
+    };
+    let ours = Discovery::new(config);
+    let cookie = cookie_of(&ours);
+    let tags = [
+        Tag::ServiceName(b""),
+        Tag::AcCookie(&cookie),
+        Tag::Vendor(pppoe::VENDOR_BBF, b"\x01\x04home\x81\x04\0\0\0\x09"),
+    ];
+    let Answer::Admit(padr) = ours.on_frame(NOW, &home(), &packet(pppoe::PADR, 0, &tags)) else {
+        panic!()
+    };
+    assert_eq!((padr.circuit_id, padr.access_loop), (None, None));
 }
 
 #[test]

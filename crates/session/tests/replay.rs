@@ -248,6 +248,7 @@ fn discovery_config(rungs: &[Rung]) -> (MacAddr, DiscoveryConfig) {
         service_names: vec![],
         cookie_key: [5; 32],
         cookie_lifetime: Duration::from_secs(3600),
+        trusts_access_line: true,
         max_payload: None,
     };
     for tag in rung.discovery().expect("a PADO first").tags {

@@ -16,6 +16,9 @@ pub struct AccessProfile {
     /// applies to new sessions.
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
     pub max_mru: u16,
+    /// Whether the access node's tag in discovery packets names the access line (TR-101). If the access node adds none, a home can name
+    /// itself: then set it to false. Of several tags, the last one is the access node's. A change applies to new sessions.
+    pub trust_line_tags: bool,
     /// Authentication protocols in order of preference. A change applies to new sessions.
     pub authentication: Vec<Authentication>,
     /// Time between LCP echo requests to a subscriber, varied by up to 10 %. 0: the gateway sends none.
@@ -51,6 +54,7 @@ impl Default for AccessProfile {
             ac_name: "sluice".into(),
             service_names: Vec::new(),
             max_mru: 1492,
+            trust_line_tags: true,
             authentication: vec![Authentication::Chap, Authentication::Pap],
             echo_interval: 30,
             echo_failures: 3,

@@ -70,6 +70,7 @@ fn discovery_config(profile: &AccessProfile, cookie_key: [u8; 32]) -> DiscoveryC
         service_names: profile.service_names.clone(),
         cookie_key,
         cookie_lifetime: COOKIE_LIFETIME,
+        trusts_access_line: profile.trust_line_tags,
         max_payload: (profile.max_mru > PPPOE_MTU).then_some(profile.max_mru),
     }
 }

@@ -97,6 +97,7 @@ pub fn whole_life(echo_interval: Duration) -> Exchange {
         service_names: vec![],
         cookie_key: [3; 32],
         cookie_lifetime: Duration::from_secs(60),
+        trusts_access_line: true,
         max_payload: None,
     };
     let prepared = Prepared {

@@ -201,6 +201,12 @@ pub(super) fn cases() -> Vec<Case> {
             subscribers,
         ),
         case(
+            "access-profiles pppoe trust-line-tags",
+            ["false", "true"],
+            ["access0.100.1", "olt1"],
+            names_itself,
+        ),
+        case(
             "access-profiles pppoe sessions-per-subscriber",
             ["1", "3"],
             ["1", "3"],

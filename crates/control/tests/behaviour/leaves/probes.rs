@@ -62,6 +62,17 @@ pub fn from_one_line(w: &mut World) -> String {
     come_in(w)
 }
 
+/// The subscriber of a home whose discovery packets name the line.
+pub fn names_itself(w: &mut World) -> String {
+    quiet(w);
+    let mut config = w.homes[0].config().clone();
+    config.access_line = b"\x01\x04olt1".to_vec();
+    w.homes[0] = cpe::Home::new(config, 1);
+    dial(w);
+    let sessions = w.sessions();
+    sessions.first().map_or(String::new(), |s| s.subscriber.clone())
+}
+
 /// How many subscribers four homes are that share a line.
 pub fn subscribers(w: &mut World) -> String {
     from_one_line(w);
