@@ -137,7 +137,7 @@ impl<'a> PolicyInputs<'a> {
         let (rate_down, rate_down_origin) =
             chosen(&answer.rate_down, (rate(profile.rate_down), of_profile));
         let (mtu, mtu_origin) = least([
-            chosen(&answer.mtu, (Some(profile.mtu), of_profile)),
+            chosen(&answer.mtu, (profile.mtu, of_profile)),
             (Some(self.link_mtu), Origin::Link),
         ]);
         let policy = Policy {
@@ -266,7 +266,7 @@ mod tests {
         let mut answer = AaaAnswer::default();
         let row = |text: &str, origin| (text.to_owned(), origin);
         let defaults = [
-            row("mtu 1492", "default"),
+            row("mtu 1492", "link"),
             row("vlan_priority ", "default"),
             row("idle_timeout ", "default"),
             row("idle_both_ways ", "default"),
@@ -278,6 +278,9 @@ mod tests {
             row("dns ", "default"),
         ];
         assert_eq!(rows(&configuration, 1492, &answer), defaults);
+        // PPP-Max-Payload was agreed (RFC 4638)
+        let large = &rows(&configuration, 1500, &answer)[0];
+        assert_eq!(large, &row("mtu 1500", "link"));
         answer.profile = Some("gold".into());
         let gold = [
             row("mtu 1480", "profile"),

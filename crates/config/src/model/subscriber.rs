@@ -34,9 +34,10 @@ pub struct SubscriberProfile {
     /// A change reaches online subscribers with the next Router Advertisement; by IPCP it reaches them when they reconnect.
     #[schemars(extend("x-example" = "192.0.2.53"))]
     pub dns: Vec<IpAddr>,
-    /// Largest IP packet that is sent to the subscriber. A smaller MRU that the subscriber negotiates takes precedence.
+    /// Largest IP packet that is sent to the subscriber. A smaller MRU that the subscriber negotiates takes precedence. Default: the MRU
+    /// that the subscriber negotiates, 1492 or less without PPP-Max-Payload (RFC 4638).
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
-    pub mtu: u16,
+    pub mtu: Option<u16>,
     /// Priority (IEEE 802.1p) in the VLAN tags of frames to the subscriber, including control packets.
     #[schemars(range(min = 0, max = 7))]
     pub vlan_priority: u8,
@@ -65,7 +66,7 @@ impl Default for SubscriberProfile {
             ipv4_pools: Vec::new(),
             ipv6_pools: Vec::new(),
             dns: Vec::new(),
-            mtu: 1492,
+            mtu: None,
             vlan_priority: 0,
             idle_timeout: 0,
             idle_both_ways: false,
