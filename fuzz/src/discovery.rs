@@ -88,7 +88,7 @@ impl World {
 
     fn check(&mut self, from: u8, answer: &Answer) {
         match answer {
-            Answer::Reply(bytes) => {
+            Answer::Offer(bytes) | Answer::Reply(bytes) => {
                 let reply = parse(bytes);
                 match reply.code {
                     pppoe::PADO => {

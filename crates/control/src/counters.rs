@@ -43,9 +43,9 @@ counters! {
     DiscoveryIgnored = "discovery-ignored",
     /// A PADR was rejected: its AC-Cookie is invalid or too old.
     BadCookie = "bad-cookie",
-    /// A PADR was rejected: the configured maximum of sessions is reached.
+    /// A PADI was not answered, or a PADR rejected: the configured maximum of sessions is reached.
     SessionTableFull = "session-table-full",
-    /// A PADR was rejected: every PPPoE session id of its access segment is in use, or was released less than 60 seconds ago.
+    /// A PADI was not answered, or a PADR rejected: every PPPoE session id of its access segment is in use, or was released less than 60 seconds ago.
     SessionIdsExhausted = "session-ids-exhausted",
     /// A session was rejected: its subscriber has as many as the access profile allows (`sessions-per-subscriber`).
     SubscriberLimit = "subscriber-limit",
@@ -87,7 +87,7 @@ counters! {
     UserPlaneRefused = "user-plane-refused",
     /// A user plane did not answer a request about a session.
     UserPlaneSilent = "user-plane-silent",
-    /// A PADR was rejected: its user plane is not associated.
+    /// A PADI was not answered, or a PADR rejected: its user plane is not associated.
     UserPlaneAbsent = "user-plane-absent",
     /// A PADI was not answered, or a PADR rejected: the user plane is drained and takes no new sessions.
     Drained = "drained",

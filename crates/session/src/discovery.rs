@@ -32,6 +32,8 @@ pub struct DiscoveryConfig {
 pub enum Answer {
     /// Ignore it, for this reason.
     Ignore(Discarded),
+    /// PADO: send this packet (from the PPPoE header on) to the access line, if a session can be served (RFC 2516 §5.2).
+    Offer(Vec<u8>),
     /// Send this packet (from the PPPoE header on) to the access line.
     Reply(Vec<u8>),
     /// Valid PADR: create a session and answer with [`Discovery::pads`] or [`Discovery::refuse`].
@@ -182,7 +184,7 @@ impl Discovery {
         offer.extend(tags.host_uniq.map(Tag::HostUniq));
         offer.extend(tags.relay_session_id.map(Tag::RelaySessionId));
         offer.extend(self.agreed_payload(tags.max_payload).map(Tag::MaxPayload));
-        Ok(Answer::Reply(emit(pppoe::PADO, 0, offer)))
+        Ok(Answer::Offer(emit(pppoe::PADO, 0, offer)))
     }
 
     fn on_padr(

@@ -32,7 +32,7 @@ fn packet(code: u8, session_id: u16, tags: &[Tag<'_>]) -> Vec<u8> {
 /// Tags of the PADO for a PADI with these tags.
 fn offer<'a>(server: &Discovery, tags: &[Tag<'_>], buffer: &'a mut Vec<u8>) -> Vec<Tag<'a>> {
     match server.on_frame(NOW, &home(), &packet(pppoe::PADI, 0, tags)) {
-        Answer::Reply(reply) => *buffer = reply,
+        Answer::Offer(reply) => *buffer = reply,
         other => panic!("{other:?}"),
     }
     let pado = Packet::parse(buffer).unwrap();
@@ -361,7 +361,7 @@ proptest! {
     #[test]
     fn an_offer_fits_into_a_frame(uniq in prop::collection::vec(any::<u8>(), 0..300), relay in prop::collection::vec(any::<u8>(), 0..300)) {
         let padi = packet(pppoe::PADI, 0, &[Tag::ServiceName(b""), Tag::HostUniq(&uniq), Tag::RelaySessionId(&relay)]);
-        if let Answer::Reply(reply) = server(&[], None).on_frame(NOW, &home(), &padi) {
+        if let Answer::Offer(reply) = server(&[], None).on_frame(NOW, &home(), &padi) {
             prop_assert!(reply.len() <= 1500);
         }
     }

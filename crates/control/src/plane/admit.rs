@@ -27,13 +27,11 @@ impl ControlPlane {
             .on_frame(now.at, &circuit, payload);
         match answer {
             // who cannot serve a PADI must not answer it (RFC 2516 §5.2)
-            Answer::Reply(_) if self.is_drained(self.topology.port(port).user_plane) => {
-                return Err(Counter::Drained);
-            }
-            Answer::Reply(reply) => {
-                self.takes_sessions(now)?;
-                self.send_by_default(port, &circuit, &reply);
-            }
+            Answer::Offer(offer) => match self.check_room(now, segment) {
+                Ok(()) => self.send_by_default(port, &circuit, &offer),
+                Err((counter, _)) => return Err(counter),
+            },
+            Answer::Reply(reply) => self.send_by_default(port, &circuit, &reply),
             Answer::Admit(padr) => {
                 if let Err((counter, text)) = self.admit(now, segment, &circuit, &padr) {
                     let discovery = &self.access(segment).discovery;
@@ -80,7 +78,7 @@ impl ControlPlane {
         }
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
-        self.check_ready(now, plane)?;
+        self.check_room(now, segment)?;
         let line = LineIds::of(padr);
         let identity = self.line_identity(segment, circuit, &line);
         if let Some(identity) = &identity
@@ -121,8 +119,10 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Whether a user plane takes sessions now.
-    fn check_ready(&mut self, now: Now, plane: UserPlaneId) -> Result<(), (Counter, &'static str)> {
+    /// Whether a segment has room for one session more now. Half-open sessions are no obstacle, because the oldest of them may have to go.
+    fn check_room(&self, now: Now, segment: SegmentId) -> Result<(), (Counter, &'static str)> {
+        let port = self.topology.port(self.topology.segment(segment).port);
+        let plane = port.user_plane;
         if self.is_drained(plane) {
             return Err((Counter::Drained, "gateway takes no new sessions"));
         }
@@ -130,7 +130,15 @@ impl ControlPlane {
             return Err((Counter::UserPlaneAbsent, "gateway is not ready"));
         }
         let takes = self.takes_sessions(now);
-        takes.map_err(|counter| (counter, "gateway is not ready"))
+        takes.map_err(|counter| (counter, "gateway is not ready"))?;
+        let ids = self.session_ids.get(&segment);
+        if ids.is_some_and(|ids| !ids.has_free(now.at)) {
+            return Err((Counter::SessionIdsExhausted, "no session id left"));
+        }
+        if self.sessions.len() >= self.configuration.limits.sessions as usize {
+            return Err((Counter::SessionTableFull, "no session left"));
+        }
+        Ok(())
     }
 
     /// Allocates a PPPoE session id for one session more, for which an old half-open one may have to go. The lane is that of the
@@ -141,13 +149,8 @@ impl ControlPlane {
         (plane, segment): (UserPlaneId, SegmentId),
         lane: Option<u8>,
     ) -> Result<Access, (Counter, &'static str)> {
-        let limits = &self.configuration.limits;
-        let (half_open, sessions) = (limits.half_open as usize, limits.sessions as usize);
-        if self.sessions.half_open() >= half_open {
+        if self.sessions.half_open() >= self.configuration.limits.half_open as usize {
             self.shed_oldest(now);
-        }
-        if self.sessions.len() >= sessions {
-            return Err((Counter::SessionTableFull, "no session left"));
         }
         let lightest = || (self.sessions).lightest_lane(plane, &self.user_planes.lanes(plane));
         let lane = lane.unwrap_or_else(lightest);
