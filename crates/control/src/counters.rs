@@ -49,6 +49,11 @@ counters! {
     SessionIdsExhausted = "session-ids-exhausted",
     /// A session was rejected: its subscriber has as many as the access profile allows (`sessions-per-subscriber`).
     SubscriberLimit = "subscriber-limit",
+    /// A PADR was rejected: its MAC address has as many sessions as the access profile allows (`sessions-per-mac`), and all of them
+    /// answer.
+    MacLimit = "mac-limit",
+    /// A PADR was rejected: too many others waited for sessions of their MAC addresses to answer.
+    ClaimsFull = "claims-full",
     /// The oldest half-open session was ended for a new one.
     HalfOpenShed = "half-open-shed",
     /// A session was replaced: its subscriber reconnected.

@@ -28,6 +28,7 @@ mod reauthorize;
 mod release;
 mod restore;
 mod retire;
+mod rivals;
 mod rules;
 mod subscribers;
 mod tables;
@@ -78,6 +79,7 @@ pub use note::Note;
 pub(crate) use note::history_bounds;
 pub use persist::STORE_RECOVERY_KEY;
 pub use restore::Restored;
+pub(crate) use rivals::CameBy;
 
 /// Point in time, on the monotonic clock for timers and on the wall clock for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,6 +256,8 @@ pub struct ControlPlane {
     sessions: SessionTable,
     subscribers: Subscribers,
     session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
+    /// PADRs that claim the place of a session.
+    claims: rivals::Claims,
     addresses: Addresses,
     user_planes: UserPlanes,
     aaa: AaaClients,
@@ -329,6 +333,7 @@ impl ControlPlane {
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,
             session_ids: BTreeMap::new(),
+            claims: rivals::Claims::new(),
             sessions: SessionTable::new(),
             subscribers: Subscribers::default(),
             user_planes,
@@ -416,6 +421,7 @@ impl ControlPlane {
         while let Some(index) = self.sessions.pop_due(now.at) {
             self.on_session_timeout(now, index);
         }
+        self.decide_claims(now);
         self.user_planes.on_timeout(now.at, &self.topology);
         self.aaa.on_timeout(now.at);
         self.end_drained(now);
@@ -430,6 +436,7 @@ impl ControlPlane {
             self.aaa.poll_at(),
             self.retirement.look_at,
             self.drain_at(),
+            self.claim_at(),
         ];
         times.into_iter().flatten().min()
     }

@@ -43,6 +43,10 @@ pub struct AccessProfile {
     /// What tells one subscriber from another. Sessions of the same subscriber belong together: in `show subscriber`, in limits, and
     /// at the user plane. A change applies to new sessions.
     pub subscriber_identity: SubscriberIdentity,
+    /// Maximum number of sessions that one MAC address may have at the same time in the same VLANs. At this limit a new one is permitted
+    /// only in place of one that does not answer, or that is not online yet. A change applies to new sessions.
+    #[schemars(range(min = 1, max = 255))]
+    pub sessions_per_mac: u8,
     /// Maximum number of sessions of a subscriber at the same time. A further one is refused. A change applies to new sessions.
     /// 0: unlimited.
     pub sessions_per_subscriber: u16,
@@ -63,6 +67,7 @@ impl Default for AccessProfile {
             fallback_time: 24,
             subscriber_profile: None,
             subscriber_identity: SubscriberIdentity::Line,
+            sessions_per_mac: 1,
             sessions_per_subscriber: 0,
         }
     }

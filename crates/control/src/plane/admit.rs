@@ -1,10 +1,10 @@
 //! A subscriber dials in: discovery, the bounds of what one may make us hold, and the session's identifiers.
 
+use super::rivals::{NoPlace, Place};
 use super::tunnel::Refused;
-use super::{ControlPlane, Now};
+use super::{CameBy, ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{Entry, LineIds, Noted, Stage};
-use crate::sessions::line_key;
 use crate::topology::{InstanceId, SegmentId, Seid, UserPlaneId};
 use policy::Access;
 use rand::Rng;
@@ -27,18 +27,18 @@ impl ControlPlane {
             .on_frame(now.at, &circuit, payload);
         match answer {
             // who cannot serve a PADI must not answer it (RFC 2516 §5.2)
-            Answer::Offer(offer) => match self.check_room(now, segment) {
-                Ok(()) => self.send_by_default(port, &circuit, &offer),
-                Err((counter, _)) => return Err(counter),
-            },
+            Answer::Offer(offer) => {
+                self.check_offer(now, segment, &circuit)?;
+                self.send_by_default(port, &circuit, &offer);
+            }
             Answer::Reply(reply) => self.send_by_default(port, &circuit, &reply),
             Answer::Admit(padr) => {
-                if let Err((counter, text)) = self.admit(now, segment, &circuit, &padr) {
-                    let discovery = &self.access(segment).discovery;
-                    let refusal = discovery.refuse(&padr, Refusal::System(text));
-                    self.send_by_default(port, &circuit, &refusal);
-                    return Err(counter);
-                }
+                let place = self.find_place(now, segment, &circuit, &padr);
+                let admitted = place.and_then(|place| match place {
+                    Place::Free => self.admit(now, segment, &circuit, &padr),
+                    Place::Known => Ok(()),
+                });
+                self.refuse_padr(segment, &circuit, &padr, admitted);
             }
             // the user plane sends a session's PADT through the session's own tunnel
             Answer::Terminate { .. } => return Err(Counter::UnknownTunnel),
@@ -61,21 +61,14 @@ impl ControlPlane {
         instance.expect("the topology has those of all profiles")
     }
 
-    /// Begins a session for a valid PADR, or says why not: a counter, and a text for the subscriber.
-    fn admit(
+    /// Begins a session for a valid PADR that has a place on its line, or says why not.
+    pub(super) fn admit(
         &mut self,
         now: Now,
         segment: SegmentId,
         circuit: &Circuit,
         padr: &Padr,
-    ) -> Result<(), (Counter, &'static str)> {
-        if let Some(index) = self.sessions.on_line(&line_key(segment, circuit)) {
-            if self.answer_repeated_padr(index, padr) {
-                return Ok(());
-            }
-            self.counters.count(Counter::Redialled);
-            self.end(now, index, Cause::NasRequest);
-        }
+    ) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
         self.check_room(now, segment)?;
@@ -101,6 +94,7 @@ impl ControlPlane {
             service: padr.service_name.clone().into_boxed_slice(),
             subscriber: identity.map(|identity| self.subscribers.join(identity.into(), seid)),
             stage: Stage::Admitted(Box::new(padr.clone())),
+            came_by: CameBy::of(padr),
             noted: Noted {
                 dialled: now.unix,
                 ..Noted::default()
@@ -119,8 +113,16 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Whether a PADI is answered: a session can be had. A session of the same MAC address may leave its place.
+    fn check_offer(&self, now: Now, segment: SegmentId, circuit: &Circuit) -> Result<(), Refused> {
+        match self.check_room(now, segment) {
+            Err((Counter::SessionTableFull, _)) if self.has_rivals(segment, circuit) => Ok(()),
+            room => room.map_err(|(counter, _)| counter),
+        }
+    }
+
     /// Whether a segment has room for one session more now. Half-open sessions are no obstacle, because the oldest of them may have to go.
-    fn check_room(&self, now: Now, segment: SegmentId) -> Result<(), (Counter, &'static str)> {
+    fn check_room(&self, now: Now, segment: SegmentId) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let plane = port.user_plane;
         if self.is_drained(plane) {
@@ -148,7 +150,7 @@ impl ControlPlane {
         now: Now,
         (plane, segment): (UserPlaneId, SegmentId),
         lane: Option<u8>,
-    ) -> Result<Access, (Counter, &'static str)> {
+    ) -> Result<Access, NoPlace> {
         if self.sessions.half_open() >= self.configuration.limits.half_open as usize {
             self.shed_oldest(now);
         }
@@ -158,25 +160,6 @@ impl ControlPlane {
         let id = ids.allocate(lane, now.at);
         id.map(Access::Pppoe)
             .ok_or((Counter::SessionIdsExhausted, "no session id left"))
-    }
-
-    /// A PADR that comes again while its session is being set up gets the same answer again.
-    fn answer_repeated_padr(&mut self, index: u32, padr: &Padr) -> bool {
-        let entry = &self.sessions[index];
-        match &entry.stage {
-            Stage::Admitted(first) => **first == *padr,
-            Stage::Connecting
-                if entry
-                    .status()
-                    .is_some_and(|status| status.phase == session::Phase::Establish) =>
-            {
-                let Access::Pppoe(id) = entry.access;
-                let pads = self.access(entry.segment).discovery.pads(padr, id);
-                self.send_to_session(index, PPPOE_DISCOVERY, &pads);
-                true
-            }
-            _ => false,
-        }
     }
 
     /// Ends the oldest session that is not online yet.

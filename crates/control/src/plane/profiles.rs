@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 /// Lifetime of an AC-Cookie. A home that takes longer between PADO and PADR sends a new PADI.
-const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
+const COOKIE_LIFETIME: Duration = Duration::from_secs(60);
 /// Time in which the subscriber may send LCP first. Linux's pppd takes about 20 ms from PADS to its first request.
 const START_DELAY: Duration = Duration::from_millis(200);
 

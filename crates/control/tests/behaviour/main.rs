@@ -21,6 +21,7 @@ mod radius_records;
 mod reauthorize;
 mod recorded_bindings;
 mod resume;
+mod rivals;
 mod store_crash;
 mod store_fixtures;
 mod subscribers;

@@ -201,6 +201,12 @@ pub(super) fn cases() -> Vec<Case> {
             subscribers,
         ),
         case(
+            "access-profiles pppoe sessions-per-mac",
+            ["2", "3"],
+            ["2", "3"],
+            behind_one_mac,
+        ),
+        case(
             "access-profiles pppoe trust-line-tags",
             ["false", "true"],
             ["access0.100.1", "olt1"],

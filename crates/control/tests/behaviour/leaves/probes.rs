@@ -62,6 +62,22 @@ pub fn from_one_line(w: &mut World) -> String {
     come_in(w)
 }
 
+/// How many of four come in that share a MAC address.
+pub fn behind_one_mac(w: &mut World) -> String {
+    quiet(w);
+    let mac = w.homes[0].config().mac;
+    let tags = wire::eth::Tags::qinq(100, 1);
+    for (n, home) in w.homes.iter_mut().enumerate() {
+        let config = cpe::HomeConfig {
+            mac,
+            tags,
+            ..home.config().clone()
+        };
+        *home = cpe::Home::new(config, n as u64);
+    }
+    come_in(w)
+}
+
 /// The subscriber of a home whose discovery packets name the line.
 pub fn names_itself(w: &mut World) -> String {
     quiet(w);
@@ -70,7 +86,9 @@ pub fn names_itself(w: &mut World) -> String {
     w.homes[0] = cpe::Home::new(config, 1);
     dial(w);
     let sessions = w.sessions();
-    sessions.first().map_or(String::new(), |s| s.subscriber.clone())
+    sessions
+        .first()
+        .map_or(String::new(), |s| s.subscriber.clone())
 }
 
 /// How many subscribers four homes are that share a line.
