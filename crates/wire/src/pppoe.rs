@@ -243,7 +243,9 @@ impl<'a> AccessLine<'a> {
             && let Some((value, rest)) = rest.split_at_checked(length.into())
         {
             match kind {
-                1 if line.circuit_id.is_none() && is_line_id(value) => line.circuit_id = Some(value),
+                1 if line.circuit_id.is_none() && is_line_id(value) => {
+                    line.circuit_id = Some(value)
+                }
                 2 if line.remote_id.is_none() && is_line_id(value) => line.remote_id = Some(value),
                 _ => line.others.push((kind, value)),
             }

@@ -87,7 +87,10 @@ fn an_id_that_cannot_be_one_drops_no_other_option() {
         }
         .emit(&mut data);
         let line = AccessLine::parse(&data);
-        assert_eq!((line.circuit_id, line.remote_id), (None, Some(&b"line 9"[..])));
+        assert_eq!(
+            (line.circuit_id, line.remote_id),
+            (None, Some(&b"line 9"[..]))
+        );
         assert!(line.others.contains(&(0x81, &[0, 0, 0, 1][..])));
     }
 }

@@ -8,6 +8,7 @@ mod coa;
 pub mod come_and_go;
 mod commits;
 mod drain;
+mod echo_replies;
 mod framed_routes;
 mod frr;
 pub mod frr_full;
@@ -393,6 +394,11 @@ pub const CASES: &[Case] = &[
         "two-sessions",
         "two sessions of a user are one subscriber: one handle, one page, one limit",
         two_sessions::run,
+    ).with_machine(),
+    case(
+        "echo-replies",
+        "a home that expects an echo reply every second outlives ten seconds without the control plane",
+        echo_replies::run,
     ).with_machine(),
     case(
         "pool-full",

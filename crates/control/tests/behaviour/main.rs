@@ -9,6 +9,7 @@ mod change;
 mod disk;
 mod drain;
 mod dynamic;
+mod echoes;
 mod fallback;
 mod history;
 mod lanes;

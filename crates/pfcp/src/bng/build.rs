@@ -4,7 +4,7 @@
 //! control packets inside IPv6 before PDR 6. The FARs have the same numbers. The framed routes of an endpoint are announced (TS 29.244
 //! §5.16): routes, and addresses outside the group's prefix blocks.
 use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
-use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, settings};
+use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, echoes, settings};
 use ipnet::IpNet;
 use policy::{Access, Binding, Forwarding, Role};
 use wire::eth::PPPOE_DISCOVERY;
@@ -188,7 +188,14 @@ impl SessionSpec {
             forwarding: self.forwarding.with_bindings(|_| true),
             redirect_nd: has_ipv6,
             redirect_dhcpv6: has_ipv6,
+            echo_magic: self.open_echo_magic(),
         }
+    }
+
+    /// Magic number of answers to echo requests, if an address family is open.
+    fn open_echo_magic(&self) -> Option<u32> {
+        let is_open = self.forwarding.bindings.iter().next().is_some();
+        self.echo_magic.filter(|_| is_open)
     }
 
     /// Modification that opens an address family. `None` if it has no binding.
@@ -198,6 +205,7 @@ impl SessionSpec {
             create_pdrs: rules.pdrs,
             create_fars: rules.fars,
             create_traffic_endpoints: rules.endpoints,
+            lcp_connectivity: self.open_echo_magic().map(echoes::answers),
             ..Default::default()
         })
     }
@@ -270,6 +278,9 @@ impl SessionSpec {
                 });
             }
         }
+        if !change.create_pdrs.is_empty() {
+            change.lcp_connectivity = self.open_echo_magic().map(echoes::answers);
+        }
         (change != SessionModificationRequest::default()).then_some(change)
     }
 
@@ -283,6 +294,7 @@ impl SessionSpec {
             create_qers: vec![self.qer()],
             create_urrs: vec![self.urr()],
             pdn_type: Some(PdnType::Ethernet),
+            lcp_connectivity: self.open_echo_magic().map(echoes::answers),
             ..Default::default()
         }
     }

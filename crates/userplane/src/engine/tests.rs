@@ -11,6 +11,7 @@ use wire::pfcp::*;
 use super::*;
 
 mod audit;
+mod echoes;
 mod ledger;
 mod nets;
 mod path;
@@ -257,6 +258,7 @@ fn spec(n: u16) -> SessionSpec {
         },
         urr_id: 1,
         usage_period: None,
+        echo_magic: None,
     }
 }
 
