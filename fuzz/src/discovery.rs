@@ -28,6 +28,7 @@ fn server() -> Discovery {
     Discovery::new(DiscoveryConfig {
         ac_name: "bng1".into(),
         service_names: vec!["internet".into(), "voice".into()],
+        accepts_any_service: false,
         cookie_key: [7; 32],
         cookie_lifetime: LIFETIME,
         trusts_access_line: true,

@@ -15,8 +15,10 @@ const MAX_ECHOED: usize = 256;
 pub struct DiscoveryConfig {
     /// AC-Name.
     pub ac_name: String,
-    /// Offered service names; if empty, any name is accepted.
+    /// Offered service names.
     pub service_names: Vec<String>,
+    /// Whether other service names are accepted, too.
+    pub accepts_any_service: bool,
     /// Key of the cookies, random at each start.
     pub cookie_key: [u8; 32],
     /// Lifetime of a cookie: the longest time between PADO and PADR.
@@ -241,8 +243,10 @@ impl Discovery {
     }
 
     fn serves(&self, asked: &[u8]) -> bool {
-        let names = &self.config.service_names;
-        asked.is_empty() || names.is_empty() || names.iter().any(|name| name.as_bytes() == asked)
+        let mut names = self.config.service_names.iter();
+        asked.is_empty()
+            || self.config.accepts_any_service
+            || names.any(|name| name.as_bytes() == asked)
     }
 
     /// Agreed PPP-Max-Payload. It has a meaning only above 1492 (RFC 4638 §4), and is limited by our ports.

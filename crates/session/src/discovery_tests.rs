@@ -10,6 +10,7 @@ fn server(service_names: &[&str], max_payload: Option<u16>) -> Discovery {
     Discovery::new(DiscoveryConfig {
         ac_name: "bng1".into(),
         service_names: service_names.iter().map(|s| s.to_string()).collect(),
+        accepts_any_service: service_names.is_empty(),
         cookie_key: [7; 32],
         cookie_lifetime: LIFETIME,
         trusts_access_line: true,

@@ -246,6 +246,7 @@ fn discovery_config(rungs: &[Rung]) -> (MacAddr, DiscoveryConfig) {
     let mut config = DiscoveryConfig {
         ac_name: String::new(),
         service_names: vec![],
+        accepts_any_service: true,
         cookie_key: [5; 32],
         cookie_lifetime: Duration::from_secs(3600),
         trusts_access_line: true,

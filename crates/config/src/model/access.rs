@@ -12,6 +12,11 @@ pub struct AccessProfile {
     /// PPPoE service names that the gateway offers. Default: any service name is accepted.
     #[schemars(extend("x-example" = "internet"))]
     pub service_names: Vec<String>,
+    /// Subscriber profiles that a subscriber may choose by a PPPoE service name: the profile's name. They are offered beside
+    /// `service-names`. A profile that RADIUS or the user entry names takes precedence. A service name that is not in the list selects
+    /// nothing.
+    #[schemars(extend("x-reference" = "/subscriber-profiles"))]
+    pub service_profiles: Vec<String>,
     /// Largest MRU that the gateway accepts. Above 1492 only for subscribers that send PPP-Max-Payload (RFC 4638). A change
     /// applies to new sessions.
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
@@ -37,7 +42,8 @@ pub struct AccessProfile {
     /// Time after an Access-Accept for which `fallback: last-policy` may repeat it. Choose more than sessions usually last.
     #[schemars(range(min = 1, max = 8760), extend("x-unit" = "hours"))]
     pub fallback_time: u16,
-    /// Subscriber profile used when neither RADIUS nor the user entry names one. Default: the built-in defaults.
+    /// Subscriber profile used when neither RADIUS nor the user entry names one, and the subscriber chooses none by its service name
+    /// (`service-profiles`). Default: the built-in defaults.
     #[schemars(extend("x-reference" = "/subscriber-profiles"))]
     pub subscriber_profile: Option<String>,
     /// What tells one subscriber from another. Sessions of the same subscriber belong together: in `show subscriber`, in limits, and
@@ -57,6 +63,7 @@ impl Default for AccessProfile {
         AccessProfile {
             ac_name: "sluice".into(),
             service_names: Vec::new(),
+            service_profiles: Vec::new(),
             max_mru: 1492,
             trust_line_tags: true,
             authentication: vec![Authentication::Chap, Authentication::Pap],

@@ -67,12 +67,25 @@ impl AccessProfiles {
 fn discovery_config(profile: &AccessProfile, cookie_key: [u8; 32]) -> DiscoveryConfig {
     DiscoveryConfig {
         ac_name: profile.ac_name.clone(),
-        service_names: profile.service_names.clone(),
+        service_names: offered(profile),
+        accepts_any_service: profile.service_names.is_empty(),
         cookie_key,
         cookie_lifetime: COOKIE_LIFETIME,
         trusts_access_line: profile.trust_line_tags,
         max_payload: (profile.max_mru > PPPOE_MTU).then_some(profile.max_mru),
     }
+}
+
+/// Service names that are offered, each once.
+fn offered(profile: &AccessProfile) -> Vec<String> {
+    let mut names = profile.service_names.clone();
+    let profiles = profile.service_profiles.iter();
+    names.extend(
+        profiles
+            .filter(|name| !profile.service_names.contains(name))
+            .cloned(),
+    );
+    names
 }
 
 pub(super) fn session_config(profile: &AccessProfile) -> SessionConfig {
@@ -137,6 +150,7 @@ impl<'a> View<'a> {
         PolicyInputs {
             configuration: self.configuration,
             access: self.access_profile(entry.segment),
+            service: &entry.service,
             servers: entry.servers.as_deref(),
             link_mtu: entry.status().map_or(PPPOE_MTU, |status| status.mtu),
             answer,

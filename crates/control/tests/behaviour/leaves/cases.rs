@@ -135,6 +135,12 @@ pub(super) fn cases() -> Vec<Case> {
             offer,
         ),
         case(
+            "access-profiles pppoe service-profiles",
+            ["slow", "slower"],
+            ["slow: 1300 slower: 1492", "slow: 1492 slower: 1200"],
+            chooses,
+        ),
+        case(
             "access-profiles pppoe max-mru",
             ["1400", "1300"],
             ["[1, 4, 5, 120", "[1, 4, 5, 20"],

@@ -78,6 +78,26 @@ pub fn behind_one_mac(w: &mut World) -> String {
     come_in(w)
 }
 
+/// MTUs of a home that asks for the services `slow` and `slower`, one after the other.
+pub fn chooses(w: &mut World) -> String {
+    let mtu = |w: &mut World, service: &str| {
+        quiet(w);
+        let mut config = w.homes[0].config().clone();
+        config.service = service.into();
+        w.homes[0] = cpe::Home::new(config, 1);
+        dial(w);
+        let rules = w.up.subscribers();
+        let mtu = rules.first().and_then(|rules| rules.forwarding.packets.mtu);
+        format!("{service}: {}", mtu.unwrap_or_default())
+    };
+    let seen = ["slow", "slower"].map(|service| mtu(w, service));
+    quiet(w);
+    let mut config = w.homes[0].config().clone();
+    config.service.clear();
+    w.homes[0] = cpe::Home::new(config, 1);
+    seen.join(" ")
+}
+
 /// The subscriber of a home whose discovery packets name the line.
 pub fn names_itself(w: &mut World) -> String {
     quiet(w);
