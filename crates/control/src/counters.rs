@@ -41,6 +41,8 @@ counters! {
     UnknownSegment = "unknown-segment",
     /// A discovery packet was not answered: it requested another service or was not for this gateway.
     DiscoveryIgnored = "discovery-ignored",
+    /// A PADI was not answered: too many PADOs were delayed (`pado-delay`).
+    OffersFull = "offers-full",
     /// A PADR was rejected: its AC-Cookie is invalid or too old.
     BadCookie = "bad-cookie",
     /// A PADI was not answered, or a PADR rejected: the configured maximum of sessions is reached.

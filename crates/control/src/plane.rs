@@ -21,6 +21,7 @@ mod ledger;
 mod link;
 mod names;
 mod note;
+mod offers;
 mod overview;
 mod persist;
 mod profiles;
@@ -256,6 +257,8 @@ pub struct ControlPlane {
     sessions: SessionTable,
     subscribers: Subscribers,
     session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
+    /// PADOs that are delayed.
+    offers: offers::Offers,
     /// PADRs that claim the place of a session.
     claims: rivals::Claims,
     addresses: Addresses,
@@ -333,6 +336,7 @@ impl ControlPlane {
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,
             session_ids: BTreeMap::new(),
+            offers: offers::Offers::default(),
             claims: rivals::Claims::new(),
             sessions: SessionTable::new(),
             subscribers: Subscribers::default(),
@@ -422,6 +426,7 @@ impl ControlPlane {
             self.on_session_timeout(now, index);
         }
         self.decide_claims(now);
+        self.send_offers(now);
         self.user_planes.on_timeout(now.at, &self.topology);
         self.aaa.on_timeout(now.at);
         self.end_drained(now);
@@ -437,6 +442,7 @@ impl ControlPlane {
             self.retirement.look_at,
             self.drain_at(),
             self.claim_at(),
+            self.offer_at(),
         ];
         times.into_iter().flatten().min()
     }

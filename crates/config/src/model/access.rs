@@ -17,6 +17,13 @@ pub struct AccessProfile {
     /// nothing.
     #[schemars(extend("x-reference" = "/subscriber-profiles"))]
     pub service_profiles: Vec<String>,
+    /// Delay of PADO (RFC 2516 §5.2). With several gateways on an access network, subscribers choose the one that answers first.
+    #[schemars(range(max = 5000), extend("x-unit" = "milliseconds"))]
+    pub pado_delay: u16,
+    /// Delay of PADO when the gateway has as many sessions as `limits sessions` allows. In between, the delay grows with the number of
+    /// sessions. Default: as without sessions.
+    #[schemars(range(max = 5000), extend("x-unit" = "milliseconds"))]
+    pub pado_delay_full: Option<u16>,
     /// Largest MRU that the gateway accepts. Above 1492 only for subscribers that send PPP-Max-Payload (RFC 4638). A change
     /// applies to new sessions.
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
@@ -64,6 +71,8 @@ impl Default for AccessProfile {
             ac_name: "sluice".into(),
             service_names: Vec::new(),
             service_profiles: Vec::new(),
+            pado_delay: 0,
+            pado_delay_full: None,
             max_mru: 1492,
             trust_line_tags: true,
             authentication: vec![Authentication::Chap, Authentication::Pap],

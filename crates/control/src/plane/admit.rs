@@ -29,7 +29,7 @@ impl ControlPlane {
             // who cannot serve a PADI must not answer it (RFC 2516 §5.2)
             Answer::Offer(offer) => {
                 self.check_offer(now, segment, &circuit)?;
-                self.send_by_default(port, &circuit, &offer);
+                self.offer(now, segment, circuit, offer)?;
             }
             Answer::Reply(reply) => self.send_by_default(port, &circuit, &reply),
             Answer::Admit(padr) => {

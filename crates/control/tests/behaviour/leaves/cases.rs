@@ -141,6 +141,21 @@ pub(super) fn cases() -> Vec<Case> {
             chooses,
         ),
         case(
+            "access-profiles pppoe pado-delay",
+            ["200", "1000"],
+            ["[200, 200, 200]", "[1000, 1000, 1000]"],
+            offered_after,
+        ),
+        beside(
+            &["set limits sessions 4"],
+            case(
+                "access-profiles pppoe pado-delay-full",
+                ["1000", "4000"],
+                ["[0, 250, 500]", "[0, 1000, 2000]"],
+                offered_after,
+            ),
+        ),
+        case(
             "access-profiles pppoe max-mru",
             ["1400", "1300"],
             ["[1, 4, 5, 120", "[1, 4, 5, 20"],

@@ -78,6 +78,23 @@ pub fn behind_one_mac(w: &mut World) -> String {
     come_in(w)
 }
 
+/// After how many milliseconds three homes get a PADO, one after the other.
+pub fn offered_after(w: &mut World) -> String {
+    quiet(w);
+    let after = |n: usize| {
+        w.heard.clear();
+        let begin = w.now;
+        w.dial(n);
+        while w.heard.is_empty() && w.now - begin < 10 * SECOND {
+            w.run(Duration::from_millis(10));
+        }
+        let after = w.now - begin;
+        w.run(2 * SECOND);
+        after.as_millis()
+    };
+    format!("{:?}", [0, 1, 2].map(after))
+}
+
 /// MTUs of a home that asks for the services `slow` and `slower`, one after the other.
 pub fn chooses(w: &mut World) -> String {
     let mtu = |w: &mut World, service: &str| {
