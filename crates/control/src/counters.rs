@@ -54,6 +54,10 @@ counters! {
     /// A PADR was rejected: its MAC address has as many sessions as the access profile allows (`sessions-per-mac`), and all of them
     /// answer.
     MacLimit = "mac-limit",
+    /// A PADR was rejected: its VLAN has as many sessions as the access profile allows (`sessions-per-vlan`).
+    VlanLimit = "vlan-limit",
+    /// A PADR was rejected: its access port has as many sessions as the access profile allows (`sessions-per-port`).
+    AccessPortLimit = "access-port-limit",
     /// A PADR was rejected: too many others waited for sessions of their MAC addresses to answer.
     ClaimsFull = "claims-full",
     /// The oldest half-open session was ended for a new one.

@@ -37,6 +37,8 @@ pub(crate) struct SessionTable {
     entries: Slab<Box<Entry>>,
     /// Sessions of each line that are not closing. Of one line they are in the order in which they began, which is that of generations.
     by_line: BTreeSet<(LineKey, Seid)>,
+    /// Number of sessions of each segment that are not closing.
+    in_segment: BTreeMap<SegmentId, u64>,
     /// Number of sessions of each user plane, by lane.
     on_user_plane: BTreeMap<UserPlaneId, Load>,
     /// Half-open sessions in the order of their PADR, and some that are no longer half-open.
@@ -51,6 +53,7 @@ impl SessionTable {
         SessionTable {
             entries: Slab::new(),
             by_line: BTreeSet::new(),
+            in_segment: BTreeMap::new(),
             on_user_plane: BTreeMap::new(),
             by_age: VecDeque::new(),
             half_open: 0,
@@ -65,7 +68,7 @@ impl SessionTable {
         for entry in &entries {
             match entry.is_closing() {
                 true => table.tally.closing += 1,
-                false => drop(table.by_line.insert((entry.line_key(), entry.seid))),
+                false => table.join_line(entry.line_key(), entry.seid),
             }
             if entry.is_half_open() {
                 table.half_open += 1;
@@ -87,7 +90,7 @@ impl SessionTable {
     /// Adds a session at [`SessionTable::next_index`], which its SEID has.
     pub fn insert(&mut self, entry: Entry) {
         self.count(&entry);
-        self.by_line.insert((entry.line_key(), entry.seid));
+        self.join_line(entry.line_key(), entry.seid);
         if self.by_age.len() > 2 * self.half_open {
             self.forget_opened();
         }
@@ -95,6 +98,12 @@ impl SessionTable {
         self.half_open += 1;
         self.tally.begun += 1;
         self.entries.insert(Box::new(entry));
+    }
+
+    fn join_line(&mut self, line: LineKey, seid: Seid) {
+        if self.by_line.insert((line, seid)) {
+            *self.in_segment.entry(line.0).or_default() += 1;
+        }
     }
 
     fn count(&mut self, entry: &Entry) {
@@ -130,8 +139,8 @@ impl SessionTable {
         self.tally.closing += 1;
         let entry = &mut self[index];
         entry.close(ending);
-        let own = (entry.line_key(), entry.seid);
-        self.by_line.remove(&own);
+        let (line, seid) = (entry.line_key(), entry.seid);
+        self.forget_line(line, seid);
         self.wheel.cancel(index);
     }
 
@@ -169,6 +178,22 @@ impl SessionTable {
         let all = (line, Seid(0))..=(line, Seid(u64::MAX));
         let of_line = self.by_line.range(all);
         of_line.filter_map(|(_, seid)| self.find(*seid))
+    }
+
+    /// Indexes of the sessions in a VLAN of a segment that are not closing. `line` names one of its lines.
+    pub fn in_vlan(&self, line: LineKey) -> impl Iterator<Item = u32> {
+        let (segment, outer, inner, _) = line;
+        let first = (segment, outer, inner, MacAddr([0; 6]));
+        let last = (segment, outer, inner, MacAddr([0xff; 6]));
+        let of_vlan = self
+            .by_line
+            .range((first, Seid(0))..=(last, Seid(u64::MAX)));
+        of_vlan.filter_map(|(_, seid)| self.find(*seid))
+    }
+
+    /// Number of sessions of a segment that are not closing.
+    pub fn in_segment(&self, segment: SegmentId) -> u64 {
+        self.in_segment.get(&segment).copied().unwrap_or(0)
     }
 
     /// All sessions with their indexes, in the order of these.
@@ -252,11 +277,18 @@ impl SessionTable {
     }
 
     pub fn set_line(&mut self, line: LineKey, seid: Seid) {
-        self.by_line.insert((line, seid));
+        self.join_line(line, seid);
     }
 
     pub fn forget_line(&mut self, line: LineKey, seid: Seid) {
-        self.by_line.remove(&(line, seid));
+        if self.by_line.remove(&(line, seid))
+            && let Some(count) = self.in_segment.get_mut(&line.0)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.in_segment.remove(&line.0);
+            }
+        }
     }
 
     pub fn by_age(&self) -> impl Iterator<Item = Seid> {
@@ -382,6 +414,10 @@ mod tests {
             table.insert(again);
         }
         assert_eq!(found(&table), [0, 2, 3]);
+        assert_eq!(
+            (table.in_segment(SegmentId(0)), table.in_vlan(line).count()),
+            (4, 3)
+        );
         table.close(0, ENDING);
         assert_eq!(found(&table), [2, 3]);
         table.remove(0);
@@ -393,6 +429,7 @@ mod tests {
             table.close(index, ENDING);
         }
         assert_eq!(found(&table), [0; 0]);
+        assert_eq!(table.in_segment(SegmentId(0)), 1);
     }
 
     #[test]

@@ -60,6 +60,14 @@ pub struct AccessProfile {
     /// only in place of one that does not answer, or that is not online yet. A change applies to new sessions.
     #[schemars(range(min = 1, max = 255))]
     pub sessions_per_mac: u8,
+    /// Maximum number of sessions in one VLAN of a port at the same time, which is an outer and an inner VLAN id if frames have both. A
+    /// further one is refused. A change applies to new sessions. 0: unlimited.
+    #[schemars(range(max = 65534))]
+    pub sessions_per_vlan: u16,
+    /// Maximum number of sessions on one access port at the same time. A further one is refused. A change applies to new sessions.
+    /// 0: unlimited.
+    #[schemars(range(max = 1_048_576))]
+    pub sessions_per_port: u32,
     /// Maximum number of sessions of a subscriber at the same time. A further one is refused. A change applies to new sessions.
     /// 0: unlimited.
     pub sessions_per_subscriber: u16,
@@ -84,6 +92,8 @@ impl Default for AccessProfile {
             subscriber_profile: None,
             subscriber_identity: SubscriberIdentity::Line,
             sessions_per_mac: 1,
+            sessions_per_vlan: 0,
+            sessions_per_port: 0,
             sessions_per_subscriber: 0,
         }
     }

@@ -72,6 +72,7 @@ impl ControlPlane {
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
         self.check_room(now, segment)?;
+        self.check_limits(segment, circuit)?;
         let line = LineIds::of(padr);
         let identity = self.line_identity(segment, circuit, &line);
         if let Some(identity) = &identity

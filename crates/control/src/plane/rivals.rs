@@ -9,7 +9,7 @@ use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{LineIds, Stage};
 use crate::sessions::line_key;
-use crate::topology::SegmentId;
+use crate::topology::{PortId, SegmentId};
 use core::time::Duration;
 use policy::Access;
 use session::discovery::{Padr, Refusal};
@@ -93,6 +93,32 @@ impl ControlPlane {
     fn is_mac_full(&self, segment: SegmentId, rivals: &[u32]) -> bool {
         let most = self.view().access_profile(segment).sessions_per_mac;
         rivals.len() >= usize::from(most)
+    }
+
+    /// Whether the VLAN and the port of a new session have room for it. Sessions that end do not count.
+    pub(super) fn check_limits(
+        &self,
+        segment: SegmentId,
+        circuit: &Circuit,
+    ) -> Result<(), NoPlace> {
+        let profile = self.view().access_profile(segment);
+        let (vlan, port) = (profile.sessions_per_vlan, profile.sessions_per_port);
+        let is_live = |index: &u32| !self.sessions[*index].is_ending();
+        let in_vlan = self.sessions.in_vlan(line_key(segment, circuit));
+        if vlan > 0 && in_vlan.filter(is_live).take(vlan.into()).count() >= vlan.into() {
+            return Err((Counter::VlanLimit, "too many sessions in this VLAN"));
+        }
+        if port > 0 && self.on_port(self.topology.segment(segment).port) >= u64::from(port) {
+            return Err((Counter::AccessPortLimit, "too many sessions on this port"));
+        }
+        Ok(())
+    }
+
+    /// Number of sessions on an access port that are not closing.
+    fn on_port(&self, port: PortId) -> u64 {
+        let segments = self.topology.segments();
+        let segments = segments.filter(|(_, segment)| segment.port == port);
+        segments.map(|(id, _)| self.sessions.in_segment(id)).sum()
     }
 
     /// Whether one of the sessions of a MAC address must go before it may have another one: by its own limit, or by its subscriber's.

@@ -197,3 +197,41 @@ fn a_padi_is_not_answered_if_no_session_can_be_had() {
     w.run(SECOND);
     assert_eq!(w.homes[0].state(), State::Online);
 }
+
+#[test]
+fn a_vlan_and_a_port_have_as_many_sessions_as_they_may() {
+    let mut w = World::new(3, Choice::default());
+    w.configure(&["set access-profiles pppoe sessions-per-port 2"])
+        .unwrap();
+    w.dial_all();
+    assert_eq!(w.online(), 2);
+    assert!(says(&w, b"too many sessions on this port"));
+    assert!(w.count(Counter::AccessPortLimit) >= 1);
+    // a router that is switched off and on takes its own place
+    switch_off_and_on(&mut w, 0);
+    w.dial(0);
+    w.run(2 * SECOND);
+    assert_eq!(w.online(), 2);
+    assert_eq!(w.homes[0].state(), State::Online);
+
+    w.configure(&[
+        "delete access-profiles pppoe sessions-per-port",
+        "set access-profiles pppoe sessions-per-vlan 1",
+    ])
+    .unwrap();
+    let config = HomeConfig {
+        tags: w.homes[0].config().tags,
+        ..w.homes[2].config().clone()
+    };
+    w.homes[2] = Home::new(config, 2);
+    w.dial(2);
+    w.run(SECOND);
+    assert_ne!(w.homes[2].state(), State::Online);
+    assert!(says(&w, b"too many sessions in this VLAN"));
+    assert!(w.count(Counter::VlanLimit) >= 1);
+    w.hang_up(0);
+    w.dial(2);
+    w.run(SECOND);
+    assert_eq!(w.homes[2].state(), State::Online, "there is room again");
+    assert_balanced(&w);
+}

@@ -234,6 +234,18 @@ pub(super) fn cases() -> Vec<Case> {
             names_itself,
         ),
         case(
+            "access-profiles pppoe sessions-per-vlan",
+            ["1", "3"],
+            ["1", "3"],
+            from_one_line,
+        ),
+        case(
+            "access-profiles pppoe sessions-per-port",
+            ["1", "2"],
+            ["1", "2"],
+            come_in,
+        ),
+        case(
             "access-profiles pppoe sessions-per-subscriber",
             ["1", "3"],
             ["1", "3"],
