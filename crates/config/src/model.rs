@@ -13,7 +13,9 @@ pub use aaa::{
     Aaa, DynamicAuthorization, DynamicClient, Selection, Server, ServerGroup, Templates, Tls,
     Transport, User,
 };
-pub use access::{AccessProfile, Authentication, Fallback, SubscriberIdentity};
+pub use access::{
+    AccessProfile, Authentication, Fallback, RouterAdvertisements, SubscriberIdentity,
+};
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{

@@ -39,6 +39,23 @@ pub struct AccessProfile {
     /// Number of consecutive unanswered LCP echo requests that ends the session.
     #[schemars(range(min = 1, max = 255))]
     pub echo_failures: u8,
+    /// Time between retransmissions of PPP requests, and of CHAP challenges (RFC 1661 §4.6, Restart timer).
+    #[schemars(range(min = 1, max = 30), extend("x-unit" = "seconds"))]
+    pub restart_interval: u8,
+    /// Maximum number of transmissions of a Configure-Request, and of a CHAP challenge (RFC 1661 §4.6, Max-Configure).
+    #[schemars(range(min = 1, max = 255))]
+    pub max_configure: u8,
+    /// Maximum number of transmissions of a Terminate-Request (RFC 1661 §4.6, Max-Terminate).
+    #[schemars(range(min = 1, max = 255))]
+    pub max_terminate: u8,
+    /// Maximum number of consecutive Configure-Naks; then the gateway sends Configure-Reject instead (RFC 1661 §4.6, Max-Failure).
+    #[schemars(range(min = 1, max = 255))]
+    pub max_failure: u8,
+    /// Time from PADS to the first open address family after which a session that is being set up ends.
+    #[schemars(range(min = 5, max = 600), extend("x-unit" = "seconds"))]
+    pub setup_timeout: u16,
+    /// Router Advertisements to subscribers (RFC 4861 §6.2.1).
+    pub router_advertisements: RouterAdvertisements,
     /// RADIUS server group for authentication and accounting. Without it, the local `users` authenticate subscribers.
     /// Accounting records of a session go to the group that authenticated it.
     #[schemars(extend("x-reference" = "/aaa/server-groups"))]
@@ -86,6 +103,12 @@ impl Default for AccessProfile {
             authentication: vec![Authentication::Chap, Authentication::Pap],
             echo_interval: 30,
             echo_failures: 3,
+            restart_interval: 3,
+            max_configure: 10,
+            max_terminate: 2,
+            max_failure: 5,
+            setup_timeout: 60,
+            router_advertisements: RouterAdvertisements::default(),
             server_group: None,
             fallback: Fallback::Reject,
             fallback_time: 24,
@@ -95,6 +118,36 @@ impl Default for AccessProfile {
             sessions_per_vlan: 0,
             sessions_per_port: 0,
             sessions_per_subscriber: 0,
+        }
+    }
+}
+
+/// Router Advertisements to subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RouterAdvertisements {
+    /// Maximum time between unsolicited advertisements (MaxRtrAdvInterval). The minimum is a third of it.
+    #[schemars(range(min = 4, max = 1800), extend("x-unit" = "seconds"))]
+    pub interval: u16,
+    /// Time for which the subscriber uses the gateway as default router (AdvDefaultLifetime). 0: not at all; otherwise at least
+    /// `interval`.
+    #[schemars(range(max = 9000), extend("x-unit" = "seconds"))]
+    pub router_lifetime: u16,
+    /// Time for which addresses of the prefix are valid (AdvValidLifetime).
+    #[schemars(extend("x-unit" = "seconds"))]
+    pub valid_lifetime: u32,
+    /// Time for which addresses of the prefix are used for new connections (AdvPreferredLifetime). At most `valid-lifetime`.
+    #[schemars(extend("x-unit" = "seconds"))]
+    pub preferred_lifetime: u32,
+}
+
+impl Default for RouterAdvertisements {
+    fn default() -> Self {
+        RouterAdvertisements {
+            interval: 600,
+            router_lifetime: 1800,
+            valid_lifetime: 86_400,
+            preferred_lifetime: 14_400,
         }
     }
 }

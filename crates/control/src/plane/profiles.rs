@@ -5,11 +5,11 @@ use crate::entry::Entry;
 use crate::evaluate::{self, AaaAnswer, PolicyInputs};
 use crate::topology::{SegmentId, Topology};
 use config::Configuration;
-use config::model::{AccessProfile, Authentication, SubscriberProfile};
+use config::model::{AccessProfile, Authentication, RouterAdvertisements, SubscriberProfile};
 use core::time::Duration;
 use policy::{Origins, PPPOE_MTU, Policy};
 use session::discovery::{Discovery, DiscoveryConfig};
-use session::{AuthPolicy, Command, SessionConfig};
+use session::{AuthPolicy, Command, RaConfig, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -102,7 +102,21 @@ pub(super) fn session_config(profile: &AccessProfile) -> SessionConfig {
         echo_interval: Duration::from_secs(profile.echo_interval.into()),
         echo_failures: profile.echo_failures,
         start_delay: START_DELAY,
-        ..SessionConfig::default()
+        restart_interval: Duration::from_secs(profile.restart_interval.into()),
+        max_configure: profile.max_configure,
+        max_terminate: profile.max_terminate,
+        max_failure: profile.max_failure,
+        setup_timeout: Duration::from_secs(profile.setup_timeout.into()),
+        ra: ra_config(&profile.router_advertisements),
+    }
+}
+
+fn ra_config(times: &RouterAdvertisements) -> RaConfig {
+    RaConfig {
+        interval: Duration::from_secs(times.interval.into()),
+        router_lifetime: times.router_lifetime,
+        valid_lifetime: times.valid_lifetime,
+        preferred_lifetime: times.preferred_lifetime,
     }
 }
 
@@ -119,6 +133,10 @@ pub(super) struct LinkSettings<'a> {
     name: &'a str,
     authentication: &'a [Authentication],
     echo: (u16, u8),
+    restart_interval: u8,
+    /// Max-Configure, Max-Terminate and Max-Failure.
+    most: [u8; 3],
+    router_advertisements: &'a RouterAdvertisements,
 }
 
 impl<'a> View<'a> {
@@ -180,6 +198,13 @@ impl<'a> View<'a> {
             name: &access.ac_name,
             authentication: &access.authentication,
             echo: (access.echo_interval, access.echo_failures),
+            restart_interval: access.restart_interval,
+            most: [
+                access.max_configure,
+                access.max_terminate,
+                access.max_failure,
+            ],
+            router_advertisements: &access.router_advertisements,
         }
     }
 }

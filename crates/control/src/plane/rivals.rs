@@ -121,7 +121,7 @@ impl ControlPlane {
         segments.map(|(id, _)| self.sessions.in_segment(id)).sum()
     }
 
-    /// Whether one of the sessions of a MAC address must go before it may have another one: by its own limit, or by its subscriber's.
+    /// Whether one of the sessions of a MAC address must go before it may have another one, because of any limit.
     fn must_one_go(
         &self,
         segment: SegmentId,
@@ -131,7 +131,9 @@ impl ControlPlane {
     ) -> bool {
         let identity = self.line_identity(segment, circuit, &LineIds::of(padr));
         let is_limited = |identity| self.check_session_limit(segment, &identity, None).is_err();
-        self.is_mac_full(segment, rivals) || !rivals.is_empty() && identity.is_some_and(is_limited)
+        let is_full =
+            || identity.is_some_and(is_limited) || self.check_limits(segment, circuit).is_err();
+        self.is_mac_full(segment, rivals) || !rivals.is_empty() && is_full()
     }
 
     /// Lets a PADR wait until the sessions of its MAC address have answered.
@@ -210,7 +212,7 @@ impl ControlPlane {
             None if self.is_mac_full(segment, rivals) => {
                 return Err((Counter::MacLimit, "too many sessions of this MAC address"));
             }
-            None => {} // its subscriber has too many
+            None => {} // another limit is reached, and refuses the session
         }
         Ok(())
     }

@@ -180,6 +180,63 @@ pub(super) fn cases() -> Vec<Case> {
             gives_up,
         ),
         case(
+            "access-profiles pppoe restart-interval",
+            ["1", "9"],
+            ["every 1 s", "every 9 s"],
+            connects_in_silence,
+        ),
+        case(
+            "access-profiles pppoe max-configure",
+            ["2", "4"],
+            ["2 requests", "4 requests"],
+            connects_in_silence,
+        ),
+        beside(
+            &["set access-profiles pppoe setup-timeout 5"],
+            case(
+                "access-profiles pppoe max-terminate",
+                ["1", "4"],
+                ["1 goodbyes", "4 goodbyes"],
+                connects_in_silence,
+            ),
+        ),
+        case(
+            "access-profiles pppoe max-failure",
+            ["1", "3"],
+            ["1 naks", "3 naks"],
+            insists,
+        ),
+        case(
+            "access-profiles pppoe setup-timeout",
+            ["5", "10"],
+            ["goodbye after 5 s", "goodbye after 10 s"],
+            connects_in_silence,
+        ),
+        case(
+            "access-profiles pppoe router-advertisements interval",
+            ["60", "4"],
+            ["seldom", "often"],
+            advertised_often,
+        ),
+        case(
+            "access-profiles pppoe router-advertisements router-lifetime",
+            ["900", "0"],
+            ["router 900", "router 0"],
+            advertised,
+        ),
+        case(
+            "access-profiles pppoe router-advertisements valid-lifetime",
+            ["20000", "30000"],
+            ["valid 20000", "valid 30000"],
+            advertised,
+        ),
+        case(
+            "access-profiles pppoe router-advertisements preferred-lifetime",
+            ["2000", "3000"],
+            ["preferred 2000", "preferred 3000"],
+            advertised,
+        ),
+        case(
             "access-profiles pppoe server-group",
             ["second", "third"],
             ["192.0.2.10:1812", "192.0.2.11:1812"],

@@ -1,6 +1,7 @@
 //! Where settings take effect.
 
 mod aaa;
+mod ppp;
 
 use crate::world::World;
 use core::time::Duration;
@@ -10,6 +11,7 @@ use wire::eth::{Frame, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::radius::Kind;
 
 pub use aaa::*;
+pub use ppp::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
