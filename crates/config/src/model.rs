@@ -17,7 +17,7 @@ pub use access::{
     AccessProfile, Authentication, Fallback, RouterAdvertisements, SubscriberIdentity,
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
-pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
+pub use subscriber::{AddressFamilies, Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
     AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,
 };

@@ -22,6 +22,9 @@ pub struct SubscriberProfile {
     /// Network instance of the subscriber's addresses. A change applies to new sessions.
     #[schemars(extend("x-reference" = "/network-instances"))]
     pub network_instance: String,
+    /// Address families that the subscriber gets. The gateway rejects the other one (Protocol-Reject), whatever RADIUS says of it. A change
+    /// applies to new sessions.
+    pub address_families: AddressFamilies,
     /// IPv4 pools in the order in which they are tried. Default: every pool of the network instance. A change applies to new
     /// sessions.
     #[schemars(extend("x-reference" = "/ipv4-pools"))]
@@ -63,6 +66,7 @@ impl Default for SubscriberProfile {
     fn default() -> Self {
         SubscriberProfile {
             network_instance: "default".into(),
+            address_families: AddressFamilies::DualStack,
             ipv4_pools: Vec::new(),
             ipv6_pools: Vec::new(),
             dns: Vec::new(),
@@ -74,6 +78,30 @@ impl Default for SubscriberProfile {
             rate_down: 0,
             session_timeout: 0,
         }
+    }
+}
+
+/// Address families of a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AddressFamilies {
+    /// IPv4 and IPv6, as far as there are addresses.
+    DualStack,
+    /// IPv4 only.
+    Ipv4Only,
+    /// IPv6 only.
+    Ipv6Only,
+}
+
+impl AddressFamilies {
+    /// Whether IPv4 is one of them.
+    pub fn has_ipv4(self) -> bool {
+        self != AddressFamilies::Ipv6Only
+    }
+
+    /// Whether IPv6 is one of them.
+    pub fn has_ipv6(self) -> bool {
+        self != AddressFamilies::Ipv4Only
     }
 }
 

@@ -18,12 +18,27 @@ impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
     /// renegotiates PPP keeps its addresses.
     pub(super) fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
-        if self.gateway_ipv4(index).is_some() {
+        let families = self
+            .subscriber_profile(&self.sessions[index])
+            .address_families;
+        if families.has_ipv4() && self.gateway_ipv4(index).is_some() {
             self.give_ipv4(now, index, accept.framed_ip, accept.framed_pool.as_ref());
         }
-        let pool = accept.framed_ipv6_pool.as_ref();
-        self.give_ipv6(now, index, accept.framed_ipv6_prefix, pool);
-        self.give_routes(now, index, &accept.framed_routes);
+        if families.has_ipv6() {
+            let pool = accept.framed_ipv6_pool.as_ref();
+            self.give_ipv6(now, index, accept.framed_ipv6_prefix, pool);
+        }
+        let is_wanted = |net: &&IpNet| match net {
+            IpNet::V4(_) => families.has_ipv4(),
+            IpNet::V6(_) => families.has_ipv6(),
+        };
+        let routes: Vec<IpNet> = accept
+            .framed_routes
+            .iter()
+            .filter(is_wanted)
+            .copied()
+            .collect();
+        self.give_routes(now, index, &routes);
     }
 
     /// Whether the session keeps what it has: it is what AAA gives it, or of the pool that AAA names.

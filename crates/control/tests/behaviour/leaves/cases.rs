@@ -315,6 +315,12 @@ pub(super) fn cases() -> Vec<Case> {
             gets,
         ),
         case(
+            "subscriber-profiles home address-families",
+            ["ipv4-only", "ipv6-only"],
+            ["ipv6=None", "ipv4=None"],
+            gets,
+        ),
+        case(
             "subscriber-profiles home ipv4-pools",
             ["more", "most"],
             ["100.80.0.0", "100.81.0.0"],
