@@ -204,9 +204,7 @@ impl ControlPlane {
         if !self.must_one_go(segment, circuit, padr, rivals) {
             return Ok(());
         }
-        let is_silent = |status: Status| status.is_silent;
-        let is_silent = |index: &&u32| self.sessions[**index].status().is_none_or(is_silent);
-        let silent = rivals.iter().find(is_silent);
+        let silent = rivals.iter().find(|index| self.is_silent(**index));
         match silent {
             Some(index) => self.give_way(now, *index),
             None if self.is_mac_full(segment, rivals) => {
@@ -215,6 +213,14 @@ impl ControlPlane {
             None => {} // another limit is reached, and refuses the session
         }
         Ok(())
+    }
+
+    /// Whether a session's subscriber was asked for a sign of life and gave none. While the path to its user plane is interrupted, its
+    /// silence is excused.
+    fn is_silent(&self, index: u32) -> bool {
+        let status = self.sessions[index].status();
+        let is_silent = status.is_none_or(|status: Status| status.is_silent);
+        is_silent && self.user_planes.is_answering(self.plane_of(index))
     }
 
     fn give_way(&mut self, now: Now, index: u32) {

@@ -188,6 +188,7 @@ fn a_padi_is_not_answered_if_no_session_can_be_had() {
     assert_eq!(w.count(Counter::SessionTableFull), 1);
 
     // but the one who has a session may have another in its place
+    w.hang_up(1);
     switch_off_and_on(&mut w, 0);
     w.dial(0);
     assert_eq!(offers(&w), before + 1);
