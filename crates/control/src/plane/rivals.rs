@@ -147,7 +147,8 @@ impl ControlPlane {
     ) -> Result<Place, NoPlace> {
         let is_claimed = |index: &u32| self.sessions[*index].is_claimed;
         if rivals.iter().any(is_claimed) {
-            return Ok(Place::Known); // another claim waits, and this one is repeated
+            self.renew_claim(segment, circuit, padr);
+            return Ok(Place::Known);
         }
         if self.claims.len() >= MOST_CLAIMS {
             return Err((Counter::ClaimsFull, "gateway is busy"));
@@ -163,6 +164,16 @@ impl ControlPlane {
             padr: padr.clone(),
         });
         Ok(Place::Known)
+    }
+
+    /// The latest PADR has the claim of its line: a router may have been switched off once more since the one before.
+    fn renew_claim(&mut self, segment: SegmentId, circuit: &Circuit, padr: &Padr) {
+        let line = line_key(segment, circuit);
+        let mut claims = self.claims.iter_mut().rev();
+        let claim = claims.find(|claim| line_key(claim.segment, &claim.circuit) == line);
+        if let Some(claim) = claim {
+            claim.padr = padr.clone();
+        }
     }
 
     /// Decides the claims whose time has come.

@@ -27,7 +27,7 @@ fn behind_one_mac(homes: usize) -> World {
 /// The home's router was switched off and on: it has another Host-Uniq.
 fn switch_off_and_on(w: &mut World, home: usize) {
     let config = w.homes[home].config().clone();
-    w.homes[home] = Home::new(config, 1000 + w.now.as_secs());
+    w.homes[home] = Home::new(config, 1000 + w.now.as_millis() as u64);
 }
 
 fn last_padr(w: &World) -> Vec<u8> {
@@ -118,6 +118,21 @@ fn a_router_that_was_switched_off_and_on_takes_its_own_place() {
     }
     assert_eq!(w.count(Counter::Redialled), 3);
     assert_eq!(w.count(Counter::MacLimit), 0);
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_router_that_is_switched_off_twice_comes_back_as_soon_as_once() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    for _ in 0..2 {
+        switch_off_and_on(&mut w, 0);
+        w.dial(0);
+        w.run(SECOND / 10);
+    }
+    w.run(SECOND);
+    assert_eq!(w.homes[0].state(), State::Online);
+    assert_eq!(w.sessions().len(), 1);
     assert_balanced(&w);
 }
 
