@@ -407,7 +407,7 @@ pub const CASES: &[Case] = &[
     ).with_machine(),
     case(
         "session-table-full",
-        "a subscriber beyond the session limit is refused, the others stay",
+        "a subscriber beyond the session limit gets no offer, the others stay",
         session_table_full::run,
     ).with_machine(),
     case(
