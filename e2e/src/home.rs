@@ -135,11 +135,16 @@ impl<'v> Home<'v> {
 
     /// Starts pppd and leaves it to itself.
     pub fn start_pppd(&self, user: &str, password: &str) -> Result<()> {
+        self.start_pppd_with(user, password, "lcp-echo-interval 5 lcp-echo-failure 8")
+    }
+
+    /// Starts pppd with these options beside the usual ones.
+    pub fn start_pppd_with(&self, user: &str, password: &str, options: &str) -> Result<()> {
         let (name, c_tag) = (self.name(), self.c_tag);
         self.vm.must(&format!(
             "rm -f /run/{name}.*
              ( /usr/sbin/ip netns exec {name} pppd plugin rp-pppoe.so nic-line{c_tag} user '{user}' password '{password}' \
-                 noauth nodetach debug usepeerdns defaultroute +ipv6 lcp-echo-interval 5 lcp-echo-failure 8 \
+                 noauth nodetach debug usepeerdns defaultroute +ipv6 {options} \
                  ipparam {name} > /run/{name}.log 2>&1 &
                echo $! > /run/{name}.pid; wait $!; echo $? > /run/{name}.exit ) &"
         ))?;
@@ -149,6 +154,11 @@ impl<'v> Home<'v> {
     /// Dials in and waits for IPv4.
     pub fn dial(&self, user: &str, password: &str) -> Result<Granted> {
         self.start_pppd(user, password)?;
+        self.wait_online()
+    }
+
+    /// Waits for IPv4.
+    pub fn wait_online(&self) -> Result<Granted> {
         let name = self.name();
         let start = Instant::now();
         loop {

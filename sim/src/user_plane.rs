@@ -343,6 +343,12 @@ impl UserPlane {
             }
         }
         for (session, port, frame) in std::mem::take(&mut self.punts[worker]) {
+            if let Some(index) = session
+                && let Some(reply) = self.engine.echo_reply(index, &frame)
+            {
+                self.sent.push_back(Sent::Frame(port, reply));
+                continue;
+            }
             let wrapped = match session {
                 Some(index) => {
                     let tunnel = self.engine.control_tunnel(index);

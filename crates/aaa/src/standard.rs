@@ -117,7 +117,7 @@ pub static STANDARD: &[Standard] = &[
     row(Kind::SESSION_TIMEOUT, NOWHERE, InAccept::Obeyed, InChange::Changes, "Time after which the session ends, from the answer on."),
     row(Kind::IDLE_TIMEOUT, NOWHERE, InAccept::Obeyed, InChange::Changes, "Time without packets from the subscriber after which the session ends."),
     row(Kind::TERMINATION_ACTION, NOWHERE, InAccept::Obeyed, InChange::Changes, "1: the subscriber is authenticated again when Session-Timeout has passed."),
-    row(Kind::CALLED_STATION_ID, BOTH, InAccept::NotEnforced, InChange::Unsupported, "By the template of the server group; without one it is not sent."),
+    row(Kind::CALLED_STATION_ID, BOTH, InAccept::NotEnforced, InChange::Unsupported, "By the template of the server group; without one, the PPPoE service name that the subscriber asked for."),
     row(Kind::CALLING_STATION_ID, BOTH, InAccept::NotEnforced, InChange::Identifies, "MAC address of the subscriber, or by the template of the server group."),
     row(Kind::NAS_IDENTIFIER, BOTH, InAccept::NotEnforced, InChange::NamesGateway, "Name of the gateway."),
     row(Kind::PROXY_STATE, NOWHERE, InAccept::NoAction, InChange::OfTheMessage, "Repeated in the answer to a request."),

@@ -14,10 +14,12 @@ pub use aaa::{
     Aaa, DynamicAuthorization, DynamicClient, FamilyCounters, Selection, Server, ServerGroup,
     Templates, Tls, Transport, User,
 };
-pub use access::{AccessProfile, Authentication, Fallback, SubscriberIdentity};
+pub use access::{
+    AccessProfile, Authentication, Fallback, RouterAdvertisements, SubscriberIdentity,
+};
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use pools::{Ipv4Pool, Ipv6Pool};
-pub use subscriber::{SubscriberGroup, SubscriberProfile};
+pub use subscriber::{AddressFamilies, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
     AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,
 };

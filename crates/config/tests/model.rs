@@ -176,6 +176,30 @@ fn what_names_no_network_instance_needs_the_default_one() {
 }
 
 #[test]
+fn times_of_router_advertisements_fit_each_other() {
+    let said = |times: &str| {
+        let text = format!("access-profiles: {{a: {{router-advertisements: {{{times}}}}}}}");
+        check::read(&text).err().map(|faults| faults[0].to_string())
+    };
+    assert_eq!(said("interval: 1800, router-lifetime: 0"), None);
+    assert_eq!(said("valid-lifetime: 60, preferred-lifetime: 60"), None);
+    for (times, expected) in [
+        ("interval: 1801", "from 4 to 1800"),
+        (
+            "interval: 600, router-lifetime: 599",
+            "router-lifetime: expected 0, or at least `interval`, which is 600",
+        ),
+        (
+            "valid-lifetime: 60, preferred-lifetime: 61",
+            "preferred-lifetime: expected at most `valid-lifetime`, which is 60",
+        ),
+    ] {
+        let said = said(times).expect(times);
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
 fn two_clients_with_one_address_are_a_fault() {
     let said = |second: &str| {
         let first = "first: {address: 192.0.2.9, secret-key: first}";

@@ -41,14 +41,25 @@ counters! {
     UnknownSegment = "unknown-segment",
     /// A discovery packet was not answered: it requested another service or was not for this gateway.
     DiscoveryIgnored = "discovery-ignored",
+    /// A PADI was not answered: too many PADOs were delayed (`pado-delay`).
+    OffersFull = "offers-full",
     /// A PADR was rejected: its AC-Cookie is invalid or too old.
     BadCookie = "bad-cookie",
-    /// A PADR was rejected: the configured maximum of sessions is reached.
+    /// A PADI was not answered, or a PADR rejected: the configured maximum of sessions is reached.
     SessionTableFull = "session-table-full",
-    /// A PADR was rejected: every PPPoE session id of its access segment is in use, or was released less than 60 seconds ago.
+    /// A PADI was not answered, or a PADR rejected: every PPPoE session id of its access segment is in use, or was released less than 60 seconds ago.
     SessionIdsExhausted = "session-ids-exhausted",
     /// A session was rejected: its subscriber has as many as the access profile allows (`sessions-per-subscriber`).
     SubscriberLimit = "subscriber-limit",
+    /// A PADR was rejected: its MAC address has as many sessions as the access profile allows (`sessions-per-mac`), and all of them
+    /// answer.
+    MacLimit = "mac-limit",
+    /// A PADR was rejected: its VLAN has as many sessions as the access profile allows (`sessions-per-vlan`).
+    VlanLimit = "vlan-limit",
+    /// A PADR was rejected: its access port has as many sessions as the access profile allows (`sessions-per-port`).
+    AccessPortLimit = "access-port-limit",
+    /// A PADR was rejected: too many others waited for sessions of their MAC addresses to answer.
+    ClaimsFull = "claims-full",
     /// The oldest half-open session was ended for a new one.
     HalfOpenShed = "half-open-shed",
     /// A session was replaced: its subscriber reconnected.
@@ -91,7 +102,7 @@ counters! {
     UserPlaneRefused = "user-plane-refused",
     /// A user plane did not answer a request about a session.
     UserPlaneSilent = "user-plane-silent",
-    /// A PADR was rejected: its user plane is not associated.
+    /// A PADI was not answered, or a PADR rejected: its user plane is not associated.
     UserPlaneAbsent = "user-plane-absent",
     /// A PADI was not answered, or a PADR rejected: the user plane is drained and takes no new sessions.
     Drained = "drained",

@@ -5,6 +5,7 @@ use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
 use crate::jitter::Jitter;
 use crate::names::WrittenNames;
+use crate::plane::CameBy;
 use crate::sessions::{LineKey, line_key};
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::without_effect::WithoutEffect;
@@ -44,6 +45,9 @@ pub(crate) struct Entry {
     /// Its subscriber; with identities by user name `None` before authentication.
     pub subscriber: Option<SubscriberId>,
     pub stage: Stage,
+    pub came_by: CameBy,
+    /// Whether it was asked for a sign of life because a new session claims its place.
+    pub is_claimed: bool,
     /// What speaks on its access line, once PADS was sent.
     pub link: Option<Box<Link>>,
     pub rules: Rules,
@@ -308,6 +312,8 @@ impl Entry {
             service: Box::default(),
             subscriber: None,
             stage: Stage::Connecting,
+            came_by: CameBy::default(),
+            is_claimed: false,
             link: None,
             rules: Rules::default(),
             who: Who::default(),

@@ -73,6 +73,8 @@ pub(crate) struct PolicyInputs<'a> {
     pub configuration: &'a Configuration,
     /// Access profile of the session's segment.
     pub access: &'a AccessProfile,
+    /// PPPoE service name that the subscriber asked for.
+    pub service: &'a [u8],
     /// Group of the server that accepted the subscriber.
     pub servers: Option<&'a str>,
     /// Largest IP packet that the link carries to the subscriber, in octets.
@@ -83,10 +85,14 @@ pub(crate) struct PolicyInputs<'a> {
 }
 
 impl<'a> PolicyInputs<'a> {
-    /// Name of the subscriber profile: AAA's, or else that of the access profile.
+    /// Name of the subscriber profile: AAA's, or else the one that the subscriber may choose by its service name, or else that of the access
+    /// profile.
     pub fn profile_name(&self) -> Option<&'a str> {
-        let of_access = self.access.subscriber_profile.as_deref();
-        self.aaa_profile_name().or(of_access)
+        let mut permitted = self.access.service_profiles.iter();
+        let chosen = permitted.find(|name| name.as_bytes() == self.service);
+        let of_access = self.access.subscriber_profile.as_ref();
+        let own = chosen.or(of_access).map(String::as_str);
+        self.aaa_profile_name().or(own)
     }
 
     /// Name of the subscriber profile that AAA names.
@@ -137,7 +143,7 @@ impl<'a> PolicyInputs<'a> {
         let (rate_down, rate_down_origin) =
             chosen(&answer.rate_down, (rate(profile.rate_down), of_profile));
         let (mtu, mtu_origin) = least([
-            chosen(&answer.mtu, (Some(profile.mtu), of_profile)),
+            chosen(&answer.mtu, (profile.mtu, of_profile)),
             (Some(self.link_mtu), Origin::Link),
         ]);
         let policy = Policy {
@@ -243,6 +249,7 @@ mod tests {
         let policy_inputs = PolicyInputs {
             configuration,
             access: &AccessProfile::default(),
+            service: b"",
             servers: Some("isp"),
             link_mtu,
             answer,
@@ -260,13 +267,45 @@ mod tests {
     }
 
     #[test]
+    fn a_service_name_selects_a_permitted_profile_unless_aaa_names_one() {
+        let configuration = configuration();
+        let access = |service_profiles: &[&str]| AccessProfile {
+            service_profiles: service_profiles.iter().map(|s| s.to_string()).collect(),
+            subscriber_profile: Some("standard".into()),
+            ..AccessProfile::default()
+        };
+        let name = |access: &AccessProfile, service: &[u8], profile: Option<&str>| {
+            let answer = AaaAnswer {
+                profile: profile.map(Into::into),
+                ..AaaAnswer::default()
+            };
+            let inputs = PolicyInputs {
+                configuration: &configuration,
+                access,
+                service,
+                servers: None,
+                link_mtu: 1492,
+                answer: &answer,
+                user: None,
+            };
+            inputs.profile_name().map(str::to_owned)
+        };
+        let (open, closed) = (access(&["gold"]), access(&[]));
+        assert_eq!(name(&open, b"gold", None).as_deref(), Some("gold"));
+        assert_eq!(name(&open, b"gold", Some("home")).as_deref(), Some("home"));
+        for (access, service) in [(&open, &b""[..]), (&open, b"silver"), (&closed, b"gold")] {
+            assert_eq!(name(access, service, None).as_deref(), Some("standard"));
+        }
+    }
+
+    #[test]
     fn aaa_comes_before_the_profile_and_that_before_the_defaults() {
         let configuration = configuration();
         let hours = |h: u64| Some(Duration::from_secs(h * 3600));
         let mut answer = AaaAnswer::default();
         let row = |text: &str, origin| (text.to_owned(), origin);
         let defaults = [
-            row("mtu 1492", "default"),
+            row("mtu 1492", "link"),
             row("vlan_priority ", "default"),
             row("idle_timeout ", "default"),
             row("idle_both_ways ", "default"),
@@ -278,6 +317,9 @@ mod tests {
             row("dns ", "default"),
         ];
         assert_eq!(rows(&configuration, 1492, &answer), defaults);
+        // PPP-Max-Payload was agreed (RFC 4638)
+        let large = &rows(&configuration, 1500, &answer)[0];
+        assert_eq!(large, &row("mtu 1500", "link"));
         answer.profile = Some("gold".into());
         let gold = [
             row("mtu 1480", "profile"),

@@ -55,7 +55,7 @@ impl WrittenNames {
 }
 
 /// Text that fits into an attribute. Octets that are not UTF-8 are written as `\xNN`; what is too long is cut off.
-fn bounded_text(octets: &[u8]) -> String {
+pub(crate) fn bounded_text(octets: &[u8]) -> String {
     let mut text = String::new();
     for chunk in octets.utf8_chunks() {
         text.push_str(chunk.valid());

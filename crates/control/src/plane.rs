@@ -23,6 +23,7 @@ mod link;
 mod names;
 mod next_pools;
 mod note;
+mod offers;
 mod overview;
 mod persist;
 mod profiles;
@@ -30,6 +31,7 @@ mod reauthorize;
 mod release;
 mod restore;
 mod retire;
+mod rivals;
 mod rules;
 mod subscribers;
 mod tables;
@@ -83,6 +85,7 @@ pub use note::Note;
 pub(crate) use note::history_bounds;
 pub use persist::STORE_RECOVERY_KEY;
 pub use restore::Restored;
+pub(crate) use rivals::CameBy;
 
 /// Point in time, on the monotonic clock for timers and on the wall clock for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,6 +262,10 @@ pub struct ControlPlane {
     sessions: SessionTable,
     subscribers: Subscribers,
     session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
+    /// PADOs that are delayed.
+    offers: offers::Offers,
+    /// PADRs that claim the place of a session.
+    claims: rivals::Claims,
     addresses: Addresses,
     /// What subscribers had whose sessions have ended.
     remembered: Remembered,
@@ -352,6 +359,8 @@ impl ControlPlane {
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,
             session_ids: BTreeMap::new(),
+            offers: offers::Offers::default(),
+            claims: rivals::Claims::new(),
             sessions: SessionTable::new(),
             subscribers: Subscribers::default(),
             user_planes,
@@ -439,6 +448,8 @@ impl ControlPlane {
         while let Some(index) = self.sessions.pop_due(now.at) {
             self.on_session_timeout(now, index);
         }
+        self.decide_claims(now);
+        self.send_offers(now);
         self.user_planes.on_timeout(now.at, &self.topology);
         self.aaa.on_timeout(now.at);
         self.end_drained(now);
@@ -453,6 +464,8 @@ impl ControlPlane {
             self.aaa.poll_at(),
             self.retirement.look_at,
             self.drain_at(),
+            self.claim_at(),
+            self.offer_at(),
         ];
         times.into_iter().flatten().min()
     }

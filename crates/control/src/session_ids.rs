@@ -44,11 +44,15 @@ impl LaneIds {
             self.used_up_to = Some(fresh);
             return Some(fresh);
         }
-        let (_, freed_at) = self.freed.front()?;
-        if now < *freed_at + QUARANTINE {
-            return None;
-        }
-        self.freed.pop_front().map(|(id, _)| id)
+        let has_rested = |freed: &mut (u16, Duration)| now >= freed.1 + QUARANTINE;
+        self.freed.pop_front_if(has_rested).map(|(id, _)| id)
+    }
+
+    /// Whether [`LaneIds::allocate`] has an id.
+    fn has_free(&self, lane: u8, now: Duration) -> bool {
+        let mut freed = self.freed.front().into_iter();
+        Self::after(lane, self.used_up_to).is_some()
+            || freed.any(|(_, freed_at)| now >= *freed_at + QUARANTINE)
     }
 
     /// Marks an id as allocated. Those before it that were never used are free.
@@ -88,6 +92,15 @@ impl SessionIdAllocator {
         lanes.find_map(|lane| self.lanes.entry(lane).or_default().allocate(lane, now))
     }
 
+    /// Whether [`SessionIdAllocator::allocate`] has an id.
+    pub fn has_free(&self, now: Duration) -> bool {
+        let has_free = |lane| match self.lanes.get(&lane) {
+            Some(ids) => ids.has_free(lane, now),
+            None => true,
+        };
+        (0..=u8::MAX).any(has_free)
+    }
+
     /// Releases an id.
     pub fn release(&mut self, id: u16, now: Duration) {
         let ids = self.lanes.entry(Lanes::of(id)).or_default();
@@ -122,7 +135,9 @@ mod tests {
             (65_534, Some(&1), Some(&0xfffe))
         );
         assert_eq!(ids.allocated().count(), 65_534);
+        assert!(!ids.has_free(t + QUARANTINE), "none was released");
         ids.release(7, t);
+        assert!(!ids.has_free(t) && ids.has_free(t + QUARANTINE));
         ids.release(9, t + QUARANTINE / 2);
         assert_eq!(
             ids.allocate(7, t + QUARANTINE / 2),

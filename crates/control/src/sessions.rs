@@ -8,11 +8,11 @@ use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use session::Circuit;
 use slab::Slab;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::eth::MacAddr;
 use wire::pfcp::Lanes;
 
-/// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the session of a subscriber that reconnects.
+/// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the sessions of a subscriber that reconnects.
 pub(crate) type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);
 
 pub(crate) fn line_key(segment: SegmentId, circuit: &Circuit) -> LineKey {
@@ -35,7 +35,10 @@ pub(crate) struct Tally {
 /// All sessions. The stage of a session changes only by [`SessionTable::open`] and [`SessionTable::close`], so that the counts hold.
 pub(crate) struct SessionTable {
     entries: Slab<Box<Entry>>,
-    by_line: HashMap<LineKey, Seid>,
+    /// Sessions of each line that are not closing. Of one line they are in the order in which they began, which is that of generations.
+    by_line: BTreeSet<(LineKey, Seid)>,
+    /// Number of sessions of each segment that are not closing.
+    in_segment: BTreeMap<SegmentId, u64>,
     /// Number of sessions of each user plane, by lane.
     on_user_plane: BTreeMap<UserPlaneId, Load>,
     /// Half-open sessions in the order of their PADR, and some that are no longer half-open.
@@ -49,7 +52,8 @@ impl SessionTable {
     pub fn new() -> Self {
         SessionTable {
             entries: Slab::new(),
-            by_line: HashMap::new(),
+            by_line: BTreeSet::new(),
+            in_segment: BTreeMap::new(),
             on_user_plane: BTreeMap::new(),
             by_age: VecDeque::new(),
             half_open: 0,
@@ -58,14 +62,13 @@ impl SessionTable {
         }
     }
 
-    /// A table of stored sessions in the order in which they began, and those of them that a later one on their access line replaced.
-    pub fn resume(entries: Vec<Entry>) -> (Self, Vec<Seid>) {
+    /// A table of stored sessions in the order in which they began.
+    pub fn resume(entries: Vec<Entry>) -> Self {
         let mut table = SessionTable::new();
-        let mut replaced = Vec::new();
         for entry in &entries {
             match entry.is_closing() {
                 true => table.tally.closing += 1,
-                false => replaced.extend(table.by_line.insert(entry.line_key(), entry.seid)),
+                false => table.join_line(entry.line_key(), entry.seid),
             }
             if entry.is_half_open() {
                 table.half_open += 1;
@@ -76,7 +79,7 @@ impl SessionTable {
         let entries = entries.into_iter();
         let by_index = entries.map(|entry| (entry.seid.index() as usize, Box::new(entry)));
         table.entries = by_index.collect();
-        (table, replaced)
+        table
     }
 
     /// Index of the next session.
@@ -87,7 +90,7 @@ impl SessionTable {
     /// Adds a session at [`SessionTable::next_index`], which its SEID has.
     pub fn insert(&mut self, entry: Entry) {
         self.count(&entry);
-        self.by_line.insert(entry.line_key(), entry.seid);
+        self.join_line(entry.line_key(), entry.seid);
         if self.by_age.len() > 2 * self.half_open {
             self.forget_opened();
         }
@@ -95,6 +98,12 @@ impl SessionTable {
         self.half_open += 1;
         self.tally.begun += 1;
         self.entries.insert(Box::new(entry));
+    }
+
+    fn join_line(&mut self, line: LineKey, seid: Seid) {
+        if self.by_line.insert((line, seid)) {
+            *self.in_segment.entry(line.0).or_default() += 1;
+        }
     }
 
     fn count(&mut self, entry: &Entry) {
@@ -131,9 +140,7 @@ impl SessionTable {
         let entry = &mut self[index];
         entry.close(ending);
         let (line, seid) = (entry.line_key(), entry.seid);
-        if self.by_line.get(&line) == Some(&seid) {
-            self.by_line.remove(&line);
-        }
+        self.forget_line(line, seid);
         self.wheel.cancel(index);
     }
 
@@ -166,9 +173,27 @@ impl SessionTable {
             .map(|entry| &mut **entry)
     }
 
-    /// Index of the session on an access line.
-    pub fn on_line(&self, line: &LineKey) -> Option<u32> {
-        self.by_line.get(line).and_then(|seid| self.find(*seid))
+    /// Indexes of the sessions on an access line that are not closing, in the order in which they began.
+    pub fn on_line(&self, line: LineKey) -> impl Iterator<Item = u32> {
+        let all = (line, Seid(0))..=(line, Seid(u64::MAX));
+        let of_line = self.by_line.range(all);
+        of_line.filter_map(|(_, seid)| self.find(*seid))
+    }
+
+    /// Indexes of the sessions in a VLAN of a segment that are not closing. `line` names one of its lines.
+    pub fn in_vlan(&self, line: LineKey) -> impl Iterator<Item = u32> {
+        let (segment, outer, inner, _) = line;
+        let first = (segment, outer, inner, MacAddr([0; 6]));
+        let last = (segment, outer, inner, MacAddr([0xff; 6]));
+        let of_vlan = self
+            .by_line
+            .range((first, Seid(0))..=(last, Seid(u64::MAX)));
+        of_vlan.filter_map(|(_, seid)| self.find(*seid))
+    }
+
+    /// Number of sessions of a segment that are not closing.
+    pub fn in_segment(&self, segment: SegmentId) -> u64 {
+        self.in_segment.get(&segment).copied().unwrap_or(0)
     }
 
     /// All sessions with their indexes, in the order of these.
@@ -248,15 +273,22 @@ impl SessionTable {
 /// What the resource audit compares with the sessions, and mends.
 impl SessionTable {
     pub fn lines(&self) -> impl Iterator<Item = (LineKey, Seid)> {
-        self.by_line.iter().map(|(line, seid)| (*line, *seid))
+        self.by_line.iter().copied()
     }
 
     pub fn set_line(&mut self, line: LineKey, seid: Seid) {
-        self.by_line.insert(line, seid);
+        self.join_line(line, seid);
     }
 
-    pub fn forget_line(&mut self, line: &LineKey) {
-        self.by_line.remove(line);
+    pub fn forget_line(&mut self, line: LineKey, seid: Seid) {
+        if self.by_line.remove(&(line, seid))
+            && let Some(count) = self.in_segment.get_mut(&line.0)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.in_segment.remove(&line.0);
+            }
+        }
     }
 
     pub fn by_age(&self) -> impl Iterator<Item = Seid> {
@@ -372,17 +404,32 @@ mod tests {
     }
 
     #[test]
-    fn a_line_leads_to_its_latest_session() {
+    fn a_line_leads_to_its_sessions_the_oldest_first() {
         let mut table = filled(2);
         let line = table[0].line_key();
-        assert_eq!(table.on_line(&line), Some(0));
-        let again = session(&table, 2, 0);
-        table.insert(again);
-        assert_eq!(table.on_line(&line), Some(2));
+        let found = |table: &SessionTable| table.on_line(line).collect::<Vec<u32>>();
+        assert_eq!(found(&table), [0]);
+        for generation in 2..4 {
+            let again = session(&table, generation, 0);
+            table.insert(again);
+        }
+        assert_eq!(found(&table), [0, 2, 3]);
+        assert_eq!(
+            (table.in_segment(SegmentId(0)), table.in_vlan(line).count()),
+            (4, 3)
+        );
         table.close(0, ENDING);
-        assert_eq!(table.on_line(&line), Some(2), "the one before was replaced");
-        table.close(2, ENDING);
-        assert_eq!(table.on_line(&line), None);
+        assert_eq!(found(&table), [2, 3]);
+        table.remove(0);
+        // its index is used again, and age goes before index
+        let again = session(&table, 4, 0);
+        table.insert(again);
+        assert_eq!(found(&table), [2, 3, 0]);
+        for index in [3, 2, 0] {
+            table.close(index, ENDING);
+        }
+        assert_eq!(found(&table), [0; 0]);
+        assert_eq!(table.in_segment(SegmentId(0)), 1);
     }
 
     #[test]
@@ -449,13 +496,9 @@ mod tests {
             entries.iter().map(|entry| entry.seid).collect(),
             entries[0].line_key(),
         );
-        let (table, replaced) = SessionTable::resume(entries);
-        assert_eq!(
-            replaced,
-            [seids[0]],
-            "the fourth is on the first one's line"
-        );
-        assert_eq!(table.on_line(&line), Some(21));
+        let table = SessionTable::resume(entries);
+        let on_line: Vec<u32> = table.on_line(line).collect();
+        assert_eq!(on_line, [0, 21], "the fourth is on the first one's line");
         assert!(
             seids
                 .iter()

@@ -562,6 +562,11 @@ impl Topology {
         self.segments().find(is_it).map(|(id, _)| id)
     }
 
+    /// Whether there is a segment of this key, retired or not.
+    pub fn has_segment(&self, segment: SegmentId) -> bool {
+        self.segments.contains_key(&segment.0)
+    }
+
     /// Whether a segment still contains sessions with these tags. A VLAN is in only one segment of a port.
     pub fn has_place(&self, segment: SegmentId, tags: &Tags) -> bool {
         let segment = self.segment(segment);

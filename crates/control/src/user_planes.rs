@@ -273,6 +273,12 @@ impl UserPlanes {
         info.is_none_or(|info| info.features.bindings())
     }
 
+    /// Whether the user plane answers LCP echo requests of subscribers if requested.
+    pub fn answers_echoes(&self, plane: UserPlaneId) -> bool {
+        let info = self.node.peer_info(self.peer(plane).address);
+        info.is_some_and(|info| info.features.echo_replies())
+    }
+
     /// Workers of the user plane's sessions. One of before does not say them: it has at most 16, in turn.
     pub fn lanes(&self, plane: UserPlaneId) -> Lanes {
         let info = self.node.peer_info(self.peer(plane).address);

@@ -3,6 +3,7 @@
 //! The decoder interprets the contents of the rules. It does not depend on the ids that the builders use.
 mod build;
 mod decoded;
+mod echoes;
 mod read;
 mod released_tunnels;
 mod rules;
@@ -77,6 +78,10 @@ pub struct SessionSpec {
     pub urr_id: u32,
     /// Interval of usage reports in seconds; `None` for no periodic reports.
     pub usage_period: Option<u32>,
+    /// Our LCP magic number, with which the user plane answers LCP echo requests while an address family is open; `None`: it answers none.
+    /// It travels with the rules of the address families, because both change only when LCP is negotiated, and is not in the digest: a
+    /// user plane that was not told passes the requests on.
+    pub echo_magic: Option<u32>,
 }
 
 /// What a user plane was told of a session, as far as a modification can change it.

@@ -60,6 +60,12 @@ impl Features {
         }
     }
 
+    /// Whether the peer answers LCP echo requests of subscribers if requested.
+    pub fn echo_replies(&self) -> bool {
+        self.sluice
+            .is_some_and(|f| f.contains(SluiceFeatures::ECHO_REPLIES))
+    }
+
     /// Whether a session may have any bindings, which the peer announces if requested.
     pub fn bindings(&self) -> bool {
         self.sluice

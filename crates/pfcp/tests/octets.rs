@@ -98,6 +98,7 @@ fn spec() -> SessionSpec {
         },
         urr_id: 1,
         usage_period: Some(300),
+        echo_magic: None,
     }
 }
 

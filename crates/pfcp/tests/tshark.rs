@@ -56,6 +56,7 @@ fn spec() -> SessionSpec {
         },
         urr_id: 1,
         usage_period: Some(600),
+        echo_magic: None,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Stateless PPPoE discovery of the access concentrator (RFC 2516). The AC-Cookie, a keyed hash of access line and time, links a PADI with
-//! its PADR.
+//! Stateless PPPoE discovery of the access concentrator (RFC 2516). The AC-Cookie links a PADI with its PADR: the time of the offer, and a
+//! keyed hash of that time and the access line.
 use crate::types::{Circuit, Discarded};
 use core::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
@@ -15,12 +15,16 @@ const MAX_ECHOED: usize = 256;
 pub struct DiscoveryConfig {
     /// AC-Name.
     pub ac_name: String,
-    /// Offered service names; if empty, any name is accepted.
+    /// Offered service names.
     pub service_names: Vec<String>,
+    /// Whether other service names are accepted, too.
+    pub accepts_any_service: bool,
     /// Key of the cookies, random at each start.
     pub cookie_key: [u8; 32],
-    /// Minimum lifetime of a cookie. The maximum is twice as long.
+    /// Lifetime of a cookie: the longest time between PADO and PADR.
     pub cookie_lifetime: Duration,
+    /// Whether the ids and characteristics of the access line in a PADR are the access node's (TR-101). Otherwise they are ignored.
+    pub trusts_access_line: bool,
     /// Largest PPP payload of the access ports, for PPP-Max-Payload (RFC 4638); `None` without jumbo frames.
     pub max_payload: Option<u16>,
 }
@@ -30,6 +34,8 @@ pub struct DiscoveryConfig {
 pub enum Answer {
     /// Ignore it, for this reason.
     Ignore(Discarded),
+    /// PADO: send this packet (from the PPPoE header on) to the access line, if a session can be served (RFC 2516 §5.2).
+    Offer(Vec<u8>),
     /// Send this packet (from the PPPoE header on) to the access line.
     Reply(Vec<u8>),
     /// Valid PADR: create a session and answer with [`Discovery::pads`] or [`Discovery::refuse`].
@@ -41,7 +47,12 @@ pub enum Answer {
     },
 }
 
-/// Valid PADR. A retransmission equals the first one and gets the same session.
+/// Length of a cookie in octets: time of the offer and hash.
+const COOKIE_LEN: usize = 16;
+/// Octets of the time, in microseconds, which is unique for nine years. The hash has 80 bits (RFC 2104 §5).
+const TIME_LEN: usize = 6;
+
+/// Valid PADR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Padr {
     /// Requested service name.
@@ -58,8 +69,8 @@ pub struct Padr {
     pub remote_id: Option<Vec<u8>>,
     /// Characteristics of the access loop (TR-101), if the access node adds any.
     pub access_loop: Option<Box<AccessLoop>>,
-    /// Cookie of the PADR.
-    pub cookie: [u8; 16],
+    /// Number of the offer that it accepts, from its cookie. Each offer to an access line has another one.
+    pub offer: u64,
 }
 
 /// Reason for which a valid PADR gets no session.
@@ -164,7 +175,7 @@ impl Discovery {
         if !self.serves(asked) {
             return Err(Discarded("PADI for a service that is not offered"));
         }
-        let cookie = self.cookie(self.slot(now), circuit);
+        let cookie = self.cookie(now, circuit);
         let mut offer = vec![
             Tag::AcName(self.config.ac_name.as_bytes()),
             Tag::ServiceName(asked),
@@ -180,7 +191,7 @@ impl Discovery {
         offer.extend(tags.host_uniq.map(Tag::HostUniq));
         offer.extend(tags.relay_session_id.map(Tag::RelaySessionId));
         offer.extend(self.agreed_payload(tags.max_payload).map(Tag::MaxPayload));
-        Ok(Answer::Reply(emit(pppoe::PADO, 0, offer)))
+        Ok(Answer::Offer(emit(pppoe::PADO, 0, offer)))
     }
 
     fn on_padr(
@@ -194,8 +205,10 @@ impl Discovery {
             .service_name
             .ok_or(Discarded("PADR without Service-Name"))?;
         let cookie = tags.cookie.ok_or(Discarded("PADR without AC-Cookie"))?;
-        let cookie = self.check_cookie(now, circuit, cookie)?;
-        let line = packet.access_line().unwrap_or_default();
+        let offer = self.check_cookie(now, circuit, cookie)?;
+        let line = packet.access_line();
+        let line = line.filter(|_| self.config.trusts_access_line);
+        let line = line.unwrap_or_default();
         let padr = Padr {
             service_name: asked.to_vec(),
             host_uniq: tags.host_uniq.map(<[u8]>::to_vec),
@@ -204,7 +217,7 @@ impl Discovery {
             circuit_id: line.circuit_id.map(<[u8]>::to_vec),
             remote_id: line.remote_id.map(<[u8]>::to_vec),
             access_loop: AccessLoop::read(line.others).map(Box::new),
-            cookie,
+            offer,
         };
         if !self.serves(asked) {
             return Ok(Answer::Reply(self.refuse(&padr, Refusal::ServiceName)));
@@ -230,8 +243,10 @@ impl Discovery {
     }
 
     fn serves(&self, asked: &[u8]) -> bool {
-        let names = &self.config.service_names;
-        asked.is_empty() || names.is_empty() || names.iter().any(|name| name.as_bytes() == asked)
+        let mut names = self.config.service_names.iter();
+        asked.is_empty()
+            || self.config.accepts_any_service
+            || names.any(|name| name.as_bytes() == asked)
     }
 
     /// Agreed PPP-Max-Payload. It has a meaning only above 1492 (RFC 4638 §4), and is limited by our ports.
@@ -240,14 +255,9 @@ impl Discovery {
         (agreed > crate::lcp::PPPOE_MRU).then_some(agreed)
     }
 
-    fn slot(&self, now: Duration) -> u64 {
-        let length = self.config.cookie_lifetime.as_millis().max(1);
-        (now.as_millis() / length) as u64
-    }
-
-    fn mac(&self, slot: u64, circuit: &Circuit) -> Hmac<Sha256> {
+    fn mac(&self, time: &[u8], circuit: &Circuit) -> Hmac<Sha256> {
         let mut mac = self.keyed.clone();
-        mac.update(&slot.to_be_bytes());
+        mac.update(time);
         mac.update(&circuit.mac.0);
         for tag in [circuit.tags.outer, circuit.tags.inner] {
             // Priorities may change from frame to frame, the rest of a tag may not.
@@ -261,34 +271,47 @@ impl Discovery {
         mac
     }
 
-    fn cookie(&self, slot: u64, circuit: &Circuit) -> [u8; 16] {
-        let digest = self.mac(slot, circuit).finalize().into_bytes();
-        core::array::from_fn(|i| digest[i])
+    /// A cookie is different for each offer to a line, so that a PADR says which offer it accepts.
+    fn cookie(&self, now: Duration, circuit: &Circuit) -> [u8; COOKIE_LEN] {
+        let [_, _, time @ ..] = number(now).to_be_bytes();
+        let digest = self.mac(&time, circuit).finalize().into_bytes();
+        let mut cookie = [0; COOKIE_LEN];
+        cookie[..TIME_LEN].copy_from_slice(&time);
+        cookie[TIME_LEN..].copy_from_slice(&digest[..COOKIE_LEN - TIME_LEN]);
+        cookie
     }
 
-    /// Checks that the cookie is of the current or the previous time slot, in constant time.
+    /// Checks that a cookie is ours (in constant time) and of an offer to the line that is not too old, and returns the offer's number.
     fn check_cookie(
         &self,
         now: Duration,
         circuit: &Circuit,
         cookie: &[u8],
-    ) -> Result<[u8; 16], Discarded> {
-        let cookie: [u8; 16] = cookie
-            .try_into()
-            .map_err(|_| Discarded("PADR with a cookie that is not ours"))?;
-        let slot = self.slot(now);
-        let matches = |slot| {
-            self.mac(slot, circuit)
-                .verify_truncated_left(&cookie)
-                .is_ok()
-        };
-        if matches(slot) || slot.checked_sub(1).is_some_and(matches) {
-            return Ok(cookie);
+    ) -> Result<u64, Discarded> {
+        let (time, hash) = cookie
+            .split_first_chunk::<TIME_LEN>()
+            .filter(|_| cookie.len() == COOKIE_LEN)
+            .ok_or(Discarded("PADR with a cookie that is not ours"))?;
+        let offer = time
+            .iter()
+            .fold(0, |offer, octet| offer << 8 | u64::from(*octet));
+        let age = Duration::from_micros(number(now).wrapping_sub(offer) & MOST_OFFERS);
+        let mac = self.mac(time, circuit);
+        if mac.verify_truncated_left(hash).is_err() || age > self.config.cookie_lifetime {
+            return Err(Discarded(
+                "PADR with a cookie that is old, forged, or from another line",
+            ));
         }
-        Err(Discarded(
-            "PADR with a cookie that is old, forged, or from another line",
-        ))
+        Ok(offer)
     }
+}
+
+/// Highest number of an offer. Then they begin again.
+const MOST_OFFERS: u64 = (1 << (8 * TIME_LEN)) - 1;
+
+/// Number of the offers at this time.
+fn number(now: Duration) -> u64 {
+    now.as_micros() as u64 & MOST_OFFERS
 }
 
 /// PADT that ends a session, with a text (Generic-Error).

@@ -10,8 +10,10 @@ fn server(service_names: &[&str], max_payload: Option<u16>) -> Discovery {
     Discovery::new(DiscoveryConfig {
         ac_name: "bng1".into(),
         service_names: service_names.iter().map(|s| s.to_string()).collect(),
+        accepts_any_service: service_names.is_empty(),
         cookie_key: [7; 32],
         cookie_lifetime: LIFETIME,
+        trusts_access_line: true,
         max_payload,
     })
 }
@@ -31,7 +33,7 @@ fn packet(code: u8, session_id: u16, tags: &[Tag<'_>]) -> Vec<u8> {
 /// Tags of the PADO for a PADI with these tags.
 fn offer<'a>(server: &Discovery, tags: &[Tag<'_>], buffer: &'a mut Vec<u8>) -> Vec<Tag<'a>> {
     match server.on_frame(NOW, &home(), &packet(pppoe::PADI, 0, tags)) {
-        Answer::Reply(reply) => *buffer = reply,
+        Answer::Offer(reply) => *buffer = reply,
         other => panic!("{other:?}"),
     }
     let pado = Packet::parse(buffer).unwrap();
@@ -156,10 +158,15 @@ fn a_cookie_is_good_for_its_line_and_time_only() {
     };
     assert!(admitted(NOW, &home(), &cookie));
     assert!(admitted(NOW + LIFETIME, &home(), &cookie));
-    assert!(!admitted(NOW + 2 * LIFETIME, &home(), &cookie));
-    assert!(!admitted(NOW, &home(), &cookie[..15]));
+    assert!(!admitted(
+        NOW + LIFETIME + Duration::from_micros(1),
+        &home(),
+        &cookie
+    ));
+    assert!(!admitted(NOW, &home(), &cookie[..cookie.len() - 1]));
+    assert!(!admitted(NOW, &home(), &[&cookie[..], &[0]].concat()));
     assert!(!admitted(NOW, &home(), &[]));
-    for octet in 0..16 {
+    for octet in 0..cookie.len() {
         let mut forged = cookie.clone();
         forged[octet] ^= 1;
         assert!(!admitted(NOW, &home(), &forged));
@@ -199,6 +206,10 @@ fn a_cookie_is_good_for_its_line_and_time_only() {
         admitted(NOW, &Circuit { tags, ..home() }, &cookie),
         "priorities do not tell lines apart"
     );
+    assert!(matches!(
+        request(&ours, NOW, &home(), &cookie),
+        Answer::Admit(padr) if padr.offer == number(NOW)
+    ));
     let other_key = DiscoveryConfig {
         cookie_key: [8; 32],
         ..ours.config.clone()
@@ -245,6 +256,56 @@ fn a_request_says_what_the_access_node_knows() {
         full.tags
             .contains(&Tag::AcSystemError(b"no session id is free"))
     );
+}
+
+/// The access node adds its tag behind those of the home (TR-101 §3.9.2).
+#[test]
+fn the_last_access_line_is_the_access_nodes() {
+    let ours = server(&[], None);
+    let cookie = cookie_of(&ours);
+    let line = |circuit_id: &[u8], remote_id: &[u8]| {
+        let mut line = Vec::new();
+        let (circuit_id, remote_id) = (Some(circuit_id), Some(remote_id));
+        pppoe::AccessLine {
+            circuit_id,
+            remote_id,
+            others: Vec::new(),
+        }
+        .emit(&mut line);
+        line
+    };
+    let (forged, own) = (line(b"neighbour", b"neighbour"), line(b"olt1 1/2/3", b""));
+    let tags = [
+        Tag::ServiceName(b""),
+        Tag::AcCookie(&cookie),
+        Tag::Vendor(pppoe::VENDOR_BBF, &forged),
+        Tag::Vendor(9, b"other"),
+        Tag::Vendor(pppoe::VENDOR_BBF, &own),
+    ];
+    let Answer::Admit(padr) = ours.on_frame(NOW, &home(), &packet(pppoe::PADR, 0, &tags)) else {
+        panic!()
+    };
+    assert_eq!(padr.circuit_id.as_deref(), Some(&b"olt1 1/2/3"[..]));
+    assert_eq!(padr.remote_id, None, "an empty id names no line");
+}
+
+#[test]
+fn a_line_that_is_not_trusted_names_itself_by_nothing() {
+    let config = DiscoveryConfig {
+        trusts_access_line: false,
+        ..server(&[], None).config
+    };
+    let ours = Discovery::new(config);
+    let cookie = cookie_of(&ours);
+    let tags = [
+        Tag::ServiceName(b""),
+        Tag::AcCookie(&cookie),
+        Tag::Vendor(pppoe::VENDOR_BBF, b"\x01\x04home\x81\x04\0\0\0\x09"),
+    ];
+    let Answer::Admit(padr) = ours.on_frame(NOW, &home(), &packet(pppoe::PADR, 0, &tags)) else {
+        panic!()
+    };
+    assert_eq!((padr.circuit_id, padr.access_loop), (None, None));
 }
 
 #[test]
@@ -310,7 +371,7 @@ proptest! {
     #[test]
     fn an_offer_fits_into_a_frame(uniq in prop::collection::vec(any::<u8>(), 0..300), relay in prop::collection::vec(any::<u8>(), 0..300)) {
         let padi = packet(pppoe::PADI, 0, &[Tag::ServiceName(b""), Tag::HostUniq(&uniq), Tag::RelaySessionId(&relay)]);
-        if let Answer::Reply(reply) = server(&[], None).on_frame(NOW, &home(), &padi) {
+        if let Answer::Offer(reply) = server(&[], None).on_frame(NOW, &home(), &padi) {
             prop_assert!(reply.len() <= 1500);
         }
     }

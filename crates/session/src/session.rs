@@ -52,6 +52,8 @@ pub(crate) struct Session {
     /// Cause of its end.
     cause: Option<Cause>,
     reject_id: u8,
+    /// Whether the peer has sent nothing sensible since it was asked for a sign of life.
+    is_silent: bool,
 }
 
 impl Session {
@@ -91,6 +93,7 @@ impl Session {
             setup: Deadline::after(now, config.setup_timeout),
             cause: None,
             reject_id: 0,
+            is_silent: false,
             core: Core {
                 config,
                 outputs: VecDeque::new(),
@@ -139,6 +142,7 @@ impl Session {
             setup: Deadline::NEVER,
             cause: None,
             reject_id: 0,
+            is_silent: false,
             core,
         }
     }
@@ -148,7 +152,9 @@ impl Session {
         self.begin(now)?;
         // The peer speaks, so it listens.
         self.start();
-        self.on_frame(frame)
+        self.on_frame(frame)?;
+        self.is_silent = false;
+        Ok(())
     }
 
     /// Handles a PADT of the subscriber.
@@ -165,6 +171,7 @@ impl Session {
             Command::Auth { attempt, reply } => return self.on_auth_reply(attempt, reply),
             Command::Installed(family) => return self.on_installed(family),
             Command::Reauthenticate => return self.reauthenticate(),
+            Command::Probe => self.probe(),
             Command::Terminate(cause) => {
                 // goodbye goes over a link that was started
                 self.start();
@@ -299,6 +306,8 @@ impl Session {
         let peer = self.ipv6cp.options.peer;
         Status {
             phase: self.phase,
+            is_silent: self.is_silent,
+            magic: self.lcp.options.magic,
             mtu: self.lcp.options.peer_mru,
             peer_interface_id: (peer != 0).then_some(peer),
             waits_for_verdict: self.auth.is_waiting(),
@@ -347,7 +356,7 @@ impl Session {
                 return Keepalive::on_request(&mut self.core, magic, packet.id, packet.data);
             }
             lcp_wire::ECHO_REPLY if is_open => {
-                self.keepalive.on_reply(magic, packet.data)?;
+                self.keepalive.on_reply(&mut self.core, packet.data)?;
                 self.ask_again();
                 return Ok(());
             }
@@ -424,6 +433,15 @@ impl Session {
             Some(_) => {}
         }
         Ok(())
+    }
+
+    fn probe(&mut self) {
+        self.is_silent = true;
+        // before and after, only the peer's own packets are signs of life (RFC 1661 §5.8)
+        if self.lcp.state() == State::Opened {
+            let magic = self.lcp.options.magic;
+            self.keepalive.probe(&mut self.core, magic);
+        }
     }
 
     fn reauthenticate(&mut self) -> Result<(), Discarded> {

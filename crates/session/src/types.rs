@@ -188,6 +188,9 @@ pub enum Command {
     /// Authenticate the peer again, while its address families stay open (RFC 1994 §2: at any time). An error: it was authenticated with
     /// PAP, which the peer begins.
     Reauthenticate,
+    /// Ask the peer for a sign of life at once, by some LCP echo requests within a second if the link is open. Until it comes,
+    /// [`Status::is_silent`] is set.
+    Probe,
     /// End the session for this reason.
     Terminate(Cause),
     /// End the session at once for this reason, without waiting for the peer, which has begun another one.
@@ -475,6 +478,10 @@ pub enum RulesState {
 pub struct Status {
     /// Phase of the session.
     pub phase: Phase,
+    /// Whether the subscriber has sent us nothing sensible since [`Command::Probe`].
+    pub is_silent: bool,
+    /// Our LCP magic number, 0 if the peer rejects such numbers.
+    pub magic: u32,
     /// Largest IP packet that the subscriber accepts.
     pub mtu: u16,
     /// The subscriber's interface identifier, once it is negotiated.

@@ -424,14 +424,31 @@ fn three_missed_echoes_end_the_session() {
     }
     for _ in 0..3 {
         line.pass_to_next();
-        let (id, _) = line.expect_kind(LCP, 9);
-        // What a looped line gives back is no sign of life.
-        line.send_discarded(&packet(LCP, 10, id, &OUR_MAGIC.to_be_bytes()));
+        line.expect_kind(LCP, 9);
+        // What a looped line gives back is no sign of life: our own request.
+        line.send_discarded(&packet(LCP, 9, 1, &OUR_MAGIC.to_be_bytes()));
     }
     line.pass_to_next();
     line.expect(Output::Down(Family::Ipv4));
     line.expect(padt("no answer to LCP echoes"));
     line.expect(Output::Closed(Cause::LostCarrier));
+}
+
+/// Many home routers send the request back with another code, and with our magic number in it.
+#[test]
+fn an_echo_reply_with_our_magic_number_is_a_sign_of_life() {
+    let mut line = Line::new();
+    line.authenticate(Grant {
+        ipv6: None,
+        ..grant()
+    });
+    line.open_ipcp();
+    for _ in 0..10 {
+        line.pass_to_next();
+        let (id, data) = line.expect_kind(LCP, 9);
+        line.send(LCP, 10, id, &data);
+    }
+    assert_eq!(line.link.status().phase, Phase::Network);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! IPCP, IPV6CP and neighbor discovery, by scripts.
 mod support;
+use ipnet::Ipv6Net;
 use proptest::prelude::*;
 use session::*;
 use std::time::Duration;

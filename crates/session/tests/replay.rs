@@ -249,8 +249,10 @@ fn discovery_config(rungs: &[Rung]) -> (MacAddr, DiscoveryConfig) {
     let mut config = DiscoveryConfig {
         ac_name: String::new(),
         service_names: vec![],
+        accepts_any_service: true,
         cookie_key: [5; 32],
         cookie_lifetime: Duration::from_secs(3600),
+        trusts_access_line: true,
         max_payload: None,
     };
     for tag in rung.discovery().expect("a PADO first").tags {

@@ -50,6 +50,8 @@ pub enum CompiledSession {
         usage: Option<UsageRule>,
         /// Digest of the rules, for audits.
         digest: u64,
+        /// Our LCP magic number in answers to echo requests; `None`: these go to the control plane.
+        echo_magic: Option<u32>,
     },
 }
 
@@ -187,6 +189,7 @@ impl Layout {
             tunnel: rules.tunnel,
             usage: rules.usage,
             digest: rules.digest(),
+            echo_magic: rules.echo_magic,
         })
     }
 

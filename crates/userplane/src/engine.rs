@@ -43,6 +43,7 @@ mod answers;
 mod audit;
 mod change;
 mod departed;
+mod echoes;
 mod idle;
 mod ledger;
 mod nets;

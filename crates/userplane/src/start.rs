@@ -332,7 +332,8 @@ pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config
         sluice: Some(
             SluiceFeatures::DEFAULT_CP_TO_UP_RULE
                 | SluiceFeatures::SETTINGS
-                | SluiceFeatures::BINDINGS,
+                | SluiceFeatures::BINDINGS
+                | SluiceFeatures::ECHO_REPLIES,
         ),
         lanes: Some(Lanes::even(document.workers)),
         known_settings: Some(KnownSettings::of(

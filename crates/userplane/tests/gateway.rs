@@ -215,6 +215,7 @@ fn session_spec() -> SessionSpec {
         },
         urr_id: 1,
         usage_period: None,
+        echo_magic: None,
     }
 }
 

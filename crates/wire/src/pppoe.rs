@@ -190,9 +190,10 @@ impl<'a> Discovery<'a> {
         .emit(out);
     }
 
-    /// What an access node has put in about the line (TR-101).
+    /// What the access node has put in about the line. Its tag is behind those that the home itself has put in, as the access node adds it
+    /// at the end (TR-101 §3.9.2).
     pub fn access_line(&self) -> Option<AccessLine<'a>> {
-        self.tags.iter().find_map(|tag| match tag {
+        self.tags.iter().rev().find_map(|tag| match tag {
             Tag::Vendor(VENDOR_BBF, data) => Some(AccessLine::parse(data)),
             _ => None,
         })
@@ -219,27 +220,33 @@ fn parse_tags(mut bytes: &[u8]) -> Result<Vec<Tag<'_>>> {
     Ok(tags)
 }
 
+/// Longest circuit or remote id that is read, in octets: TR-101 permits 63, and an attribute of RADIUS has room for 247.
+pub const MAX_LINE_ID: usize = 247;
+
 /// The data of a vendor tag of [`VENDOR_BBF`] (TR-101 §3.9.2 and annex A): options of type, length, value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessLine<'a> {
-    /// Agent circuit id: which port of which access node.
+    /// Agent circuit id: which port of which access node, in 1 to [`MAX_LINE_ID`] octets.
     pub circuit_id: Option<&'a [u8]>,
-    /// Agent remote id: which line, as the operator names it.
+    /// Agent remote id: which line, as the operator names it, in 1 to [`MAX_LINE_ID`] octets.
     pub remote_id: Option<&'a [u8]>,
     /// All others, which [`AccessLoop::read`](crate::access_loop::AccessLoop::read) reads.
     pub others: Vec<(u8, &'a [u8])>,
 }
 
 impl<'a> AccessLine<'a> {
-    /// Reads the data behind the vendor id. An option that goes beyond the data ends it: what comes before counts.
+    /// Reads the data behind the vendor id. An option that goes beyond the data ends it: what comes before counts. An id that no line can
+    /// have is among the others.
     pub fn parse(mut data: &'a [u8]) -> Self {
         let mut line = AccessLine::default();
         while let Some((&[kind, length], rest)) = data.split_first_chunk()
             && let Some((value, rest)) = rest.split_at_checked(length.into())
         {
             match kind {
-                1 if line.circuit_id.is_none() => line.circuit_id = Some(value),
-                2 if line.remote_id.is_none() => line.remote_id = Some(value),
+                1 if line.circuit_id.is_none() && is_line_id(value) => {
+                    line.circuit_id = Some(value)
+                }
+                2 if line.remote_id.is_none() && is_line_id(value) => line.remote_id = Some(value),
                 _ => line.others.push((kind, value)),
             }
             data = rest;
@@ -259,6 +266,10 @@ impl<'a> AccessLine<'a> {
             out.extend_from_slice(value);
         }
     }
+}
+
+fn is_line_id(value: &[u8]) -> bool {
+    (1..=MAX_LINE_ID).contains(&value.len())
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn access_line_emit_then_parse(a in prop::option::of(bytes(0..64)), b in prop::option::of(bytes(0..64)), other in bytes(0..8)) {
+    fn access_line_emit_then_parse(a in prop::option::of(bytes(1..64)), b in prop::option::of(bytes(1..64)), other in bytes(0..8)) {
         let line = AccessLine {
             circuit_id: a.as_deref(),
             remote_id: b.as_deref(),
@@ -72,6 +72,26 @@ fn an_access_line_is_read_up_to_an_option_that_is_cut_off() {
         let line = AccessLine::parse(&data);
         assert_eq!(line.circuit_id, Some(&b"olt"[..]));
         assert_eq!((line.remote_id, line.others), (None, vec![]));
+    }
+}
+
+#[test]
+fn an_id_that_cannot_be_one_drops_no_other_option() {
+    let long = [b'x'; 248];
+    for bad in [&b""[..], &long] {
+        let mut data = Vec::new();
+        AccessLine {
+            circuit_id: Some(bad),
+            remote_id: Some(b"line 9"),
+            others: vec![(0x81, &[0, 0, 0, 1])],
+        }
+        .emit(&mut data);
+        let line = AccessLine::parse(&data);
+        assert_eq!(
+            (line.circuit_id, line.remote_id),
+            (None, Some(&b"line 9"[..]))
+        );
+        assert!(line.others.contains(&(0x81, &[0, 0, 0, 1][..])));
     }
 }
 

@@ -8,6 +8,7 @@ mod coa;
 pub mod come_and_go;
 mod commits;
 mod drain;
+mod echo_replies;
 mod framed_routes;
 mod frr;
 pub mod frr_full;
@@ -406,13 +407,18 @@ pub const CASES: &[Case] = &[
         two_sessions::run,
     ).with_machine(),
     case(
+        "echo-replies",
+        "a home that expects an echo reply every second outlives ten seconds without the control plane",
+        echo_replies::run,
+    ).with_machine(),
+    case(
         "pool-full",
         "a subscriber for whom no address is left is refused, the others stay",
         pool_full::run,
     ).with_machine(),
     case(
         "session-table-full",
-        "a subscriber beyond the session limit is refused, the others stay",
+        "a subscriber beyond the session limit gets no offer, the others stay",
         session_table_full::run,
     ).with_machine(),
     case(

@@ -1,6 +1,8 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
-use crate::model::{AccessProfile, Configuration, Port, PortRole, User, UserPlaneDocument};
+use crate::model::{
+    AccessProfile, Configuration, Port, PortRole, RouterAdvertisements, User, UserPlaneDocument,
+};
 use crate::{Fault, Path, password};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,6 +30,8 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     }
     for (name, profile) in &configuration.access_profiles {
         found.access_profile(&Path::from_iter(["access-profiles", name]), profile);
+        let here = Path::from_iter(["access-profiles", name, "router-advertisements"]);
+        found.router_advertisements(&here, &profile.router_advertisements);
     }
     found.addresses(configuration);
     found.pools(configuration);
@@ -94,6 +98,24 @@ impl Found {
             path,
             message,
         });
+    }
+
+    /// Times that depend on each other (RFC 4861 §6.2.1).
+    fn router_advertisements(&mut self, here: &Path, times: &RouterAdvertisements) {
+        let RouterAdvertisements {
+            interval,
+            router_lifetime,
+            valid_lifetime,
+            preferred_lifetime,
+        } = *times;
+        if router_lifetime != 0 && router_lifetime < interval {
+            let message = format!("expected 0, or at least `interval`, which is {interval}");
+            self.at(here, "router-lifetime", message);
+        }
+        if preferred_lifetime > valid_lifetime {
+            let message = format!("expected at most `valid-lifetime`, which is {valid_lifetime}");
+            self.at(here, "preferred-lifetime", message);
+        }
     }
 
     /// What names no network instance is in `default`, which has to be there then.

@@ -262,7 +262,7 @@ pub struct Templates {
     /// Calling-Station-Id (RFC 2865 §5.31). Default: the MAC address, such as `02:00:00:00:00:07`.
     #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{mac:AA-BB-CC-DD-EE-FF}"))]
     pub calling_station_id: Option<Template>,
-    /// Called-Station-Id (RFC 2865 §5.30). Default: none.
+    /// Called-Station-Id (RFC 2865 §5.30). Default: the PPPoE service name that the subscriber asked for; without one, none.
     #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{service}"))]
     pub called_station_id: Option<Template>,
 }

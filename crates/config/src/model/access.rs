@@ -12,10 +12,25 @@ pub struct AccessProfile {
     /// PPPoE service names that the gateway offers. Default: any service name is accepted.
     #[schemars(extend("x-example" = "internet"))]
     pub service_names: Vec<String>,
+    /// Subscriber profiles that a subscriber may choose by a PPPoE service name: the profile's name. They are offered beside
+    /// `service-names`. A profile that RADIUS or the user entry names takes precedence. A service name that is not in the list selects
+    /// nothing.
+    #[schemars(extend("x-reference" = "/subscriber-profiles"))]
+    pub service_profiles: Vec<String>,
+    /// Delay of PADO (RFC 2516 §5.2). With several gateways on an access network, subscribers choose the one that answers first.
+    #[schemars(range(max = 5000), extend("x-unit" = "milliseconds"))]
+    pub pado_delay: u16,
+    /// Delay of PADO when the gateway has as many sessions as `limits sessions` allows. In between, the delay grows with the number of
+    /// sessions. Default: as without sessions.
+    #[schemars(range(max = 5000), extend("x-unit" = "milliseconds"))]
+    pub pado_delay_full: Option<u16>,
     /// Largest MRU that the gateway accepts. Above 1492 only for subscribers that send PPP-Max-Payload (RFC 4638). A change
     /// applies to new sessions.
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
     pub max_mru: u16,
+    /// Whether the access node's tag in discovery packets names the access line (TR-101). If the access node adds none, a home can name
+    /// itself: then set it to false. Of several tags, the last one is the access node's. A change applies to new sessions.
+    pub trust_line_tags: bool,
     /// Authentication protocols in order of preference. A change applies to new sessions.
     pub authentication: Vec<Authentication>,
     /// Time between LCP echo requests to a subscriber, varied by up to 10 %. 0: the gateway sends none.
@@ -24,6 +39,23 @@ pub struct AccessProfile {
     /// Number of consecutive unanswered LCP echo requests that ends the session.
     #[schemars(range(min = 1, max = 255))]
     pub echo_failures: u8,
+    /// Time between retransmissions of PPP requests, and of CHAP challenges (RFC 1661 §4.6, Restart timer).
+    #[schemars(range(min = 1, max = 30), extend("x-unit" = "seconds"))]
+    pub restart_interval: u8,
+    /// Maximum number of transmissions of a Configure-Request, and of a CHAP challenge (RFC 1661 §4.6, Max-Configure).
+    #[schemars(range(min = 1, max = 255))]
+    pub max_configure: u8,
+    /// Maximum number of transmissions of a Terminate-Request (RFC 1661 §4.6, Max-Terminate).
+    #[schemars(range(min = 1, max = 255))]
+    pub max_terminate: u8,
+    /// Maximum number of consecutive Configure-Naks; then the gateway sends Configure-Reject instead (RFC 1661 §4.6, Max-Failure).
+    #[schemars(range(min = 1, max = 255))]
+    pub max_failure: u8,
+    /// Time from PADS to the first open address family after which a session that is being set up ends.
+    #[schemars(range(min = 5, max = 600), extend("x-unit" = "seconds"))]
+    pub setup_timeout: u16,
+    /// Router Advertisements to subscribers (RFC 4861 §6.2.1).
+    pub router_advertisements: RouterAdvertisements,
     /// RADIUS server group for authentication and accounting. Without it, the local `users` authenticate subscribers.
     /// Accounting records of a session go to the group that authenticated it.
     #[schemars(extend("x-reference" = "/aaa/server-groups"))]
@@ -34,12 +66,25 @@ pub struct AccessProfile {
     /// Time after an Access-Accept for which `fallback: last-policy` may repeat it. Choose more than sessions usually last.
     #[schemars(range(min = 1, max = 8760), extend("x-unit" = "hours"))]
     pub fallback_time: u16,
-    /// Subscriber profile used when neither RADIUS nor the user entry names one. Default: the built-in defaults.
+    /// Subscriber profile used when neither RADIUS nor the user entry names one, and the subscriber chooses none by its service name
+    /// (`service-profiles`). Default: the built-in defaults.
     #[schemars(extend("x-reference" = "/subscriber-profiles"))]
     pub subscriber_profile: Option<String>,
     /// What tells one subscriber from another. Sessions of the same subscriber belong together: in `show subscriber`, in limits, and
     /// at the user plane. A change applies to new sessions.
     pub subscriber_identity: SubscriberIdentity,
+    /// Maximum number of sessions that one MAC address may have at the same time in the same VLANs. At this limit a new one is permitted
+    /// only in place of one that does not answer, or that is not online yet. A change applies to new sessions.
+    #[schemars(range(min = 1, max = 255))]
+    pub sessions_per_mac: u8,
+    /// Maximum number of sessions in one VLAN of a port at the same time, which is an outer and an inner VLAN id if frames have both. A
+    /// further one is refused. A change applies to new sessions. 0: unlimited.
+    #[schemars(range(max = 65534))]
+    pub sessions_per_vlan: u16,
+    /// Maximum number of sessions on one access port at the same time. A further one is refused. A change applies to new sessions.
+    /// 0: unlimited.
+    #[schemars(range(max = 1_048_576))]
+    pub sessions_per_port: u32,
     /// Maximum number of sessions of a subscriber at the same time. A further one is refused. A change applies to new sessions.
     /// 0: unlimited.
     pub sessions_per_subscriber: u16,
@@ -58,18 +103,61 @@ impl Default for AccessProfile {
         AccessProfile {
             ac_name: "sluice".into(),
             service_names: Vec::new(),
+            service_profiles: Vec::new(),
+            pado_delay: 0,
+            pado_delay_full: None,
             max_mru: 1492,
+            trust_line_tags: true,
             authentication: vec![Authentication::Chap, Authentication::Pap],
             echo_interval: 30,
             echo_failures: 3,
+            restart_interval: 3,
+            max_configure: 10,
+            max_terminate: 2,
+            max_failure: 5,
+            setup_timeout: 60,
+            router_advertisements: RouterAdvertisements::default(),
             server_group: None,
             fallback: Fallback::Reject,
             fallback_time: 24,
             subscriber_profile: None,
             subscriber_identity: SubscriberIdentity::Line,
+            sessions_per_mac: 1,
+            sessions_per_vlan: 0,
+            sessions_per_port: 0,
             sessions_per_subscriber: 0,
             dhcpv6_preferred_lifetime: 14_400,
             dhcpv6_valid_lifetime: 86_400,
+        }
+    }
+}
+
+/// Router Advertisements to subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RouterAdvertisements {
+    /// Maximum time between unsolicited advertisements (MaxRtrAdvInterval). The minimum is a third of it.
+    #[schemars(range(min = 4, max = 1800), extend("x-unit" = "seconds"))]
+    pub interval: u16,
+    /// Time for which the subscriber uses the gateway as default router (AdvDefaultLifetime). 0: not at all; otherwise at least
+    /// `interval`.
+    #[schemars(range(max = 9000), extend("x-unit" = "seconds"))]
+    pub router_lifetime: u16,
+    /// Time for which addresses of the prefix are valid (AdvValidLifetime).
+    #[schemars(extend("x-unit" = "seconds"))]
+    pub valid_lifetime: u32,
+    /// Time for which addresses of the prefix are used for new connections (AdvPreferredLifetime). At most `valid-lifetime`.
+    #[schemars(extend("x-unit" = "seconds"))]
+    pub preferred_lifetime: u32,
+}
+
+impl Default for RouterAdvertisements {
+    fn default() -> Self {
+        RouterAdvertisements {
+            interval: 600,
+            router_lifetime: 1800,
+            valid_lifetime: 86_400,
+            preferred_lifetime: 14_400,
         }
     }
 }

@@ -21,6 +21,9 @@ pub struct SubscriberProfile {
     /// Network instance of the subscriber's addresses. A change applies to new sessions.
     #[schemars(extend("x-reference" = "/network-instances"))]
     pub network_instance: String,
+    /// Address families that the subscriber gets. The gateway rejects the other one (Protocol-Reject), whatever RADIUS says of it. A change
+    /// applies to new sessions.
+    pub address_families: AddressFamilies,
     /// IPv4 pools in the order in which they are tried. Default: every pool of the network instance. A change applies to new
     /// sessions.
     #[schemars(extend("x-reference" = "/ipv4-pools"))]
@@ -45,9 +48,10 @@ pub struct SubscriberProfile {
     /// are told to by Reconfigure; by IPCP it reaches them when they reconnect.
     #[schemars(extend("x-example" = "192.0.2.53"))]
     pub dns: Vec<IpAddr>,
-    /// Largest IP packet that is sent to the subscriber. A smaller MRU that the subscriber negotiates takes precedence.
+    /// Largest IP packet that is sent to the subscriber. A smaller MRU that the subscriber negotiates takes precedence. Default: the MRU
+    /// that the subscriber negotiates, 1492 or less without PPP-Max-Payload (RFC 4638).
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
-    pub mtu: u16,
+    pub mtu: Option<u16>,
     /// Priority (IEEE 802.1p) in the VLAN tags of frames to the subscriber, including control packets.
     #[schemars(range(min = 0, max = 7))]
     pub vlan_priority: u8,
@@ -73,13 +77,14 @@ impl Default for SubscriberProfile {
     fn default() -> Self {
         SubscriberProfile {
             network_instance: "default".into(),
+            address_families: AddressFamilies::DualStack,
             ipv4_pools: Vec::new(),
             ipv6_pools: Vec::new(),
             delegated_pools: Vec::new(),
             ipv6_address_pools: Vec::new(),
             sticky_addresses: true,
             dns: Vec::new(),
-            mtu: 1492,
+            mtu: None,
             vlan_priority: 0,
             idle_timeout: 0,
             idle_both_ways: false,
@@ -87,5 +92,29 @@ impl Default for SubscriberProfile {
             rate_down: 0,
             session_timeout: 0,
         }
+    }
+}
+
+/// Address families of a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AddressFamilies {
+    /// IPv4 and IPv6, as far as there are addresses.
+    DualStack,
+    /// IPv4 only.
+    Ipv4Only,
+    /// IPv6 only.
+    Ipv6Only,
+}
+
+impl AddressFamilies {
+    /// Whether IPv4 is one of them.
+    pub fn has_ipv4(self) -> bool {
+        self != AddressFamilies::Ipv6Only
+    }
+
+    /// Whether IPv6 is one of them.
+    pub fn has_ipv6(self) -> bool {
+        self != AddressFamilies::Ipv4Only
     }
 }

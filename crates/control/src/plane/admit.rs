@@ -1,10 +1,10 @@
 //! A subscriber dials in: discovery, the bounds of what one may make us hold, and the session's identifiers.
 
+use super::rivals::{NoPlace, Place};
 use super::tunnel::Refused;
-use super::{ControlPlane, Now};
+use super::{CameBy, ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{Entry, LineIds, Noted, Stage};
-use crate::sessions::line_key;
 use crate::topology::{InstanceId, SegmentId, Seid, UserPlaneId};
 use policy::Access;
 use rand::Rng;
@@ -27,20 +27,18 @@ impl ControlPlane {
             .on_frame(now.at, &circuit, payload);
         match answer {
             // who cannot serve a PADI must not answer it (RFC 2516 §5.2)
-            Answer::Reply(_) if self.is_drained(self.topology.port(port).user_plane) => {
-                return Err(Counter::Drained);
+            Answer::Offer(offer) => {
+                self.check_offer(now, segment, &circuit)?;
+                self.offer(now, segment, circuit, offer)?;
             }
-            Answer::Reply(reply) => {
-                self.takes_sessions(now)?;
-                self.send_by_default(port, &circuit, &reply);
-            }
+            Answer::Reply(reply) => self.send_by_default(port, &circuit, &reply),
             Answer::Admit(padr) => {
-                if let Err((counter, text)) = self.admit(now, segment, &circuit, &padr) {
-                    let discovery = &self.access(segment).discovery;
-                    let refusal = discovery.refuse(&padr, Refusal::System(text));
-                    self.send_by_default(port, &circuit, &refusal);
-                    return Err(counter);
-                }
+                let place = self.find_place(now, segment, &circuit, &padr);
+                let admitted = place.and_then(|place| match place {
+                    Place::Free => self.admit(now, segment, &circuit, &padr),
+                    Place::Known => Ok(()),
+                });
+                self.refuse_padr(segment, &circuit, &padr, admitted);
             }
             // the user plane sends a session's PADT through the session's own tunnel
             Answer::Terminate { .. } => return Err(Counter::UnknownTunnel),
@@ -63,24 +61,18 @@ impl ControlPlane {
         instance.expect("the topology has those of all profiles")
     }
 
-    /// Begins a session for a valid PADR, or says why not: a counter, and a text for the subscriber.
-    fn admit(
+    /// Begins a session for a valid PADR that has a place on its line, or says why not.
+    pub(super) fn admit(
         &mut self,
         now: Now,
         segment: SegmentId,
         circuit: &Circuit,
         padr: &Padr,
-    ) -> Result<(), (Counter, &'static str)> {
-        if let Some(index) = self.sessions.on_line(&line_key(segment, circuit)) {
-            if self.answer_repeated_padr(index, padr) {
-                return Ok(());
-            }
-            self.counters.count(Counter::Redialled);
-            self.end(now, index, Cause::NasRequest);
-        }
+    ) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
-        self.check_ready(now, plane)?;
+        self.check_room(now, segment)?;
+        self.check_limits(segment, circuit)?;
         let line = LineIds::of(padr);
         let identity = self.line_identity(segment, circuit, &line);
         if let Some(identity) = &identity
@@ -103,6 +95,7 @@ impl ControlPlane {
             service: padr.service_name.clone().into_boxed_slice(),
             subscriber: identity.map(|identity| self.subscribers.join(identity.into(), seid)),
             stage: Stage::Admitted(Box::new(padr.clone())),
+            came_by: CameBy::of(padr),
             noted: Noted {
                 dialled: now.unix,
                 ..Noted::default()
@@ -121,8 +114,18 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Whether a user plane takes sessions now.
-    fn check_ready(&mut self, now: Now, plane: UserPlaneId) -> Result<(), (Counter, &'static str)> {
+    /// Whether a PADI is answered: a session can be had. A session of the same MAC address may leave its place.
+    fn check_offer(&self, now: Now, segment: SegmentId, circuit: &Circuit) -> Result<(), Refused> {
+        match self.check_room(now, segment) {
+            Err((Counter::SessionTableFull, _)) if self.has_rivals(segment, circuit) => Ok(()),
+            room => room.map_err(|(counter, _)| counter),
+        }
+    }
+
+    /// Whether a segment has room for one session more now. Half-open sessions are no obstacle, because the oldest of them may have to go.
+    fn check_room(&self, now: Now, segment: SegmentId) -> Result<(), NoPlace> {
+        let port = self.topology.port(self.topology.segment(segment).port);
+        let plane = port.user_plane;
         if self.is_drained(plane) {
             return Err((Counter::Drained, "gateway takes no new sessions"));
         }
@@ -130,7 +133,15 @@ impl ControlPlane {
             return Err((Counter::UserPlaneAbsent, "gateway is not ready"));
         }
         let takes = self.takes_sessions(now);
-        takes.map_err(|counter| (counter, "gateway is not ready"))
+        takes.map_err(|counter| (counter, "gateway is not ready"))?;
+        let ids = self.session_ids.get(&segment);
+        if ids.is_some_and(|ids| !ids.has_free(now.at)) {
+            return Err((Counter::SessionIdsExhausted, "no session id left"));
+        }
+        if self.sessions.len() >= self.configuration.limits.sessions as usize {
+            return Err((Counter::SessionTableFull, "no session left"));
+        }
+        Ok(())
     }
 
     /// Allocates a PPPoE session id for one session more, for which an old half-open one may have to go. The lane is that of the
@@ -140,14 +151,9 @@ impl ControlPlane {
         now: Now,
         (plane, segment): (UserPlaneId, SegmentId),
         lane: Option<u8>,
-    ) -> Result<Access, (Counter, &'static str)> {
-        let limits = &self.configuration.limits;
-        let (half_open, sessions) = (limits.half_open as usize, limits.sessions as usize);
-        if self.sessions.half_open() >= half_open {
+    ) -> Result<Access, NoPlace> {
+        if self.sessions.half_open() >= self.configuration.limits.half_open as usize {
             self.shed_oldest(now);
-        }
-        if self.sessions.len() >= sessions {
-            return Err((Counter::SessionTableFull, "no session left"));
         }
         let lightest = || (self.sessions).lightest_lane(plane, &self.user_planes.lanes(plane));
         let lane = lane.unwrap_or_else(lightest);
@@ -155,25 +161,6 @@ impl ControlPlane {
         let id = ids.allocate(lane, now.at);
         id.map(Access::Pppoe)
             .ok_or((Counter::SessionIdsExhausted, "no session id left"))
-    }
-
-    /// A PADR that comes again while its session is being set up gets the same answer again.
-    fn answer_repeated_padr(&mut self, index: u32, padr: &Padr) -> bool {
-        let entry = &self.sessions[index];
-        match &entry.stage {
-            Stage::Admitted(first) => **first == *padr,
-            Stage::Connecting
-                if entry
-                    .status()
-                    .is_some_and(|status| status.phase == session::Phase::Establish) =>
-            {
-                let Access::Pppoe(id) = entry.access;
-                let pads = self.access(entry.segment).discovery.pads(padr, id);
-                self.send_to_session(index, PPPOE_DISCOVERY, &pads);
-                true
-            }
-            _ => false,
-        }
     }
 
     /// Ends the oldest session that is not online yet.

@@ -9,7 +9,6 @@ use crate::authorization::Proposal;
 use crate::counters::Counter;
 use crate::topology::UserPlaneId;
 use aaa::ErrorCause;
-use ipnet::Ipv6Net;
 use policy::{Bindings, Policy};
 use session::Command;
 use std::sync::Arc;

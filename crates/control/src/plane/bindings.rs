@@ -31,14 +31,34 @@ impl ControlPlane {
                 false => self.give_fixed(now, index, kind, &assigned.fixed),
             }
         }
-        self.give_routes(now, index, &accept.framed_routes);
+        let families = self
+            .subscriber_profile(&self.sessions[index])
+            .address_families;
+        let is_wanted = |route: &&FramedRoute| match route.net {
+            IpNet::V4(_) => families.has_ipv4(),
+            IpNet::V6(_) => families.has_ipv6(),
+        };
+        let routes: Vec<FramedRoute> = accept
+            .framed_routes
+            .iter()
+            .filter(is_wanted)
+            .copied()
+            .collect();
+        self.give_routes(now, index, &routes);
     }
 
-    /// Kinds that subscribers in the session's network instance can have: no IPv4 without a gateway address.
+    /// Kinds that the session can have: those of the address families of its subscriber profile, and no IPv4 in a network instance
+    /// without a gateway address.
     pub(super) fn offered_kinds(&self, index: u32) -> impl Iterator<Item = Kind> + use<> {
-        let has_ipv4 = self.gateway_ipv4(index).is_some();
+        let families = self
+            .subscriber_profile(&self.sessions[index])
+            .address_families;
+        let has_ipv4 = families.has_ipv4() && self.gateway_ipv4(index).is_some();
         let kinds = Kind::ALL.into_iter();
-        kinds.filter(move |kind| has_ipv4 || !kind.is_ipv4())
+        kinds.filter(move |kind| match kind.is_ipv4() {
+            true => has_ipv4,
+            false => families.has_ipv6(),
+        })
     }
 
     /// Whether the session keeps what it has of a kind: it is what AAA assigns, or of the pool that AAA names.

@@ -169,17 +169,11 @@ impl ControlPlane {
         })
     }
 
-    /// The index by access line leads to each session. A session that was replaced on its line, or that ends, needs no entry.
+    /// The index by access line leads to each session that is not closing.
     fn compare_lines(&self, ledger: &mut Ledger) -> Differences<(LineKey, Seid), Seid> {
         let booked = self.sessions.lines();
         let live = self.sessions.entries().filter(|entry| !entry.is_closing());
-        let owned = live.filter_map(|entry| {
-            let line = entry.line_key();
-            let found = self.sessions.on_line(&line);
-            let own = found == Some(entry.seid.index());
-            let free = found.is_none();
-            (own || free && !entry.is_ending()).then_some(((line, entry.seid), entry.seid))
-        });
+        let owned = live.map(|entry| ((entry.line_key(), entry.seid), entry.seid));
         ledger.compare(&kinds::LINE, booked, owned, |(line, seid)| {
             let (segment, outer, inner, mac) = line;
             let vlan = |id: &Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));

@@ -2,7 +2,7 @@
 
 use super::ControlPlane;
 use crate::entry::Entry;
-use crate::names::WrittenNames;
+use crate::names::{WrittenNames, bounded_text};
 use aaa::{NasPort, PortType};
 use config::TemplateValues;
 
@@ -44,7 +44,7 @@ impl ControlPlane {
             },
             port_id: Some(line.nas_port_id()),
             calling_station: Some(line.mac.to_string()),
-            called_station: None,
+            called_station: entry.called_station(),
             circuit_id: octets(&entry.line.circuit_id),
             remote_id: octets(&entry.line.remote_id),
             access_loop: entry.access_loop.clone(),
@@ -64,6 +64,12 @@ impl ControlPlane {
 }
 
 impl Entry {
+    /// Called-Station-Id of the session: the service name that the subscriber asked for.
+    fn called_station(&self) -> Option<String> {
+        let name = bounded_text(&self.service);
+        (!name.is_empty()).then_some(name)
+    }
+
     /// Calling-Station-Id of the session.
     pub(super) fn calling_station(&self) -> String {
         let names = self.names.as_ref();

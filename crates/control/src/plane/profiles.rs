@@ -5,16 +5,16 @@ use crate::entry::Entry;
 use crate::evaluate::{self, AaaAnswer, PolicyInputs};
 use crate::topology::{SegmentId, Topology};
 use config::Configuration;
-use config::model::{AccessProfile, Authentication, SubscriberProfile};
+use config::model::{AccessProfile, Authentication, RouterAdvertisements, SubscriberProfile};
 use core::time::Duration;
 use policy::{Origins, PPPOE_MTU, Policy};
 use session::discovery::{Discovery, DiscoveryConfig};
-use session::{AuthPolicy, DhcpConfig, SessionConfig};
+use session::{AuthPolicy, Command, DhcpConfig, RaConfig, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 /// Lifetime of an AC-Cookie. A home that takes longer between PADO and PADR sends a new PADI.
-const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
+const COOKIE_LIFETIME: Duration = Duration::from_secs(60);
 /// Time in which the subscriber may send LCP first. Linux's pppd takes about 20 ms from PADS to its first request.
 const START_DELAY: Duration = Duration::from_millis(200);
 
@@ -74,14 +74,28 @@ impl AccessProfiles {
 fn discovery_config(profile: &AccessProfile, cookie_key: [u8; 32]) -> DiscoveryConfig {
     DiscoveryConfig {
         ac_name: profile.ac_name.clone(),
-        service_names: profile.service_names.clone(),
+        service_names: offered(profile),
+        accepts_any_service: profile.service_names.is_empty(),
         cookie_key,
         cookie_lifetime: COOKIE_LIFETIME,
+        trusts_access_line: profile.trust_line_tags,
         max_payload: (profile.max_mru > PPPOE_MTU).then_some(profile.max_mru),
     }
 }
 
-fn session_config(profile: &AccessProfile, dhcp: DhcpConfig) -> SessionConfig {
+/// Service names that are offered, each once.
+fn offered(profile: &AccessProfile) -> Vec<String> {
+    let mut names = profile.service_names.clone();
+    let profiles = profile.service_profiles.iter();
+    names.extend(
+        profiles
+            .filter(|name| !profile.service_names.contains(name))
+            .cloned(),
+    );
+    names
+}
+
+pub(super) fn session_config(profile: &AccessProfile, dhcp: DhcpConfig) -> SessionConfig {
     use Authentication::{Chap, Pap};
     SessionConfig {
         name: profile.ac_name.clone(),
@@ -100,7 +114,21 @@ fn session_config(profile: &AccessProfile, dhcp: DhcpConfig) -> SessionConfig {
             valid_lifetime: profile.dhcpv6_valid_lifetime,
             ..dhcp
         },
-        ..SessionConfig::default()
+        restart_interval: Duration::from_secs(profile.restart_interval.into()),
+        max_configure: profile.max_configure,
+        max_terminate: profile.max_terminate,
+        max_failure: profile.max_failure,
+        setup_timeout: Duration::from_secs(profile.setup_timeout.into()),
+        ra: ra_config(&profile.router_advertisements),
+    }
+}
+
+fn ra_config(times: &RouterAdvertisements) -> RaConfig {
+    RaConfig {
+        interval: Duration::from_secs(times.interval.into()),
+        router_lifetime: times.router_lifetime,
+        valid_lifetime: times.valid_lifetime,
+        preferred_lifetime: times.preferred_lifetime,
     }
 }
 
@@ -118,6 +146,10 @@ pub(super) struct LinkSettings<'a> {
     authentication: &'a [Authentication],
     echo: (u16, u8),
     dhcpv6_lifetimes: (u32, u32),
+    restart_interval: u8,
+    /// Max-Configure, Max-Terminate and Max-Failure.
+    most: [u8; 3],
+    router_advertisements: &'a RouterAdvertisements,
 }
 
 impl<'a> View<'a> {
@@ -149,6 +181,7 @@ impl<'a> View<'a> {
         PolicyInputs {
             configuration: self.configuration,
             access: self.access_profile(entry.segment),
+            service: &entry.service,
             servers: entry.servers.as_deref(),
             link_mtu: entry.status().map_or(PPPOE_MTU, |status| status.mtu),
             answer,
@@ -182,6 +215,13 @@ impl<'a> View<'a> {
                 access.dhcpv6_preferred_lifetime,
                 access.dhcpv6_valid_lifetime,
             ),
+            restart_interval: access.restart_interval,
+            most: [
+                access.max_configure,
+                access.max_terminate,
+                access.max_failure,
+            ],
+            router_advertisements: &access.router_advertisements,
         }
     }
 }

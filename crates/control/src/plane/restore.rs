@@ -313,8 +313,7 @@ impl ControlPlane {
         }
         let indexes: Vec<u32> = entries.iter().map(|entry| entry.seid.index()).collect();
         // sessions come in the order in which they began
-        let (sessions, replaced) = SessionTable::resume(entries);
-        self.sessions = sessions;
+        self.sessions = SessionTable::resume(entries);
         self.resume_subscribers(members);
         self.update_aaa(now, &restored.owed);
         self.resume_records(now, restored.owed);
@@ -327,10 +326,6 @@ impl ControlPlane {
             self.arm_times(now, index);
             self.resume_account(now, index);
             self.carry_out(now, index);
-        }
-        // their subscribers had dialled in anew, and they were saying goodbye
-        for seid in replaced {
-            self.end(now, seid.index(), Cause::NasRequest);
         }
         self.end_without_address(now, without_address);
         self.end_deleted_users(now);

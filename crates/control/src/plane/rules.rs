@@ -3,7 +3,7 @@
 use super::change::sessions;
 use super::{Awaited, ControlPlane, Now};
 use crate::counters::Counter;
-use crate::entry::Stage;
+use crate::entry::{Entry, Stage};
 use crate::history::Kind;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
@@ -56,6 +56,7 @@ impl ControlPlane {
             forwarding,
             urr_id: entry.rules.urr_id,
             usage_period: Some(USAGE_PERIOD),
+            echo_magic: self.echo_magic(port.user_plane, entry),
         }
     }
 
@@ -65,6 +66,14 @@ impl ControlPlane {
             true => bindings,
             false => Bindings::of(bindings.ipv4(), bindings.ipv6()),
         }
+    }
+
+    /// Magic number with which a user plane answers a session's LCP echo requests, if it can.
+    fn echo_magic(&self, plane: UserPlaneId, entry: &Entry) -> Option<u32> {
+        let status = entry
+            .status()
+            .filter(|_| self.user_planes.answers_echoes(plane));
+        status.map(|status| status.magic)
     }
 
     pub(super) fn plane_of(&self, index: u32) -> UserPlaneId {

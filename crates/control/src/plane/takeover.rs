@@ -20,7 +20,7 @@ use session::{Cause, Command, Phase};
 
 impl ControlPlane {
     /// Ends a session whose subscriber has begun another one, and does not wait for its goodbye.
-    fn abandon(&mut self, now: Now, index: u32) {
+    pub(super) fn abandon(&mut self, now: Now, index: u32) {
         match self.entry(index).link {
             Some(_) => self.drive(now, index, Command::Abandon(Cause::NasRequest)),
             None => self.release(now, index, Cause::NasRequest),

@@ -143,6 +143,7 @@ impl ControlPlane {
         let inputs = PolicyInputs {
             configuration: &self.configuration,
             access,
+            service: b"",
             servers: access.server_group.as_deref(),
             link_mtu: PPPOE_MTU,
             answer: &answer,

@@ -255,7 +255,7 @@ fn a_test_shows_what_each_attribute_comes_to_and_leaves_nothing_behind() {
         "IPv4 pool walled (aaa)",
         "session limit 2 (aaa)",
         "route 198.18.0.0/24 (aaa)",
-        "MTU 1492 (profile)",
+        "MTU 1492 (link)",
         "rate up 2000 kbit/s (aaa)",
         "rate down 8000 kbit/s (aaa)",
         "session timeout 3600 s (aaa)",

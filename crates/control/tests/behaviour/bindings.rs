@@ -445,3 +445,26 @@ fn another_router_of_the_subscriber_takes_its_addresses_over_and_another_subscri
     assert_eq!(w.homes[0].ipv4().unwrap().to_string(), "203.0.113.1");
     assert!(w.plane.ledger().is_balanced());
 }
+
+#[test]
+fn a_subscriber_of_one_address_family_gets_nothing_of_the_other() {
+    for (families, has_ipv4) in [("ipv4-only", true), ("ipv6-only", false)] {
+        let mut w = world();
+        w.hang_up(0);
+        w.run(MINUTE);
+        let line = format!("set subscriber-profiles home address-families {families}");
+        w.configure(&[&line]).unwrap();
+        w.dial(0);
+        w.run(MINUTE);
+        let all = bindings(&w, 0);
+        assert!(!all.is_empty(), "{families}");
+        assert!(
+            all.iter().all(|b| b.is_ipv4() == has_ipv4),
+            "{families}: {all:?}"
+        );
+        assert_eq!(w.homes[0].ipv4().is_some(), has_ipv4);
+        assert_eq!(w.homes[0].ipv6().is_some(), !has_ipv4);
+        assert_eq!(w.count(Counter::FixedAddressUnusable), 0);
+        assert!(w.plane.ledger().is_balanced());
+    }
+}

@@ -83,7 +83,7 @@ fn a_session_has_the_same_names_in_all_its_requests() {
         Some("home0"),
         Some("up1/access0.100.1"),
         Some("02:00:00:00:00:00"),
-        None,
+        Some("internet"), // the service that it asked for
     ];
     is_named(&w.radius.requests[2], defaults);
 }

@@ -242,9 +242,10 @@ fn a_home_that_dials_anew_replaces_its_session() {
 }
 
 #[test]
-fn a_session_that_was_replaced_goes_although_the_control_plane_dies_over_its_goodbye() {
+fn a_session_that_was_replaced_goes_although_the_control_plane_dies_over_its_end() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
+    w.up.keeps_all = true; // the end is not acknowledged
     let config = w.homes[0].config().clone();
     w.homes[0] = cpe::Home::new(config, 99);
     w.dial(0);
@@ -253,6 +254,7 @@ fn a_session_that_was_replaced_goes_although_the_control_plane_dies_over_its_goo
         (w.homes[0].state(), w.stored_sessions()),
         (State::Online, 2)
     );
+    w.up.keeps_all = false;
     w.restart_control_plane();
     w.run(Duration::from_secs(20));
     assert_eq!((w.homes[0].state(), w.sessions().len()), (State::Online, 1));

@@ -257,14 +257,17 @@ fn exchange(w: &mut World, packet: &Discovery<'_>) -> Option<Vec<u8>> {
     Some(Frame::parse(frame).unwrap().payload.to_vec())
 }
 
-/// The AC-Cookie that a PADI of the home gets.
-fn offered_cookie(w: &mut World) -> Vec<u8> {
-    let padi = Discovery {
+fn any_service() -> Discovery<'static> {
+    Discovery {
         code: PADI,
         session_id: 0,
         tags: vec![Tag::ServiceName(b"")],
-    };
-    let offer = exchange(w, &padi).expect("an offer");
+    }
+}
+
+/// The AC-Cookie that a PADI of the home gets.
+fn offered_cookie(w: &mut World) -> Vec<u8> {
+    let offer = exchange(w, &any_service()).expect("an offer");
     let offer = Discovery::parse(&offer).unwrap();
     assert_eq!(offer.code, PADO);
     let cookie = offer.tags.iter().find_map(|tag| match tag {
@@ -307,22 +310,24 @@ fn a_request_without_our_cookie_gets_no_session() {
 }
 
 #[test]
-fn while_its_user_plane_is_absent_a_subscriber_is_refused_with_a_reason() {
+fn while_its_user_plane_is_absent_a_subscriber_gets_no_offer_or_a_refusal_with_a_reason() {
     let mut w = World::new(1, Choice::default());
-    w.cut = true; // for PFCP; what comes through the tunnel is handed over below
-    w.run(2 * MINUTE);
     let cookie = offered_cookie(&mut w);
+    w.cut = true; // for PFCP; what comes through the tunnel is handed over below
+    w.run(Duration::from_secs(55));
     let refusal = exchange(&mut w, &request(&cookie)).expect("a refusal");
     let refusal = Discovery::parse(&refusal).unwrap();
     assert_eq!((refusal.code, refusal.session_id), (PADS, 0));
     let reason = Tag::AcSystemError(b"gateway is not ready");
     assert!(refusal.tags.contains(&reason), "{refusal:?}");
     assert_eq!(w.count(Counter::UserPlaneAbsent), 1);
+    assert_eq!(exchange(&mut w, &any_service()), None);
+    assert_eq!(w.count(Counter::UserPlaneAbsent), 2);
     assert_eq!(w.plane.session_count(), 0);
 
     w.cut = false;
     w.run(MINUTE);
     w.dial_all();
     assert_eq!(w.homes[0].state(), State::Online);
-    assert_eq!(w.count(Counter::UserPlaneAbsent), 1);
+    assert_eq!(w.count(Counter::UserPlaneAbsent), 2);
 }

@@ -5,7 +5,7 @@
 //! §5.16): routes, with their metrics, and addresses outside the group's prefix blocks. Of several link prefixes the first is named as one,
 //! and the others as delegated prefixes, which a user plane of the version before takes, too.
 use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
-use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, settings};
+use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, echoes, settings};
 use ipnet::IpNet;
 use policy::{Access, Binding, Forwarding, Role};
 use wire::eth::PPPOE_DISCOVERY;
@@ -203,7 +203,14 @@ impl SessionSpec {
             },
             redirect_nd: has_ipv6,
             redirect_dhcpv6: has_ipv6,
+            echo_magic: self.open_echo_magic(),
         }
+    }
+
+    /// Magic number of answers to echo requests, if an address family is open.
+    fn open_echo_magic(&self) -> Option<u32> {
+        let is_open = self.forwarding.bindings.iter().next().is_some();
+        self.echo_magic.filter(|_| is_open)
     }
 
     /// Modification that opens an address family. `None` if it has no binding.
@@ -213,6 +220,7 @@ impl SessionSpec {
             create_pdrs: rules.pdrs,
             create_fars: rules.fars,
             create_traffic_endpoints: rules.endpoints,
+            lcp_connectivity: self.open_echo_magic().map(echoes::answers),
             ..Default::default()
         })
     }
@@ -285,6 +293,9 @@ impl SessionSpec {
                 });
             }
         }
+        if !change.create_pdrs.is_empty() {
+            change.lcp_connectivity = self.open_echo_magic().map(echoes::answers);
+        }
         (change != SessionModificationRequest::default()).then_some(change)
     }
 
@@ -298,6 +309,7 @@ impl SessionSpec {
             create_qers: vec![self.qer()],
             create_urrs: vec![self.urr()],
             pdn_type: Some(PdnType::Ethernet),
+            lcp_connectivity: self.open_echo_magic().map(echoes::answers),
             ..Default::default()
         }
     }

@@ -66,6 +66,9 @@ pub struct SubscriberRules {
     pub redirect_nd: bool,
     /// Whether DHCPv6 (UDP to port 547) inside PPP goes to the control plane.
     pub redirect_dhcpv6: bool,
+    /// Magic number with which the user plane answers LCP echo requests; `None`: they go to the control plane, as always without an open
+    /// address family.
+    pub echo_magic: Option<u32>,
 }
 
 impl SubscriberRules {

@@ -14,6 +14,10 @@ type Outcome<T> = Result<T, Rejection>;
 
 pub(super) fn decode(rules: &RuleSet) -> Outcome<DecodedRules> {
     match rules.pdn_type {
+        None if rules.echo_magic.is_some() => Err(Rejection::of(
+            Cause::SERVICE_NOT_SUPPORTED,
+            bbf_ie::PPP_LCP_CONNECTIVITY,
+        )),
         None => default_session(rules).map(DecodedRules::Default),
         Some(PdnType::Ethernet) => {
             session(rules).map(|decoded| DecodedRules::Session(Box::new(decoded)))

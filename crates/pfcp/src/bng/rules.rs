@@ -1,6 +1,6 @@
 //! Rules of one session at the user plane, stored as they were sent.
 use super::decoded::DecodedRules;
-use super::read;
+use super::{echoes, read};
 use core::fmt;
 use wire::pfcp::*;
 
@@ -66,6 +66,8 @@ pub struct RuleSet {
     pub(super) urrs: Vec<CreateUrr>,
     pub(super) qers: Vec<CreateQer>,
     pub(super) endpoints: Vec<CreateTrafficEndpoint>,
+    /// Magic number with which the user plane answers LCP echo requests.
+    pub(super) echo_magic: Option<u32>,
 }
 
 /// Kind of rule: its id and its elements.
@@ -190,13 +192,10 @@ fn apply<T: Clone>(to: &mut Option<T>, change: &Option<Change<T>>) {
 impl RuleSet {
     /// Rules of a new session.
     pub fn establish(request: SessionEstablishmentRequest) -> Result<RuleSet, Rejection> {
-        if request.lcp_connectivity.is_some() {
-            return Err(Rejection::of(
-                Cause::SERVICE_NOT_SUPPORTED,
-                bbf_ie::PPP_LCP_CONNECTIVITY,
-            ));
-        }
+        let lcp = request.lcp_connectivity.as_ref();
+        let echo_magic = lcp.map(echoes::read).transpose()?.flatten();
         Ok(RuleSet {
+            echo_magic,
             pdn_type: request.pdn_type,
             endpoints: distinct(request.create_traffic_endpoints)?,
             fars: distinct(request.create_fars)?,
@@ -208,13 +207,10 @@ impl RuleSet {
 
     /// Rules after a modification. The old rules stay unchanged, so that a rejected modification has no effect.
     pub fn modify(&self, request: &SessionModificationRequest) -> Result<RuleSet, Rejection> {
-        if request.lcp_connectivity.is_some() {
-            return Err(Rejection::of(
-                Cause::SERVICE_NOT_SUPPORTED,
-                bbf_ie::PPP_LCP_CONNECTIVITY,
-            ));
-        }
         let mut rules = self.clone();
+        if let Some(lcp) = &request.lcp_connectivity {
+            rules.echo_magic = echoes::read(lcp)?;
+        }
         rules.apply_removals(request)?;
         create(
             &mut rules.endpoints,
@@ -245,6 +241,7 @@ impl RuleSet {
             create_qers: self.qers,
             create_traffic_endpoints: self.endpoints,
             pdn_type: self.pdn_type,
+            lcp_connectivity: self.echo_magic.map(echoes::answers),
             ..Default::default()
         };
         let packet = Packet::session(0, 0, request);
@@ -256,6 +253,7 @@ impl RuleSet {
             unreachable!("it was put there");
         };
         Err(Box::new(RuleSet {
+            echo_magic: self.echo_magic,
             pdn_type: request.pdn_type,
             pdrs: request.create_pdrs,
             fars: request.create_fars,

@@ -40,6 +40,7 @@ fn spec() -> SessionSpec {
         },
         urr_id: 1,
         usage_period: Some(600),
+        echo_magic: Some(0x1122_3344),
     }
 }
 
@@ -950,4 +951,52 @@ fn neighbour_discovery_comes_before_data() {
     assert_eq!(redirect.precedence, 50);
     let data = request.create_pdrs.iter().filter(|pdr| !named(pdr));
     assert!(data.map(|pdr| pdr.precedence).all(|other| other > 50));
+}
+
+#[test]
+fn the_magic_number_of_echo_replies_comes_and_goes_with_the_address_families() {
+    let (closed, open) = (spec_with(false, false), spec());
+    let rules = established(closed.establish_control());
+    assert_eq!(subscriber_rules(&rules).echo_magic, None);
+    let rules = modified(&rules, open.change_from(&closed.told()).unwrap());
+    assert_eq!(subscriber_rules(&rules).echo_magic, open.echo_magic);
+    assert_eq!(
+        RuleSet::unpack(&rules.clone().pack().unwrap()).unwrap(),
+        rules
+    );
+    // a change of something else leaves it
+    let mut slower = open.clone();
+    slower.forwarding.packets.mtu = Some(1400);
+    let change = slower.change_from(&open.told()).unwrap();
+    assert_eq!(change.lcp_connectivity, None);
+    let rules = modified(&rules, change);
+    assert_eq!(subscriber_rules(&rules).echo_magic, open.echo_magic);
+    // LCP was negotiated again
+    let rules = modified(&rules, closed.change_from(&slower.told()).unwrap());
+    assert_eq!(subscriber_rules(&rules).echo_magic, None);
+    let other = SessionSpec {
+        echo_magic: Some(7),
+        ..spec()
+    };
+    let rules = modified(&rules, other.change_from(&closed.told()).unwrap());
+    assert_eq!(subscriber_rules(&rules), other.decoded());
+    // an audit must not differ because of what a user plane of before was not told
+    let silent = SessionSpec {
+        echo_magic: None,
+        ..other.clone()
+    };
+    assert_eq!(silent.digest(), other.digest());
+}
+
+#[test]
+fn a_user_plane_that_should_send_echo_requests_itself_refuses() {
+    let mut request = spec().establish();
+    let connectivity = request.lcp_connectivity.as_mut().expect("a magic number");
+    connectivity.timers = Some(VerificationTimers {
+        interval: 30,
+        count: 3,
+    });
+    let refusal = RuleSet::establish(request).unwrap_err();
+    assert_eq!(refusal.cause, Cause::SERVICE_NOT_SUPPORTED);
+    assert_eq!(refusal.offending_ie, Some(bbf_ie::PPP_LCP_CONNECTIVITY));
 }

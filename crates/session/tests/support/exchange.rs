@@ -95,8 +95,10 @@ pub fn whole_life(echo_interval: Duration) -> Exchange {
     let discovery = DiscoveryConfig {
         ac_name: "bng1".into(),
         service_names: vec![],
+        accepts_any_service: true,
         cookie_key: [3; 32],
         cookie_lifetime: Duration::from_secs(60),
+        trusts_access_line: true,
         max_payload: None,
     };
     let prepared = Prepared {

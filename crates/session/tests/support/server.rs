@@ -77,7 +77,9 @@ impl Server {
         };
         match self.discovery.on_frame(now, &circuit, frame.payload) {
             Answer::Ignore(Discarded(why)) => self.ladder.note(format_args!("ignored: {why}")),
-            Answer::Reply(payload) => self.send(now, PPPOE_DISCOVERY, &payload),
+            Answer::Offer(payload) | Answer::Reply(payload) => {
+                self.send(now, PPPOE_DISCOVERY, &payload)
+            }
             Answer::Admit(padr) => {
                 let Prepared {
                     session_id,

@@ -12,6 +12,7 @@ use wire::pfcp::*;
 use super::*;
 
 mod audit;
+mod echoes;
 mod ledger;
 mod nets;
 mod path;
@@ -265,7 +266,21 @@ fn spec(n: u16) -> SessionSpec {
         },
         urr_id: 1,
         usage_period: None,
+        echo_magic: None,
     }
+}
+
+/// Two clients behind one MAC address.
+#[test]
+fn sessions_of_one_line_stand_side_by_side() {
+    let mut bench = Bench::new();
+    let mut other = spec(8);
+    other.circuit = spec(7).circuit;
+    for spec in [spec(7), other] {
+        bench.send(0, spec.establish());
+    }
+    let ids: Vec<u16> = bench.entries.values().map(|e| e.pppoe_session_id).collect();
+    assert_eq!(ids, [7, 8]);
 }
 
 fn with_period(n: u16, seconds: u32) -> SessionSpec {

@@ -82,17 +82,21 @@ impl UserPlane {
             samples,
             ..
         } = self;
-        let mut errors = Vec::new();
+        let (mut errors, mut replies) = (Vec::new(), Vec::new());
         let taken = controller.recv_punts(PORTION, |punt| match punt.kind {
             PuntKind::Discovery => {
                 let tunnel = engine.discovery_tunnel(punt.port);
                 let wrapped = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
                 send_gtpu(gtpu, wrapped, counters);
             }
-            PuntKind::Session(index) => {
-                let wrapped = redirection.wrap_control(engine.control_tunnel(index), punt.frame);
-                send_gtpu(gtpu, wrapped, counters);
-            }
+            PuntKind::Session(index) => match engine.echo_reply(index, punt.frame) {
+                Some(reply) => replies.push((punt.port, reply)),
+                None => {
+                    let tunnel = engine.control_tunnel(index);
+                    let wrapped = redirection.wrap_control(tunnel, punt.frame);
+                    send_gtpu(gtpu, wrapped, counters);
+                }
+            },
             PuntKind::Resolution(interface)
             | PuntKind::Routing(interface)
             | PuntKind::Multicast(interface)
@@ -133,8 +137,12 @@ impl UserPlane {
                 samples.show(index, port_name(ports, punt.port), punt.frame, true);
             }
         });
-        for (instance, packet) in errors {
-            let sent = self.controller.inject(Inject::Route(instance, &packet));
+        let errors = errors.iter();
+        let errors = errors.map(|(instance, packet)| Inject::Route(*instance, packet));
+        let replies = replies.iter();
+        let replies = replies.map(|(port, frame)| Inject::Port(*port, frame));
+        for packet in errors.chain(replies) {
+            let sent = self.controller.inject(packet);
             self.counters.inject_busy += u64::from(sent.is_err());
         }
         taken

@@ -25,6 +25,8 @@ flags! {
         /// A session may have any bindings: beside an IPv4 address and a /64, delegated prefixes (IPv6D) and framed routes.
         /// What is named as a framed route is announced as long as the session is there; of its own addresses, too.
         BINDINGS = 0x04,
+        /// PPP LCP Connectivity with magic numbers and without timers: the user plane answers the subscriber's LCP echo requests.
+        ECHO_REPLIES = 0x08,
     }
 }
 

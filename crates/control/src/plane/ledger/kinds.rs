@@ -37,7 +37,7 @@ pub(super) const SESSION_ID: Kind = Kind::new(
 pub(super) const LINE: Kind = Kind::new(
     "access line",
     "it leads to a session that no longer exists",
-    "the session is not found when its subscriber reconnects: the subscriber would have two sessions",
+    "the session is not found when its subscriber reconnects: the subscriber may have one more than its MAC address may have",
 );
 pub(super) const SUBSCRIBER: Kind = Kind::new(
     "session of a subscriber",

@@ -98,8 +98,8 @@ impl ControlPlane {
 
     fn repair_lines(&mut self) {
         let found = self.compare_lines(&mut Ledger::default());
-        for (line, _) in found.without_owner {
-            self.sessions.forget_line(&line);
+        for (line, seid) in found.without_owner {
+            self.sessions.forget_line(line, seid);
         }
         for ((line, seid), _) in found.missing {
             self.sessions.set_line(line, seid);

@@ -259,7 +259,7 @@ fn session_ids_and_lines() {
         let lines: Vec<_> = plane.sessions.lines().collect();
         lines
             .iter()
-            .for_each(|(line, _)| plane.sessions.forget_line(line));
+            .for_each(|(line, seid)| plane.sessions.forget_line(*line, *seid));
     };
     let mut w = broken(lost, kind, Fault::Missing);
     // whoever dials in anew replaces its session, and has not two

@@ -136,6 +136,27 @@ pub(super) fn cases() -> Vec<Case> {
             offer,
         ),
         case(
+            "access-profiles pppoe service-profiles",
+            ["slow", "slower"],
+            ["slow: 1300 slower: 1492", "slow: 1492 slower: 1200"],
+            chooses,
+        ),
+        case(
+            "access-profiles pppoe pado-delay",
+            ["200", "1000"],
+            ["[200, 200, 200]", "[1000, 1000, 1000]"],
+            offered_after,
+        ),
+        beside(
+            &["set limits sessions 4"],
+            case(
+                "access-profiles pppoe pado-delay-full",
+                ["1000", "4000"],
+                ["[0, 250, 500]", "[0, 1000, 2000]"],
+                offered_after,
+            ),
+        ),
+        case(
             "access-profiles pppoe max-mru",
             ["1400", "1300"],
             ["[1, 4, 5, 120", "[1, 4, 5, 20"],
@@ -158,6 +179,63 @@ pub(super) fn cases() -> Vec<Case> {
             ["1", "9"],
             ["soon", "late"],
             gives_up,
+        ),
+        case(
+            "access-profiles pppoe restart-interval",
+            ["1", "9"],
+            ["every 1 s", "every 9 s"],
+            connects_in_silence,
+        ),
+        case(
+            "access-profiles pppoe max-configure",
+            ["2", "4"],
+            ["2 requests", "4 requests"],
+            connects_in_silence,
+        ),
+        beside(
+            &["set access-profiles pppoe setup-timeout 5"],
+            case(
+                "access-profiles pppoe max-terminate",
+                ["1", "4"],
+                ["1 goodbyes", "4 goodbyes"],
+                connects_in_silence,
+            ),
+        ),
+        case(
+            "access-profiles pppoe max-failure",
+            ["1", "3"],
+            ["1 naks", "3 naks"],
+            insists,
+        ),
+        case(
+            "access-profiles pppoe setup-timeout",
+            ["5", "10"],
+            ["goodbye after 5 s", "goodbye after 10 s"],
+            connects_in_silence,
+        ),
+        case(
+            "access-profiles pppoe router-advertisements interval",
+            ["60", "4"],
+            ["seldom", "often"],
+            advertised_often,
+        ),
+        case(
+            "access-profiles pppoe router-advertisements router-lifetime",
+            ["900", "0"],
+            ["router 900", "router 0"],
+            advertised,
+        ),
+        case(
+            "access-profiles pppoe router-advertisements valid-lifetime",
+            ["20000", "30000"],
+            ["valid 20000", "valid 30000"],
+            advertised,
+        ),
+        case(
+            "access-profiles pppoe router-advertisements preferred-lifetime",
+            ["2000", "3000"],
+            ["preferred 2000", "preferred 3000"],
+            advertised,
         ),
         case(
             "access-profiles pppoe server-group",
@@ -202,6 +280,30 @@ pub(super) fn cases() -> Vec<Case> {
             subscribers,
         ),
         case(
+            "access-profiles pppoe sessions-per-mac",
+            ["2", "3"],
+            ["2", "3"],
+            behind_one_mac,
+        ),
+        case(
+            "access-profiles pppoe trust-line-tags",
+            ["false", "true"],
+            ["access0.100.1", "olt1"],
+            names_itself,
+        ),
+        case(
+            "access-profiles pppoe sessions-per-vlan",
+            ["1", "3"],
+            ["1", "3"],
+            from_one_line,
+        ),
+        case(
+            "access-profiles pppoe sessions-per-port",
+            ["1", "2"],
+            ["1", "2"],
+            come_in,
+        ),
+        case(
             "access-profiles pppoe sessions-per-subscriber",
             ["1", "3"],
             ["1", "3"],
@@ -229,6 +331,12 @@ pub(super) fn cases() -> Vec<Case> {
             "subscriber-profiles home network-instance",
             ["red", "blue"],
             ["10.1.1.0", "10.2.1.0"],
+            gets,
+        ),
+        case(
+            "subscriber-profiles home address-families",
+            ["ipv4-only", "ipv6-only"],
+            ["ipv6=None", "ipv4=None"],
             gets,
         ),
         case(

@@ -1,6 +1,7 @@
 //! Where settings take effect.
 
 mod aaa;
+mod ppp;
 
 use crate::world::World;
 use core::time::Duration;
@@ -10,6 +11,7 @@ use wire::eth::{Frame, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::radius::Kind;
 
 pub use aaa::*;
+pub use ppp::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -60,6 +62,72 @@ pub fn from_one_line(w: &mut World) -> String {
         *home = cpe::Home::new(config, 1);
     }
     come_in(w)
+}
+
+/// How many of four come in that share a MAC address.
+pub fn behind_one_mac(w: &mut World) -> String {
+    quiet(w);
+    let mac = w.homes[0].config().mac;
+    let tags = wire::eth::Tags::qinq(100, 1);
+    for (n, home) in w.homes.iter_mut().enumerate() {
+        let config = cpe::HomeConfig {
+            mac,
+            tags,
+            ..home.config().clone()
+        };
+        *home = cpe::Home::new(config, n as u64);
+    }
+    come_in(w)
+}
+
+/// After how many milliseconds three homes get a PADO, one after the other.
+pub fn offered_after(w: &mut World) -> String {
+    quiet(w);
+    let after = |n: usize| {
+        w.heard.clear();
+        let begin = w.now;
+        w.dial(n);
+        while w.heard.is_empty() && w.now - begin < 10 * SECOND {
+            w.run(Duration::from_millis(10));
+        }
+        let after = w.now - begin;
+        w.run(2 * SECOND);
+        after.as_millis()
+    };
+    format!("{:?}", [0, 1, 2].map(after))
+}
+
+/// MTUs of a home that asks for the services `slow` and `slower`, one after the other.
+pub fn chooses(w: &mut World) -> String {
+    let mtu = |w: &mut World, service: &str| {
+        quiet(w);
+        let mut config = w.homes[0].config().clone();
+        config.service = service.into();
+        w.homes[0] = cpe::Home::new(config, 1);
+        dial(w);
+        let rules = w.up.subscribers();
+        let mtu = rules.first().and_then(|rules| rules.forwarding.packets.mtu);
+        format!("{service}: {}", mtu.unwrap_or_default())
+    };
+    let seen = ["slow", "slower"].map(|service| mtu(w, service));
+    quiet(w);
+    let mut config = w.homes[0].config().clone();
+    config.service.clear();
+    w.homes[0] = cpe::Home::new(config, 1);
+    seen.join(" ")
+}
+
+/// The subscriber of a home whose discovery packets name the line.
+pub fn names_itself(w: &mut World) -> String {
+    quiet(w);
+    let mut config = w.homes[0].config().clone();
+    config.access_line = b"\x01\x04olt1".to_vec();
+    w.homes[0] = cpe::Home::new(config, 1);
+    dial(w);
+    let sessions = w.sessions();
+    sessions
+        .first()
+        .map_or(String::new(), |s| s.subscriber.clone())
 }
 
 /// How many subscribers four homes are that share a line.

@@ -16,7 +16,7 @@ use radius::Radius;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 pub use user_plane::UserPlane;
-use wire::eth::Frame;
+use wire::eth::{Frame, PPPOE_DISCOVERY};
 use wire::pfcp::{Cause, Message, NodeId, SessionReportRequest, SluiceFeatures, ntp_seconds};
 use wire::{gtpu, nsh};
 
@@ -95,6 +95,8 @@ pub struct World {
     pub to_other: VecDeque<Vec<u8>>,
     /// Frames of homes on their way to the user plane.
     frames: VecDeque<Vec<u8>>,
+    /// Discovery packets that homes sent.
+    pub asked_for: Vec<Vec<u8>>,
 }
 
 /// A configuration whose ports, pools and limits a test may choose.
@@ -227,6 +229,7 @@ impl World {
             radius_servers: BTreeMap::new(),
             to_other: VecDeque::new(),
             frames: VecDeque::new(),
+            asked_for: Vec::new(),
         };
         world.run(Duration::from_secs(2));
         world
@@ -547,6 +550,8 @@ impl World {
         let any = !self.frames.is_empty();
         while let Some(frame) = self.frames.pop_front() {
             self.redirect(&frame);
+            let is_discovery = Frame::parse(&frame).unwrap().header.ethertype == PPPOE_DISCOVERY;
+            self.asked_for.extend(is_discovery.then_some(frame));
         }
         any
     }

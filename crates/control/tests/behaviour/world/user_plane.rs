@@ -109,7 +109,9 @@ impl UserPlane {
     pub(super) fn new(recovery: u32) -> Self {
         let all = PacketSettings::SETTINGS.iter().map(|setting| setting.id);
         let features = Features {
-            sluice: Some(SluiceFeatures::SETTINGS | SluiceFeatures::BINDINGS),
+            sluice: Some(
+                SluiceFeatures::SETTINGS | SluiceFeatures::BINDINGS | SluiceFeatures::ECHO_REPLIES,
+            ),
             lanes: Some(Lanes::even(WORKERS)),
             known_settings: Some(KnownSettings::of(all)),
             ..Features::default()

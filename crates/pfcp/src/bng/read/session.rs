@@ -206,6 +206,10 @@ impl<'a> Gathered<'a> {
             tunnel: control_tunnel(self.uplink, self.downlink)?,
             subscriber: qer.and_then(|qer| qer.correlation_id),
             usage: usage_rule(rules)?,
+            // a session without an open address family is being negotiated
+            echo_magic: rules
+                .echo_magic
+                .filter(|_| bindings.iter().next().is_some()),
             forwarding: Forwarding {
                 network_instance: self.network_instance.unwrap_or_default().to_owned(),
                 bindings,
