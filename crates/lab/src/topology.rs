@@ -286,6 +286,24 @@ impl Lab {
         Ok(tap)
     }
 
+    /// An Ethernet interface in a user plane's access network, made anew, for a program that opens it as it would open a network
+    /// card: frames sent on it arrive at the gateway's access port, tags as they are.
+    pub fn access_interface(&self, up: UserPlane, name: &str) -> Result<()> {
+        let (access, far) = (self.netns(Place::Access(up)), format!("{name}-far"));
+        if access.run(&["ip", "link", "show", name]).is_ok() {
+            access.ip(&format!("link del {name}"))?;
+        }
+        access.ip(&format!(
+            "link add {name} mtu {ACCESS_MTU} type veth peer name {far} mtu {ACCESS_MTU}"
+        ))?;
+        access.silence(&[name, &far])?;
+        access.offloads_off(name)?;
+        access.offloads_off(&far)?;
+        access.ip(&format!(
+            "link set {far} master {BRIDGE} up\nlink set {name} up"
+        ))
+    }
+
     /// A persistent TAP on the access bridge of a user plane, for another program to open, such as a virtual machine.
     pub fn persistent_tap(&self, up: UserPlane, name: &str) -> Result<()> {
         let access = self.netns(Place::Access(up));
