@@ -167,6 +167,7 @@ impl LoadOptions {
             interrupted: done.interrupted,
             reflected: !self.reflector.is_empty(),
             cpu: done.cpu,
+            memory: memory()?,
             set_ups: done.set_ups,
             max_loss: self.max_loss,
         });
@@ -364,6 +365,12 @@ impl Conductor<'_> {
         self.network.order(Order::Leave);
         Ok(())
     }
+}
+
+/// The most memory that this process has used so far, in octets.
+fn memory() -> Result<u64> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).context("cannot read the own memory")?;
+    Ok(usage.max_rss() as u64 * 1024)
 }
 
 /// CPU time that this process has had so far.

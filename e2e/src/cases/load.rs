@@ -2,11 +2,13 @@ use crate::access_network::PASSWORD;
 use crate::accounting::text;
 use crate::command::Sluice;
 use crate::fixture::Fixture;
-use crate::guard::PATIENCE;
+use crate::guard::{self, PATIENCE};
 use crate::leak_check::{complete_records, nothing_left};
 use crate::load_tool::{LoadTool, Report, reflector};
 use crate::scenario::Scenario;
+use crate::site::UP;
 use anyhow::{Result, ensure};
+use lab::gateway::Gateway;
 use lab::topology::Lab;
 use northbound::{Session, SessionState};
 use std::collections::BTreeSet;
@@ -100,6 +102,36 @@ fn compare(lab: &Lab, scenario: &Scenario, report: &Report) -> Result<()> {
     let rate = report.float("/set_ups/per_second")?;
     ensure!((100.0..=160.0).contains(&rate), "{rate} homes a second");
     Ok(())
+}
+
+/// The homes of [`many`], and how many of them dial in a second.
+const MANY: [u32; 2] = [10_000, 2_000];
+
+/// As many homes as an operator may want, as fast as they may come; what that costs the tool.
+pub fn many(fixture: &mut Fixture) -> Result<()> {
+    guard::limit("very many homes on one interface");
+    let lab = fixture.without_site()?;
+    let [homes, rate] = MANY;
+    let users = (1..=homes).map(|n| (format!("home{n}"), PASSWORD.to_owned()));
+    let users: Vec<(String, String)> = users.collect();
+    let gateway = Gateway::start(lab, &[UP], &users)?;
+    let tool = LoadTool::start(
+        lab,
+        &format!(
+            "--homes {homes} --rate {rate} --duration 2 --pps 0 --vlan 300-309.1-4000 --password {PASSWORD}"
+        ),
+    )?;
+    let (passed, report) = tool.finish()?;
+    println!(
+        "        {} of {rate} homes a second, {} us of CPU a set-up, {} MiB of memory",
+        report.float("/set_ups/per_second")?,
+        report.float("/tool/cpu_microseconds_per_set_up")?,
+        report.number("/tool/memory_bytes")? >> 20
+    );
+    ensure!(passed, "the exit status is not 0");
+    let left = gateway.wait_until_empty(lab, PATIENCE)?;
+    ensure!(left.is_empty(), "{} things are left", left.len());
+    gateway.stop()
 }
 
 pub fn interrupted(fixture: &mut Fixture) -> Result<()> {

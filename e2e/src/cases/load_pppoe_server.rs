@@ -22,7 +22,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     ensure!(passed, "the exit status is not 0");
     let (set_ups, flaps) = (report.number("/set_ups/count")?, report.number("/flaps")?);
     ensure!(
-        report.number("/online")? == HOMES.into() && set_ups == u64::from(HOMES) + flaps,
+        report.number("/online")? == u64::from(HOMES) && set_ups == u64::from(HOMES) + flaps,
         "{set_ups} set-ups after {flaps} flaps"
     );
     ensure!(flaps >= 3, "{flaps} flaps");

@@ -23,7 +23,7 @@ mod kill_commits;
 mod kills;
 mod lab;
 mod ledger;
-mod load;
+pub mod load;
 mod load_pppoe_server;
 mod missing_port;
 mod path_mtu;

@@ -23,6 +23,8 @@ pub(super) struct Run<'r> {
     pub(super) reflected: bool,
     /// CPU time of this process until the homes were online, and altogether.
     pub(super) cpu: [Duration; 2],
+    /// The most memory that this process has used, in octets.
+    pub(super) memory: u64,
     /// Set-ups until then.
     pub(super) set_ups: u64,
     /// More lost packets than this share of all, in percent, are a failure.
@@ -139,6 +141,8 @@ struct HomeWithLoss {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Tool {
     cpu_seconds: f64,
+    /// The most memory that it has used.
+    memory_bytes: u64,
     /// CPU time of a set-up until all homes were online, traffic included.
     cpu_microseconds_per_set_up: f64,
     /// Frames that could not be sent.
@@ -349,6 +353,7 @@ fn tool(run: &Run) -> Tool {
     let [set_up, total] = run.cpu.map(|time| time.as_secs_f64());
     Tool {
         cpu_seconds: rounded(total),
+        memory_bytes: run.memory,
         cpu_microseconds_per_set_up: rounded(1e6 * set_up / run.set_ups.max(1) as f64),
         unsent_frames: run.status.unsent,
         overflowed_frames: run.status.overflowed,

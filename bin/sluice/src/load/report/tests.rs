@@ -47,6 +47,7 @@ fn report(outcome: &Outcome, change: impl FnOnce(&mut Run, &mut Status)) -> Repo
         interrupted: false,
         reflected: true,
         cpu: [Duration::from_millis(1), Duration::from_millis(2)],
+        memory: 1 << 20,
         set_ups: 2,
         max_loss: None,
     };
