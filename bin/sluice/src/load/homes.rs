@@ -193,7 +193,7 @@ pub struct HomeOptions {
     )]
     password: Template,
     /// Authentication that homes accept
-    #[arg(long, default_value = "any", value_parser = ["any", "pap", "chap"], value_name = "any|pap|chap")]
+    #[arg(long, default_value = "any", value_parser = ["any", "pap", "chap"], value_name = "METHOD")]
     auth: String,
     /// Homes ask for IPv4 alone
     #[arg(long, conflicts_with = "ipv6_only")]
@@ -214,7 +214,7 @@ pub struct HomeOptions {
     #[arg(long, default_value = "untagged", value_name = "VLANS")]
     vlan: Lines,
     /// EtherType of the outer tag
-    #[arg(long, default_value = "8100", value_parser = ["8100", "88a8"], value_name = "8100|88a8")]
+    #[arg(long, default_value = "8100", value_parser = ["8100", "88a8"], value_name = "TPID")]
     outer_tpid: String,
     /// TR-101 agent circuit id of each home, with the variables of --user [default: none]
     #[arg(long, value_name = "TEMPLATE")]

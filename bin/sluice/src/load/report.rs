@@ -188,7 +188,9 @@ impl Report {
 
     fn find_problems(&mut self, run: &Run) {
         let mut problems = Vec::new();
-        if self.failed > 0 {
+        if run.status.ever_online == 0 {
+            problems.push("no home came online".into());
+        } else if self.failed > 0 {
             problems.push(format!(
                 "{} of {} homes were not online at the end",
                 self.failed, self.homes

@@ -17,7 +17,9 @@ impl Report {
             lines.push(String::new());
             lines.extend(table.render(width));
         };
-        add(self.steps());
+        if self.set_ups.count > 0 {
+            add(self.steps());
+        }
         if let Some(traffic) = &self.traffic {
             add(traffic.table());
         }

@@ -87,6 +87,10 @@ fn what_went_wrong_is_a_problem() {
         ["1 of 2 homes were not online at the end"]
     );
     assert!(problems(&bad, |run, _| run.interrupted = true).is_empty());
+    let nobody = problems(&bad, |run, status| {
+        (run.interrupted, status.ever_online) = (true, 0);
+    });
+    assert_eq!(nobody, ["no home came online"]);
     assert!(problems(&good, |run, _| run.max_loss = Some(15.0)).is_empty());
     assert_eq!(problems(&good, |run, _| run.max_loss = Some(14.9)).len(), 2);
     assert_eq!(problems(&good, |_, s| s.counts.corrupt = 1).len(), 1);
