@@ -8,9 +8,13 @@ use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// The interface that it loads.
 pub const INTERFACE: &str = "eth1";
+/// A load takes its time, and its homes may take as much again where the other side is slow.
+const LIMIT: Duration = Duration::from_secs(240);
 /// The name of its log.
 const NAME: &str = "sluice-load";
 
@@ -55,17 +59,17 @@ impl LoadTool {
 
     /// Waits for its end; whether its exit status is 0, and its report.
     pub fn finish(mut self) -> Result<(bool, Report)> {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         let status = loop {
             if let Some(status) = self.process.ended()? {
                 break status;
             }
             ensure!(
-                start.elapsed() < PATIENCE,
+                start.elapsed() < LIMIT,
                 "sluice load does not end\n{}",
                 self.process.tail()
             );
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            sleep(Duration::from_millis(50));
         };
         let said = std::fs::read_to_string(self.process.log())?;
         println!("{}", said.trim_end());

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// How often the homes are looked at.
 const TICK: Duration = Duration::from_millis(50);
-/// Beside what their rate makes of it, homes may take so long to come online, and to come back.
+/// No further home comes online, or hangs up, when for this long none did.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Packets under way have arrived when for this long nothing did.
 const SETTLED: Duration = Duration::from_millis(500);
@@ -252,7 +252,7 @@ impl LoadOptions {
         (per_second > 0).then(|| Duration::from_secs_f64(interval))
     }
 
-    /// How long homes may take to come online, or to leave.
+    /// How long homes may take to leave.
     fn limit(&self) -> Duration {
         Duration::from_secs_f64(f64::from(self.homes.homes) / self.rate) + PATIENCE
     }
@@ -278,8 +278,7 @@ struct Done {
 impl Conductor<'_> {
     fn conduct(mut self) -> Result<Done> {
         let all = self.options.homes.homes;
-        let limit = self.options.limit();
-        self.watch(Stage::SettingUp, limit, |status| status.ever_online == all)?;
+        self.set_up()?;
         let (set_up_cpu, set_ups) = (cpu()?, self.network.status().set_ups);
         self.network.order(Order::Flap);
         let length = Duration::from_secs(self.options.duration);
@@ -301,6 +300,24 @@ impl Conductor<'_> {
             cpu: [set_up_cpu, cpu()?],
             set_ups,
         })
+    }
+
+    /// All homes come online; whether or not they can, it is over when no further home has come online for a while.
+    fn set_up(&mut self) -> Result<()> {
+        let homes = self.options.homes.homes;
+        let planned = Duration::from_secs_f64(f64::from(homes) / self.options.rate);
+        let (start, mut since, mut online) = (Instant::now(), Instant::now(), 0);
+        while online < homes && !self.interrupt.is_asked() {
+            let now = self.look(Stage::SettingUp)?.ever_online;
+            if now > online || start.elapsed() < planned {
+                (online, since) = (now, Instant::now());
+            }
+            if since.elapsed() > PATIENCE {
+                break;
+            }
+            sleep(TICK);
+        }
+        Ok(())
     }
 
     /// Shows how it is getting on until it is as wanted, the time is over, or somebody wants an end.

@@ -105,6 +105,7 @@ impl fmt::Display for End {
             End::HungUp => f.write_str("hung up"),
             End::Terminated => f.write_str("ended by the gateway"),
             End::Refused(text) => write!(f, "refused: {text}"),
+            End::AuthRejected(text) if text.is_empty() => f.write_str("authentication failed"),
             End::AuthRejected(text) => write!(f, "authentication failed: {text}"),
             End::Silence(state) => write!(f, "no answer at stage {state:?}"),
             End::NoAgreement(state) => write!(f, "no agreement at stage {state:?}"),

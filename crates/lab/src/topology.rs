@@ -22,11 +22,13 @@
 
 use crate::claim::{Claim, directory, remove};
 use crate::netns::Netns;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 /// The control plane's management address over IPv4, which the first user plane is reached by.
@@ -57,6 +59,8 @@ const ACCESS_MTU: u16 = 1600;
 const MANAGEMENT_MTU: u16 = 1800;
 /// Frames that may wait on a TAP for its reader; the kernel drops what is beyond.
 const TAP_QUEUE: u32 = 8192;
+/// How long the bridge may take to forward frames of a new port.
+const CARRIER: Duration = Duration::from_secs(10);
 /// The access network's bridge.
 const BRIDGE: &str = "bridge";
 
@@ -301,7 +305,18 @@ impl Lab {
         access.offloads_off(&far)?;
         access.ip(&format!(
             "link set {far} master {BRIDGE} up\nlink set {name} up"
-        ))
+        ))?;
+        // The bridge hears of a carrier a little later, and drops frames until then.
+        let forwards = || {
+            let shown = access.run(&["ip", "-d", "link", "show", "dev", &far]);
+            shown.is_ok_and(|shown| shown.contains("state forwarding"))
+        };
+        let start = Instant::now();
+        while !forwards() {
+            ensure!(start.elapsed() < CARRIER, "{far} does not forward");
+            sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     /// A persistent TAP on the access bridge of a user plane, for another program to open, such as a virtual machine.

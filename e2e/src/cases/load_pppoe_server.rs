@@ -11,11 +11,11 @@ const REJECTED: &str = "sent \\[CHAP Failure";
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let (lab, vm) = fixture.machine()?;
     let server = PppoeServer::start(vm, HOMES)?;
-    let line = format!("--vlan {VLAN} --auth chap --rate 1");
+    let line = format!("--vlan {VLAN} --auth chap --rate 0.5");
     let tool = LoadTool::start(
         lab,
         &format!(
-            "{line} --homes {HOMES} --password {PASSWORD} --duration 20 --pps 40 --flap 0.3 --flap-how terminate"
+            "{line} --homes {HOMES} --password {PASSWORD} --duration 25 --pps 40 --flap 0.2 --flap-how terminate"
         ),
     )?;
     let (passed, report) = tool.finish()?;
@@ -25,7 +25,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         report.number("/online")? == u64::from(HOMES) && set_ups == u64::from(HOMES) + flaps,
         "{set_ups} set-ups after {flaps} flaps"
     );
-    ensure!(flaps >= 3, "{flaps} flaps");
+    ensure!(flaps > 0, "no home has left");
     for family in ["ipv4", "ipv6"] {
         let of = |what| report.number(&format!("/traffic/{family}/{what}"));
         let (sent, received) = (of("sent")?, of("received")?);
