@@ -182,17 +182,17 @@ impl LoadOptions {
 
     fn print(&self, report: &Report) -> Result<()> {
         let json = serde_json::to_string_pretty(report)?;
-        if let Some(file) = &self.report {
-            std::fs::write(file, format!("{json}\n"))
-                .with_context(|| format!("cannot write {}", file.display()))?;
-        }
         let text = match self.json {
-            true => json,
+            true => json.clone(),
             false => report.lines(terminal_width()).join("\n"),
         };
         // Whoever has closed the pipe has seen enough.
         let _ = writeln!(std::io::stdout(), "{text}");
-        Ok(())
+        match &self.report {
+            Some(file) => std::fs::write(file, format!("{json}\n"))
+                .with_context(|| format!("cannot write {}", file.display())),
+            None => Ok(()),
+        }
     }
 
     fn plan(&self, largest: usize) -> Result<Plan> {
@@ -266,6 +266,14 @@ struct Conductor<'o> {
     interrupt: Interrupt,
 }
 
+/// What was noted on the way.
+struct Stages {
+    interrupted: bool,
+    /// CPU time of this process until the homes were online, and set-ups until then.
+    cpu: Duration,
+    set_ups: u64,
+}
+
 /// What it has come to.
 struct Done {
     status: Status,
@@ -277,9 +285,28 @@ struct Done {
 
 impl Conductor<'_> {
     fn conduct(mut self) -> Result<Done> {
+        let staged = self.stages();
+        self.progress.finish();
+        // If the homes' thread has ended by itself, its own error says more.
+        let (status, outcome) = self.network.finish()?;
+        let Stages {
+            interrupted,
+            cpu: set_up_cpu,
+            set_ups,
+        } = staged?;
+        Ok(Done {
+            status,
+            outcome,
+            interrupted,
+            cpu: [set_up_cpu, cpu()?],
+            set_ups,
+        })
+    }
+
+    fn stages(&mut self) -> Result<Stages> {
         let all = self.options.homes.homes;
         self.set_up()?;
-        let (set_up_cpu, set_ups) = (cpu()?, self.network.status().set_ups);
+        let (cpu, set_ups) = (cpu()?, self.network.status().set_ups);
         self.network.order(Order::Flap);
         let length = Duration::from_secs(self.options.duration);
         self.watch(Stage::Running(length), length, |_| false)?;
@@ -291,13 +318,9 @@ impl Conductor<'_> {
         let interrupted = self.interrupt.is_asked();
         self.settle()?;
         self.hang_up()?;
-        self.progress.finish();
-        let (status, outcome) = self.network.finish()?;
-        Ok(Done {
-            status,
-            outcome,
+        Ok(Stages {
             interrupted,
-            cpu: [set_up_cpu, cpu()?],
+            cpu,
             set_ups,
         })
     }
@@ -341,7 +364,6 @@ impl Conductor<'_> {
     fn look(&mut self, stage: Stage) -> Result<Status> {
         let status = self.network.status();
         self.progress.show(stage, &status);
-        // The thread's own error says more, and is told at its end.
         ensure!(
             !self.network.failed(),
             "the homes' thread has ended by mistake"

@@ -1,7 +1,7 @@
 //! Who the homes are: names by template, and lines.
 
 use cpe::{Auth, HomeConfig};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 use wire::eth::{MacAddr, TPID_8021AD, TPID_8021Q, Tag, Tags};
 use wire::pppoe::AccessLine;
@@ -91,6 +91,24 @@ impl Template {
 
 fn vid(tag: Option<Tag>) -> u16 {
     tag.map_or(0, |tag| tag.vid)
+}
+
+/// A template that nobody reads in a log.
+#[derive(Clone)]
+struct Secret(Template);
+
+impl FromStr for Secret {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Secret)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 /// Numbers from one to another.
@@ -191,7 +209,7 @@ pub struct HomeOptions {
         env = "SLUICE_LOAD_PASSWORD",
         hide_env_values = true
     )]
-    password: Template,
+    password: Secret,
     /// Authentication that homes accept
     #[arg(long, default_value = "any", value_parser = ["any", "pap", "chap"], value_name = "METHOD")]
     auth: String,
@@ -257,7 +275,7 @@ impl HomeOptions {
         };
         let tags = self.vlan.at(place, tpid);
         let text = |template: &Template| template.of(number, mac, tags);
-        let (user, password) = (text(&self.user), text(&self.password));
+        let (user, password) = (text(&self.user), text(&self.password.0));
         if user.len() > 255 || password.len() > 255 {
             return Err("a user name or password is longer than 255 octets".into());
         }
@@ -372,6 +390,14 @@ mod tests {
         assert_eq!(homes[0].tags.outer.unwrap().tpid, TPID_8021AD);
         assert_eq!(homes[0].tags.inner.unwrap().tpid, TPID_8021Q);
         assert!(homes[0].access_line.is_empty());
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let words = ["load", "--password", "dont-tell-%d"];
+        let options = Homes::try_parse_from(words).unwrap().options;
+        assert!(!format!("{options:?}").contains("dont-tell"));
+        assert_eq!(options.configs().unwrap()[0].password, "dont-tell-1");
     }
 
     #[test]
