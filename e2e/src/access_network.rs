@@ -4,8 +4,9 @@ use crate::scenario::GIVEN_UP;
 use crate::site::UP;
 use anyhow::{Result, ensure};
 use cpe::{HomeConfig, State};
-use lab::access_network::{self, Order, Residents};
+use lab::access_network::{self, Order, Plan, Residents};
 use lab::internet::{self, Internet};
+use lab::port::Port;
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -52,15 +53,9 @@ impl AccessNetwork {
             all,
         };
         let tap = lab.tap(UP, "homes0")?;
+        let plan = Plan::of_lab(INTERVAL, run, internet.reach(), host);
         Ok(AccessNetwork {
-            homes: access_network::AccessNetwork::open(
-                homes,
-                INTERVAL,
-                run,
-                tap,
-                internet.reach(),
-                host,
-            )?,
+            homes: access_network::AccessNetwork::open(homes, plan, Port::Tap(tap))?,
             internet,
             count: count.into(),
             missing: Cell::new(0),

@@ -94,6 +94,13 @@ impl Fixture {
         loaded.finish(&self.lab, self.vm.as_ref().context("no virtual machine")?)
     }
 
+    /// The network and the virtual machine without homes, and no daemons: for cases with another access concentrator.
+    pub fn machine(&mut self) -> Result<(&Lab, &Vm)> {
+        self.without_site()?;
+        self.vacant()?;
+        Ok((&self.lab, self.vm.as_ref().context("no virtual machine")?))
+    }
+
     /// The virtual machine without homes.
     fn vacant(&mut self) -> Result<()> {
         let vm = match self.vm.take() {

@@ -39,7 +39,7 @@ pub struct Granted {
 
 /// Takes every home out of the machine.
 pub fn evict(vm: &Vm) -> Result<()> {
-    let rest = "killall -q -TERM pppd iperf3 ping dhcpcd dhcp6c; for i in $(seq 50); do pidof pppd > /dev/null || break; usleep 100000; done
+    let rest = "killall -q -TERM pppoe-server radvd pppd iperf3 ping dhcpcd dhcp6c; for i in $(seq 50); do pidof pppd > /dev/null || break; usleep 100000; done
         killall -q -KILL pppd
         for home in $(ip netns list | cut -d ' ' -f 1); do ip netns del $home; done
         rm -f /run/h*";

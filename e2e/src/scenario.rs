@@ -7,10 +7,11 @@ use crate::leak_check::Footprint;
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use anyhow::{Context, Result, bail, ensure};
 use cpe::{End, HomeConfig, State};
-use lab::access_network::{self, AccessNetwork, Order, Residents};
+use lab::access_network::{self, AccessNetwork, Order, Plan, Residents};
 use lab::daemon::{Daemon, What};
 use lab::gateway::Gateway;
 use lab::internet::Internet;
+use lab::port::Port;
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use std::net::IpAddr;
 use std::path::Path;
@@ -198,7 +199,8 @@ impl Crowd {
                 all,
             };
             let (tap, reach) = (lab.tap(up, "homes0")?, internet.reach());
-            AccessNetwork::open(residents, interval, run, tap, reach, host)
+            let plan = Plan::of_lab(interval, run, reach, host);
+            AccessNetwork::open(residents, plan, Port::Tap(tap))
         };
         let networks = [
             network(UserPlane::One, 0, half)?,
@@ -431,7 +433,11 @@ impl Newcomer {
         let (reach, tap) = (channel().0, lab.tap(up, &format!("new{number}"))?);
         Ok(Newcomer {
             dialled: Instant::now(),
-            network: AccessNetwork::open(residents, never, 1, tap, reach, host)?,
+            network: AccessNetwork::open(
+                residents,
+                Plan::of_lab(never, 1, reach, host),
+                Port::Tap(tap),
+            )?,
         })
     }
 

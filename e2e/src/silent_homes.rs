@@ -4,7 +4,8 @@ use crate::access_network::PASSWORD;
 use crate::guard::PATIENCE;
 use anyhow::{Result, ensure};
 use cpe::{HomeConfig, State};
-use lab::access_network::{AccessNetwork, Order, Residents, Status};
+use lab::access_network::{AccessNetwork, Order, Plan, Residents, Status};
+use lab::port::Port;
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, UserPlane};
 use std::net::IpAddr;
 use std::sync::mpsc::channel;
@@ -47,7 +48,8 @@ impl SilentHomes {
         let never = Duration::from_secs(24 * 3600);
         let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
         let tap = lab.tap(UserPlane::One, "silent0")?;
-        let network = AccessNetwork::open(residents, never, 1, tap, channel().0, host)?;
+        let plan = Plan::of_lab(never, 1, channel().0, host);
+        let network = AccessNetwork::open(residents, plan, Port::Tap(tap))?;
         let homes = SilentHomes { network, count };
         homes.wait(|status| status.ever_online == count)?;
         Ok(homes)

@@ -6,11 +6,12 @@ mod view;
 
 use anyhow::{Context, Result, bail};
 use cpe::{Auth, HomeConfig, State};
-use lab::access_network::{self, AccessNetwork, Order, Residents};
+use lab::access_network::{self, AccessNetwork, Order, Plan, Residents};
 use lab::claim;
 use lab::daemon::What;
 use lab::gateway::Gateway;
 use lab::internet::Internet;
+use lab::port::Port;
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use outage::Outages;
 use report::Report;
@@ -173,9 +174,8 @@ fn conduct(
     for (up, residents) in UserPlane::ALL.into_iter().zip(networks) {
         let tap = lab.tap(up, "homes0")?;
         let reach = internet.reach();
-        opened.push(AccessNetwork::open(
-            residents, interval, secret, tap, reach, host,
-        )?);
+        let plan = Plan::of_lab(interval, secret, reach, host);
+        opened.push(AccessNetwork::open(residents, plan, Port::Tap(tap))?);
     }
     let mut parts = Parts {
         gateway: &gateway,

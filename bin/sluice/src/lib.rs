@@ -1,4 +1,5 @@
-//! The `sluice` command: the two daemons' local API as tables, and the lab that runs a whole gateway in namespaces.
+//! The `sluice` command: the two daemons' local API as tables, the lab that runs a whole gateway in namespaces,
+//! and emulated homes that load any gateway.
 //!
 //! The binary parses [`cli::Cli`] and runs it; everything else is behind that.
 //!
@@ -13,6 +14,7 @@
 
 pub mod cli;
 mod lab;
+mod load;
 mod screen;
 pub mod shell;
 mod top;

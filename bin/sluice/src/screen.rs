@@ -176,6 +176,11 @@ impl Interrupt {
     pub fn is_asked(&self) -> bool {
         ASKED.load(Ordering::SeqCst)
     }
+
+    /// What was asked for is being done: listens for another one.
+    pub fn listen_again(&self) {
+        ASKED.store(false, Ordering::SeqCst);
+    }
 }
 
 impl Drop for Interrupt {

@@ -1,6 +1,7 @@
 //! PAP (RFC 1334) and CHAP with MD5 (RFC 1994) from the home's side.
 
-use crate::home::{End, Home, State, Timer};
+use crate::home::{End, Home, Timer};
+use crate::progress::State;
 use crate::terms::Proof;
 use core::time::Duration;
 use md5::{Digest, Md5};
@@ -91,6 +92,7 @@ impl Home {
 
     fn authenticated(&mut self, now: Duration) {
         self.disarm(Timer::Answer);
+        self.progress.authenticated.get_or_insert(now);
         self.open_networks(now);
     }
 

@@ -1,6 +1,7 @@
 //! PADI, PADO, PADR, PADS and PADT from the home's side (RFC 2516 §5).
 
-use crate::home::{End, Home, Received, State, Timer};
+use crate::home::{End, Home, Received, Timer};
+use crate::progress::State;
 use core::time::Duration;
 use wire::eth::{self, MacAddr};
 use wire::pppoe::{self, Discovery, Tag};
@@ -137,6 +138,7 @@ impl Home {
             }
             (None, id) => {
                 self.session_id = id;
+                self.progress.session = Some(now);
                 self.disarm(Timer::Answer);
                 self.open_link(now);
             }

@@ -3,6 +3,7 @@
 use crate::Family;
 use crate::leases::{Delegation, Leases};
 use crate::negotiate::{Negotiation, Step};
+use crate::progress::{Progress, State};
 use crate::random::Random;
 use crate::terms::{Auth, Ipv4, Ipv6, Link};
 use core::fmt;
@@ -83,25 +84,6 @@ impl fmt::Debug for HomeConfig {
     }
 }
 
-/// How far a home has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// Not dialled, or over.
-    Offline,
-    /// Looking for an access concentrator and asking for a session.
-    Discovery,
-    /// LCP.
-    Link,
-    /// PAP or CHAP.
-    Authentication,
-    /// IPCP, IPV6CP and router discovery.
-    Network,
-    /// Every family that it wants, and the gateway has, is up.
-    Online,
-    /// Hanging up.
-    Closing,
-}
-
 /// Why a session, or the attempt at one, is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -127,6 +109,7 @@ impl fmt::Display for End {
             End::HungUp => f.write_str("hung up"),
             End::Terminated => f.write_str("ended by the gateway"),
             End::Refused(text) => write!(f, "refused: {text}"),
+            End::AuthRejected(text) if text.is_empty() => f.write_str("authentication failed"),
             End::AuthRejected(text) => write!(f, "authentication failed: {text}"),
             End::Silence(state) => write!(f, "no answer at stage {state:?}"),
             End::NoAgreement(state) => write!(f, "no agreement at stage {state:?}"),
@@ -144,6 +127,8 @@ pub enum Output {
     Up(IpAddr),
     /// The family has no address any more.
     Down(Family),
+    /// [`State::Online`] was reached.
+    Online,
     /// The session, or the attempt, is over.
     Ended(End),
 }
@@ -206,6 +191,9 @@ impl Timer {
     ];
 }
 
+/// Former sessions that a home remembers.
+const MAX_FORMER: usize = 8;
+
 /// An emulated home: a client of PPPoE and PPP with its state machines, without I/O and without a clock.
 ///
 /// Give it frames and time, drain [`Home::poll_output`] after each, and call [`Home::on_timeout`] at [`Home::poll_at`].
@@ -214,6 +202,9 @@ pub struct Home {
     pub(crate) config: HomeConfig,
     pub(crate) random: Random,
     pub(crate) state: State,
+    pub(crate) progress: Progress,
+    /// Sessions that ended without a word to the gateway, the oldest first; at most [`MAX_FORMER`].
+    former: VecDeque<u16>,
     /// The access concentrator, once it has offered.
     pub(crate) concentrator: MacAddr,
     pub(crate) host_uniq: u64,
@@ -246,6 +237,8 @@ impl Home {
         let mut random = Random::new(seed);
         Home {
             state: State::Offline,
+            progress: Progress::default(),
+            former: VecDeque::new(),
             concentrator: MacAddr::ZERO,
             host_uniq: 0,
             offer: Vec::new(),
@@ -279,6 +272,11 @@ impl Home {
         self.state
     }
 
+    /// How fast the present attempt has come so far, or the last one came.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
     /// Its PPPoE session, once it has one.
     pub fn session_id(&self) -> Option<u16> {
         (self.session_id != 0).then_some(self.session_id)
@@ -310,7 +308,34 @@ impl Home {
     /// Starts to look for an access concentrator, if offline.
     pub fn dial(&mut self, now: Duration) {
         if self.state == State::Offline {
+            self.progress = Progress {
+                dialled: Some(now),
+                ..Progress::default()
+            };
             self.discover(now);
+        }
+    }
+
+    /// Loses its power for a moment: it forgets everything, and the gateway is not told.
+    ///
+    /// It is offline then, and dials another way with another seed. What still comes for its old session is no mistake of the
+    /// gateway's.
+    pub fn reboot(&mut self, seed: u64) {
+        let mut former = std::mem::take(&mut self.former);
+        former.extend(self.session_id());
+        while former.len() > MAX_FORMER {
+            former.pop_front();
+        }
+        *self = Home::new(self.config.clone(), seed);
+        self.former = former;
+    }
+
+    /// Leaves the session at once, with a PADT alone.
+    pub fn leave_at_once(&mut self) {
+        match self.state {
+            State::Offline => {}
+            State::Discovery => self.end(End::HungUp),
+            _ => self.give_up(End::HungUp),
         }
     }
 
@@ -356,10 +381,14 @@ impl Home {
             // What was under way when the session ended.
             return Received::Quiet;
         }
+        let is_former = |id: u16| id != self.session_id && self.former.contains(&id);
         let packet = match pppoe::Packet::parse(payload) {
             Ok(packet) if packet.code == pppoe::SESSION => packet,
             _ => return Received::Stray("not a PPPoE session packet"),
         };
+        if is_former(packet.session_id) {
+            return Received::Quiet;
+        }
         if packet.session_id != self.session_id || from != self.concentrator {
             return Received::Stray("another session's packet");
         }

@@ -1,6 +1,7 @@
 //! Many homes in one loop.
 
 use crate::home::{Home, HomeConfig, Output, Received};
+use crate::progress::State;
 use core::cmp::Reverse;
 use core::time::Duration;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -30,6 +31,9 @@ pub struct Homes {
     deadlines: BinaryHeap<Reverse<(Duration, u32)>>,
     /// The earliest entry of a home in `deadlines`.
     armed: Vec<Option<Duration>>,
+    /// The state of each home after its last event, and how many homes are in each state.
+    states: Vec<State>,
+    counts: [u32; State::ALL.len()],
     outputs: VecDeque<(u32, Output)>,
 }
 
@@ -39,7 +43,11 @@ impl Homes {
         let with_seed = |(n, config)| Home::new(config, seed.wrapping_add((n as u64) << 32));
         let homes: Vec<Home> = configs.into_iter().enumerate().map(with_seed).collect();
         let line = |home: &Home| (home.config().mac, home.config().tags.vids());
+        let mut counts = [0; State::ALL.len()];
+        counts[State::Offline as usize] = homes.len() as u32;
         Homes {
+            states: vec![State::Offline; homes.len()],
+            counts,
             lines: homes
                 .iter()
                 .zip(0..)
@@ -57,6 +65,11 @@ impl Homes {
         &self.homes
     }
 
+    /// How many of them are in this state.
+    pub fn at(&self, state: State) -> u32 {
+        self.counts[state as usize]
+    }
+
     /// Home `number` starts to dial.
     pub fn dial(&mut self, number: u32, now: Duration) {
         self.homes[number as usize].dial(now);
@@ -69,12 +82,17 @@ impl Homes {
         self.after(number);
     }
 
-    /// Home `number` loses its power for a moment: it forgets everything, and the gateway is not told. It is offline then, and dials
-    /// another way with another seed.
+    /// Home `number` leaves its session at once, with a PADT alone.
+    pub fn leave_at_once(&mut self, number: u32) {
+        self.homes[number as usize].leave_at_once();
+        self.after(number);
+    }
+
+    /// Home `number` loses its power for a moment ([`Home::reboot`]); what it had still to do is not done.
     pub fn reboot(&mut self, number: u32, seed: u64) {
-        let slot = number as usize;
-        self.homes[slot] = Home::new(self.homes[slot].config().clone(), seed);
+        self.homes[number as usize].reboot(seed);
         self.outputs.retain(|(other, _)| *other != number);
+        self.after(number);
     }
 
     /// Takes a frame off the wire: whose it is, and what it was; `None` if it is no home's.
@@ -127,6 +145,10 @@ impl Homes {
         while let Some(output) = self.homes[slot].poll_output() {
             self.outputs.push_back((number, output));
         }
+        let state = self.homes[slot].state();
+        let before = std::mem::replace(&mut self.states[slot], state);
+        self.counts[before as usize] -= 1;
+        self.counts[state as usize] += 1;
         if let Some(at) = self.homes[slot].poll_at()
             && self.armed[slot].is_none_or(|armed| at < armed)
         {

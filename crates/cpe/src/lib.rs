@@ -20,6 +20,7 @@
 mod auth;
 mod data;
 mod discovery;
+mod histogram;
 mod home;
 mod homes;
 mod leases;
@@ -27,16 +28,21 @@ mod link;
 mod negotiate;
 mod network;
 mod pace;
+mod progress;
 mod random;
+mod reflector;
 mod terms;
 mod traffic;
 
-pub use home::{Datagram, End, Home, HomeConfig, Output, Received, State};
+pub use histogram::Histogram;
+pub use home::{Datagram, End, Home, HomeConfig, Output, Received};
 pub use homes::Homes;
 pub use leases::Delegation;
-pub use pace::Pace;
+pub use pace::{Pace, Rate};
+pub use progress::{Progress, State};
+pub use reflector::Reflector;
 pub use terms::Auth;
-pub use traffic::{Arrival, Counts, Label, Party, Verdict, Verifier};
+pub use traffic::{Arrival, Counts, Label, Party, Stamp, Verdict, Verifier};
 
 /// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

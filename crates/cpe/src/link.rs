@@ -1,7 +1,8 @@
 //! LCP from the home's side (RFC 1661): the link is agreed on, kept, and ended.
 
-use crate::home::{End, Home, State, Timer};
+use crate::home::{End, Home, Timer};
 use crate::negotiate::Step;
+use crate::progress::State;
 use crate::random::Random;
 use crate::terms::{Auth, Link};
 use core::time::Duration;
@@ -105,6 +106,7 @@ impl Home {
 
     fn link_opened(&mut self, now: Duration) {
         self.echoes_missed = 0;
+        self.progress.link.get_or_insert(now);
         if let Some(interval) = self.config.echo_interval {
             self.arm(Timer::Echo, now + interval);
         }

@@ -1,8 +1,9 @@
 //! IPCP, IPV6CP and router discovery from the home's side (RFC 1332, 5072, 4861, 4862).
 
 use crate::Family;
-use crate::home::{End, Home, Output, State, Timer};
+use crate::home::{End, Home, Output, Timer};
 use crate::negotiate::{Negotiation, Step, Terms};
+use crate::progress::State;
 use crate::random::Random;
 use crate::terms::Ipv6;
 use core::net::Ipv6Addr;
@@ -76,6 +77,7 @@ impl Home {
         match step {
             Step::Agreed => {
                 let address = self.ipv4.terms.address;
+                self.progress.ipv4.get_or_insert(now);
                 self.output(Output::Up(address.into()));
             }
             Step::Failed => self.lacks_ipv4(now),
@@ -141,7 +143,10 @@ impl Home {
             .zip(self.lacking)
             .all(|(&up, lacking)| up || lacking)
         {
-            self.state = State::Online;
+            self.progress.online.get_or_insert(now);
+            if std::mem::replace(&mut self.state, State::Online) != State::Online {
+                self.output(Output::Online);
+            }
         } else {
             self.state = State::Network;
         }
@@ -222,6 +227,7 @@ impl Home {
         }
         let network = prefix.prefix.to_bits() & !u128::from(u64::MAX);
         let address = Ipv6Addr::from_bits(network | u128::from(self.ipv6.terms.interface_id));
+        self.progress.ipv6.get_or_insert(now);
         if self.slaac.replace(address) != Some(address) {
             self.output(Output::Up(address.into()));
         }

@@ -55,6 +55,51 @@ impl Pace {
     }
 }
 
+/// Permits so many things a second, one after the other: what was not used in time is lost, but for a little.
+///
+/// ```
+/// use core::time::Duration;
+///
+/// let mut rate = cpe::Rate::new(100.0, Duration::ZERO);
+/// assert!(rate.take(Duration::ZERO));
+/// assert!(!rate.take(Duration::from_millis(9)));
+/// assert!(rate.take(Duration::from_millis(10)));
+/// assert_eq!(rate.next_at(), Duration::from_millis(20));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rate {
+    pause: Duration,
+    next: Duration,
+}
+
+/// What a [`Rate`] makes up for after a pause: more than a busy thread is late.
+const CATCH_UP: Duration = Duration::from_millis(20);
+
+impl Rate {
+    /// `per_second` things from `now` on; the first is permitted at once. Not more than 10^9, and at least one in a day.
+    pub fn new(per_second: f64, now: Duration) -> Self {
+        let pause = (1.0 / per_second).clamp(1e-9, 86_400.0);
+        Rate {
+            pause: Duration::from_secs_f64(pause),
+            next: now,
+        }
+    }
+
+    /// Whether one more is permitted at `now`; it counts as done then.
+    pub fn take(&mut self, now: Duration) -> bool {
+        if self.next > now {
+            return false;
+        }
+        self.next = self.next.max(now.saturating_sub(CATCH_UP)) + self.pause;
+        true
+    }
+
+    /// When the next one is permitted.
+    pub fn next_at(&self) -> Duration {
+        self.next
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +128,24 @@ mod tests {
         assert_eq!(pace.due(Duration::from_secs(10)).count(), 0);
         assert!(pace.next_at() > Duration::from_secs(10));
         assert!(pace.next_at() <= Duration::from_secs(10) + Duration::from_millis(34));
+    }
+
+    #[test]
+    fn a_rate_is_kept_however_often_one_looks_and_not_made_up_for_after_a_pause() {
+        for step_us in [100, 1_700, 15_000] {
+            let (mut rate, mut now, mut done) =
+                (Rate::new(700.0, Duration::ZERO), Duration::ZERO, 0);
+            while now < Duration::from_secs(3) {
+                while rate.take(now) {
+                    done += 1;
+                }
+                now += Duration::from_micros(step_us);
+            }
+            assert!((2080..=2101).contains(&done), "{step_us}: {done}");
+            now += Duration::from_secs(9);
+            let burst = (0..10_000).take_while(|_| rate.take(now)).count();
+            assert!(burst <= 15, "{burst}");
+        }
     }
 
     #[test]

@@ -30,12 +30,23 @@ impl Party {
     }
 }
 
+/// What a packet says of its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// When it was sent, in nanoseconds on its sender's clock.
+    pub sent: u64,
+    /// How many different packets of its stream had come to the reflector that sent it back, it included; 0: nobody has sent it
+    /// back. After 2^32 packets the number begins anew.
+    pub reflected: u32,
+}
+
 /// What a packet says of itself, in the payload of its UDP datagram.
 ///
 /// ```
-/// use cpe::{Family, Label, Party};
+/// use cpe::{Family, Label, Party, Stamp};
 ///
-/// let label = Label { run: 42, from: Party::Home(7), to: Party::Internet, family: Family::V6, sequence: 1 };
+/// let (from, to) = (Party::Home(7), Party::Internet);
+/// let label = Label { run: 42, from, to, family: Family::V6, sequence: 1, stamp: Stamp::default() };
 /// let mut payload = Vec::new();
 /// label.emit(200, &mut payload);
 /// assert_eq!(payload.len(), 200);
@@ -55,12 +66,14 @@ pub struct Label {
     pub family: Family,
     /// Counts the packets of one sender to one receiver in one family, from 0.
     pub sequence: u64,
+    /// When it was sent, and whether it is on its way back.
+    pub stamp: Stamp,
 }
 
 impl Label {
     const MAGIC: [u8; 4] = *b"SLCE";
     /// The least size of a payload: the label and its checksum.
-    pub const MIN_SIZE: usize = 33;
+    pub const MIN_SIZE: usize = 45;
 
     /// Appends a payload of `size` octets, at least [`Label::MIN_SIZE`].
     pub fn emit(&self, size: usize, out: &mut Vec<u8>) {
@@ -72,6 +85,8 @@ impl Label {
         out.extend_from_slice(&self.to.number().to_be_bytes());
         out.push(self.family as u8);
         out.extend_from_slice(&self.sequence.to_be_bytes());
+        out.extend_from_slice(&self.stamp.sent.to_be_bytes());
+        out.extend_from_slice(&self.stamp.reflected.to_be_bytes());
         let filler = size.saturating_sub(Self::MIN_SIZE);
         // The filler differs from packet to packet, so that a stale buffer shows.
         out.extend((0..filler).map(|i| (self.sequence as u8).wrapping_add(i as u8)));
@@ -90,7 +105,9 @@ impl Label {
         let (from, rest) = rest.split_first_chunk::<4>()?;
         let (to, rest) = rest.split_first_chunk::<4>()?;
         let (family, rest) = rest.split_first()?;
-        let (sequence, _) = rest.split_first_chunk::<8>()?;
+        let (sequence, rest) = rest.split_first_chunk::<8>()?;
+        let (sent, rest) = rest.split_first_chunk::<8>()?;
+        let (reflected, _) = rest.split_first_chunk::<4>()?;
         if *magic != Self::MAGIC {
             return None;
         }
@@ -100,6 +117,10 @@ impl Label {
             to: Party::of(u32::from_be_bytes(*to)),
             family: Family::ALL.into_iter().find(|f| *f as u8 == *family)?,
             sequence: u64::from_be_bytes(*sequence),
+            stamp: Stamp {
+                sent: u64::from_be_bytes(*sent),
+                reflected: u32::from_be_bytes(*reflected),
+            },
         })
     }
 }
@@ -182,13 +203,14 @@ impl fmt::Display for Counts {
 #[derive(Clone, Debug)]
 pub struct Verifier {
     run: u64,
-    /// One for each home and family, whichever direction this end sees.
+    /// One for each home and family: of the home that receives, or, at the internet, of the home that sends.
     streams: Vec<Window>,
     counts: Counts,
 }
 
 impl Verifier {
-    /// A verifier for packets of `run` between `homes` homes and the internet.
+    /// A verifier for packets of `run` between `homes` homes and the internet, or from home to home where each home gets packets
+    /// from one other home alone.
     pub fn new(run: u64, homes: u32) -> Self {
         let streams = vec![Window::default(); homes as usize * Family::ALL.len()];
         Verifier {
@@ -200,7 +222,12 @@ impl Verifier {
 
     /// Judges one arrival and counts it.
     pub fn check(&mut self, arrival: Arrival, payload: &[u8]) -> Verdict {
-        let verdict = self.judge(arrival, payload);
+        self.check_label(arrival, Label::parse(payload))
+    }
+
+    /// The same for a label that has been read; `None` if there is no sound one.
+    pub fn check_label(&mut self, arrival: Arrival, label: Option<Label>) -> Verdict {
+        let verdict = self.judge(arrival, label);
         match verdict {
             Verdict::InOrder => self.counts.received += 1,
             Verdict::Late => {
@@ -221,8 +248,15 @@ impl Verifier {
 
     /// How many right packets of a home and family came.
     pub fn received(&self, home: u32, family: Family) -> u64 {
+        self.of(home, family).received
+    }
+
+    /// What was counted of a home and family; what is wrong in other ways than by coming twice is nobody's.
+    pub fn of(&self, home: u32, family: Family) -> Counts {
         let stream = home as usize * Family::ALL.len() + family as usize;
-        self.streams.get(stream).map_or(0, |stream| stream.received)
+        self.streams
+            .get(stream)
+            .map_or_else(Counts::default, Window::counts)
     }
 
     /// Counts something that came but was not even readable as a packet for this receiver.
@@ -230,8 +264,8 @@ impl Verifier {
         self.counts.misdelivered += 1;
     }
 
-    fn judge(&mut self, arrival: Arrival, payload: &[u8]) -> Verdict {
-        let label = match Label::parse(payload) {
+    fn judge(&mut self, arrival: Arrival, label: Option<Label>) -> Verdict {
+        let label = match label {
             Some(label) if label.run == self.run => label,
             _ => return Verdict::Corrupt,
         };
@@ -242,10 +276,8 @@ impl Verifier {
             return Verdict::Misdelivered;
         }
         let home = match (label.from, label.to) {
-            (Party::Home(home), Party::Internet) | (Party::Internet, Party::Home(home)) => {
-                home as usize
-            }
-            _ => return Verdict::Misdelivered,
+            (Party::Home(home), Party::Internet) | (_, Party::Home(home)) => home as usize,
+            (Party::Internet, Party::Internet) => return Verdict::Misdelivered,
         };
         match self
             .streams
@@ -259,16 +291,32 @@ impl Verifier {
 
 /// Which of a stream's latest sequence numbers came.
 #[derive(Clone, Copy, Debug, Default)]
-struct Window {
+pub(crate) struct Window {
     /// The number after the highest that came.
     next: u64,
     /// Bit i: `next - 1 - i` came.
     came: u128,
     received: u64,
+    late: u64,
+    duplicated: u64,
 }
 
 impl Window {
-    fn arrived(&mut self, sequence: u64) -> Verdict {
+    /// Different packets that came.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    fn counts(&self) -> Counts {
+        Counts {
+            received: self.received,
+            late: self.late,
+            duplicated: self.duplicated,
+            ..Counts::default()
+        }
+    }
+
+    pub(crate) fn arrived(&mut self, sequence: u64) -> Verdict {
         if sequence >= self.next {
             let ahead = sequence - self.next + 1;
             self.came = u32::try_from(ahead)
@@ -282,176 +330,16 @@ impl Window {
         }
         let behind = self.next - 1 - sequence;
         if behind >= u128::BITS.into() || self.came >> behind & 1 == 1 {
+            self.duplicated += 1;
             return Verdict::Duplicate;
         }
         self.came |= 1 << behind;
         self.received += 1;
+        self.late += 1;
         Verdict::Late
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const RUN: u64 = 7;
-
-    fn packet(from: Party, to: Party, family: Family, sequence: u64) -> Vec<u8> {
-        let mut payload = Vec::new();
-        Label {
-            run: RUN,
-            from,
-            to,
-            family,
-            sequence,
-        }
-        .emit(64, &mut payload);
-        payload
-    }
-
-    fn from_internet(home: u32, sequence: u64) -> Vec<u8> {
-        packet(Party::Internet, Party::Home(home), Family::V4, sequence)
-    }
-
-    fn at(home: u32) -> Arrival {
-        Arrival {
-            at: Party::Home(home),
-            from: Some(Party::Internet),
-            family: Family::V4,
-        }
-    }
-
-    #[test]
-    fn order_gaps_and_repetitions_are_told_apart() {
-        let mut verifier = Verifier::new(RUN, 3);
-        let mut check = |sequence| verifier.check(at(2), &from_internet(2, sequence));
-        assert_eq!([0, 1, 4, 3, 4, 2, 2, 5].map(&mut check), {
-            use Verdict::*;
-            [
-                InOrder, InOrder, InOrder, Late, Duplicate, Late, Duplicate, InOrder,
-            ]
-        });
-        let counts = verifier.counts();
-        assert_eq!(verifier.received(2, Family::V4), 6);
-        assert_eq!(verifier.received(1, Family::V4), 0);
-        assert_eq!(
-            (
-                counts.received,
-                counts.late,
-                counts.duplicated,
-                counts.wrong()
-            ),
-            (6, 2, 2, 2)
-        );
-    }
-
-    #[test]
-    fn what_is_too_old_to_tell_is_not_counted_as_received() {
-        let mut verifier = Verifier::new(RUN, 1);
-        assert_eq!(
-            verifier.check(at(0), &from_internet(0, 1000)),
-            Verdict::InOrder
-        );
-        assert_eq!(
-            verifier.check(at(0), &from_internet(0, 1000 - 128)),
-            Verdict::Duplicate
-        );
-        assert_eq!(
-            verifier.check(at(0), &from_internet(0, 1000 - 127)),
-            Verdict::Late
-        );
-    }
-
-    #[test]
-    fn the_wrong_receiver_sender_or_family_is_misdelivery() {
-        let mut verifier = Verifier::new(RUN, 3);
-        let good = from_internet(1, 0);
-        for arrival in [
-            at(2),
-            Arrival {
-                from: Some(Party::Home(0)),
-                ..at(1)
-            },
-            Arrival {
-                from: None,
-                ..at(1)
-            },
-            Arrival {
-                family: Family::V6,
-                ..at(1)
-            },
-        ] {
-            assert_eq!(
-                verifier.check(arrival, &good),
-                Verdict::Misdelivered,
-                "{arrival:?}"
-            );
-        }
-        // A home that does not exist, and a packet from home to home.
-        assert_eq!(
-            verifier.check(at(9), &from_internet(9, 0)),
-            Verdict::Misdelivered
-        );
-        let sideways = packet(Party::Home(0), Party::Home(1), Family::V4, 0);
-        assert_eq!(
-            verifier.check(
-                Arrival {
-                    from: Some(Party::Home(0)),
-                    ..at(1)
-                },
-                &sideways
-            ),
-            Verdict::Misdelivered
-        );
-        assert_eq!(verifier.check(at(1), &good), Verdict::InOrder);
-        assert_eq!(verifier.counts().wrong(), 6);
-    }
-
-    #[test]
-    fn another_runs_packets_and_changed_ones_are_corrupt() {
-        let mut verifier = Verifier::new(RUN + 1, 3);
-        assert_eq!(
-            verifier.check(at(1), &from_internet(1, 0)),
-            Verdict::Corrupt
-        );
-        let mut verifier = Verifier::new(RUN, 3);
-        for bit in 0..64 * 8 {
-            let mut changed = from_internet(1, 0);
-            changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(
-                verifier.check(at(1), &changed),
-                Verdict::Corrupt,
-                "bit {bit}"
-            );
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn labels_survive(run: u64, from: u32, to: u32, six: bool, sequence: u64, size in 0usize..1500) {
-            let family = if six { Family::V6 } else { Family::V4 };
-            let label = Label { run, from: Party::of(from), to: Party::of(to), family, sequence };
-            let mut payload = Vec::new();
-            label.emit(size, &mut payload);
-            prop_assert_eq!(payload.len(), size.max(Label::MIN_SIZE));
-            prop_assert_eq!(Label::parse(&payload), Some(label));
-        }
-
-        #[test]
-        fn parse_never_panics(bytes: Vec<u8>) {
-            let _ = Label::parse(&bytes);
-        }
-
-        #[test]
-        fn each_number_is_received_once_whatever_the_order(mut order in Just((0..100u64).collect::<Vec<_>>()).prop_shuffle()) {
-            let mut verifier = Verifier::new(RUN, 1);
-            order.extend(order.clone());
-            for &sequence in &order {
-                verifier.check(at(0), &from_internet(0, sequence));
-            }
-            prop_assert_eq!(verifier.counts().received, 100);
-            prop_assert_eq!(verifier.counts().duplicated, 100);
-        }
-    }
-}
+#[path = "traffic_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 mod line;
 
 use core::time::Duration;
-use cpe::{Auth, End, Family, HomeConfig, Output, State};
+use cpe::{Auth, End, Family, HomeConfig, Output, Received, State};
 use line::*;
 use wire::eth::{Frame, MacAddr};
 use wire::pppoe::{self, Discovery, Tag};
@@ -409,4 +409,76 @@ fn assert_padt(bytes: &[u8]) {
         (frame.header.destination, packet.code, packet.session_id),
         (GATEWAY, pppoe::PADT, SESSION)
     );
+}
+
+#[test]
+fn every_step_of_a_set_up_has_its_time_and_a_new_attempt_begins_anew() {
+    let mut line = Line::online();
+    let steps = |line: &Line| {
+        let progress = line.home.progress();
+        [
+            progress.dialled,
+            progress.session,
+            progress.link,
+            progress.authenticated,
+            progress.ipv4,
+            progress.ipv6,
+            progress.online,
+        ]
+    };
+    assert!(steps(&line).is_sorted(), "{:?}", steps(&line));
+    assert!(steps(&line)[0].is_some());
+    line.home.hang_up(line.now);
+    assert_eq!(steps(&line)[6], Some(line.now), "what it was stays known");
+    line.home.leave_at_once();
+    assert_eq!(line.home.state(), State::Offline);
+    line.dial();
+    assert_eq!(steps(&line)[1..], [None; 6]);
+}
+
+#[test]
+fn who_leaves_at_once_says_so_with_a_padt_alone() {
+    let mut line = Line::online();
+    line.events.clear();
+    line.home.leave_at_once();
+    let padt = line.one();
+    let frame = Frame::parse(&padt).unwrap();
+    let packet = Discovery::parse(frame.payload).unwrap();
+    assert_eq!(
+        (frame.header.destination, packet.code),
+        (GATEWAY, pppoe::PADT)
+    );
+    assert_eq!(packet.session_id, SESSION);
+    assert!(line.events.contains(&ended(End::HungUp)));
+    line.home.leave_at_once();
+    assert!(line.sent().is_empty(), "it is offline");
+}
+
+#[test]
+fn what_comes_for_the_session_before_a_loss_of_power_is_no_stray() {
+    let mut line = Line::online();
+    let echo = lcp_echo();
+    line.home.reboot(99);
+    assert_eq!(line.home.state(), State::Offline);
+    assert!(line.sent().is_empty(), "the gateway is not told");
+    line.connect_as(SESSION + 1);
+    line.sent();
+    let frame = session_frame(&echo);
+    assert_eq!(line.home.handle_frame(line.now, &frame), Received::Quiet);
+    assert!(line.home.poll_output().is_none(), "and no answer is due");
+    // Nobody has ever had this one.
+    let other = session_frame_of(SESSION + 2, &echo);
+    let stray = line.home.handle_frame(line.now, &other);
+    assert!(matches!(stray, Received::Stray(_)), "{stray:?}");
+}
+
+fn lcp_echo() -> Vec<u8> {
+    let mut frame = Vec::new();
+    ppp::Control {
+        code: lcp::ECHO_REQUEST,
+        id: 1,
+        data: &[0; 4],
+    }
+    .emit(ppp::LCP, &mut frame);
+    frame
 }

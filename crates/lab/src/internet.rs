@@ -5,7 +5,7 @@ use crate::netns::Netns;
 use crate::octets::OctetsByHome;
 use crate::roll::Roll;
 use anyhow::{Context, Result};
-use cpe::{Arrival, Counts, Family, Label, Pace, Party, Verdict, Verifier};
+use cpe::{Arrival, Counts, Family, Label, Pace, Party, Stamp, Verdict, Verifier};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 use rustix::io::Errno;
@@ -191,12 +191,16 @@ fn locked(status: &Mutex<Status>) -> MutexGuard<'_, Status> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn socket(address: IpAddr) -> Result<UdpSocket> {
+/// A socket for verified packets on an address of this host.
+pub(crate) fn socket(address: IpAddr) -> Result<UdpSocket> {
     let socket = UdpSocket::bind((address, PORT))
         .with_context(|| format!("cannot listen on {address} port {PORT}"))?;
     socket.set_nonblocking(true)?;
-    setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)?;
-    setsockopt(&socket, sockopt::SndBufForce, &BUFFER)?;
+    // Without privileges there is as much room as the system permits everybody.
+    setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)
+        .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &BUFFER))?;
+    setsockopt(&socket, sockopt::SndBufForce, &BUFFER)
+        .or_else(|_| setsockopt(&socket, sockopt::SndBuf, &BUFFER))?;
     // The homes put no fragments together: what is too large for a path is told, and not sent there again.
     match address {
         IpAddr::V4(_) => set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO)?,
@@ -368,6 +372,7 @@ impl Host {
             to: to_home,
             family,
             sequence: *sequence,
+            stamp: Stamp::default(),
         };
         label.emit(size_of(*sequence) - overhead(family), &mut payload);
         match self.sockets[family as usize].send_to(&payload, (to.address, PORT)) {

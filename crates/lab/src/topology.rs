@@ -22,11 +22,13 @@
 
 use crate::claim::{Claim, directory, remove};
 use crate::netns::Netns;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 /// The control plane's management address over IPv4, which the first user plane is reached by.
@@ -60,6 +62,8 @@ const ACCESS_MTU: u16 = 1600;
 const MANAGEMENT_MTU: u16 = 1800;
 /// Frames that may wait on a TAP for its reader; the kernel drops what is beyond.
 const TAP_QUEUE: u32 = 8192;
+/// How long the bridge may take to forward frames of a new port.
+const CARRIER: Duration = Duration::from_secs(10);
 /// The access network's bridge.
 const BRIDGE: &str = "bridge";
 
@@ -287,6 +291,35 @@ impl Lab {
         access.offloads_off(name)?;
         access.ip(&format!("link set {name} master {BRIDGE} up"))?;
         Ok(tap)
+    }
+
+    /// An Ethernet interface in a user plane's access network, made anew, for a program that opens it as it would open a network
+    /// card: frames sent on it arrive at the gateway's access port, tags as they are.
+    pub fn access_interface(&self, up: UserPlane, name: &str) -> Result<()> {
+        let (access, far) = (self.netns(Place::Access(up)), format!("{name}-far"));
+        if access.run(&["ip", "link", "show", name]).is_ok() {
+            access.ip(&format!("link del {name}"))?;
+        }
+        access.ip(&format!(
+            "link add {name} mtu {ACCESS_MTU} type veth peer name {far} mtu {ACCESS_MTU}"
+        ))?;
+        access.silence(&[name, &far])?;
+        access.offloads_off(name)?;
+        access.offloads_off(&far)?;
+        access.ip(&format!(
+            "link set {far} master {BRIDGE} up\nlink set {name} up"
+        ))?;
+        // The bridge hears of a carrier a little later, and drops frames until then.
+        let forwards = || {
+            let shown = access.run(&["ip", "-d", "link", "show", "dev", &far]);
+            shown.is_ok_and(|shown| shown.contains("state forwarding"))
+        };
+        let start = Instant::now();
+        while !forwards() {
+            ensure!(start.elapsed() < CARRIER, "{far} does not forward");
+            sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     /// A persistent TAP on the access bridge of a user plane, for another program to open, such as a virtual machine.

@@ -3,9 +3,10 @@
 mod toy;
 
 use cpe::{HomeConfig, State};
-use lab::access_network::{self, AccessNetwork, Order, Residents};
+use lab::access_network::{self, AccessNetwork, Order, Plan, Residents};
 use lab::internet;
 use lab::internet::Internet;
+use lab::port::Port;
 use lab::routes::Routes;
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::net::IpAddr;
@@ -52,8 +53,8 @@ fn run(name: &str, fault: Fault) -> (access_network::Status, internet::Status) {
         configs,
         all: HOMES,
     };
-    let network =
-        AccessNetwork::open(residents, INTERVAL, 99, tap, internet.reach(), host).unwrap();
+    let plan = Plan::of_lab(INTERVAL, 99, internet.reach(), host);
+    let network = AccessNetwork::open(residents, plan, Port::Tap(tap)).unwrap();
     wait("the homes", || network.status().at(State::Online) == HOMES);
     sleep(TRAFFIC);
     network.order(Order::Quiet);

@@ -17,12 +17,15 @@ mod gateway_ping;
 mod grpc_peer;
 mod history;
 mod how_to;
+mod how_to_load;
 mod how_to_radius;
 mod idle_cpu;
 mod kill_commits;
 mod kills;
 mod lab;
 mod ledger;
+pub mod load;
+mod load_pppoe_server;
 mod missing_port;
 mod path_mtu;
 mod pfcp_peer;
@@ -431,6 +434,26 @@ pub const CASES: &[Case] = &[
         "a step of the wall clock by an hour, either way, changes no timer of either daemon",
         wall_clock::run,
     ),
+    case(
+        "load",
+        "sluice load: 500 homes that flap, and what its report says is what the gateway and FreeRADIUS say",
+        load::run,
+    ).alone(),
+    case(
+        "load-interrupted",
+        "sluice load that is interrupted, or meets nobody, or wrong passwords: every session ends, and the report says why",
+        load::interrupted,
+    ),
+    case(
+        "how-to-load",
+        "every command of the page about sluice load does what it says",
+        how_to_load::run,
+    ).alone(),
+    case(
+        "load-pppoe-server",
+        "sluice load against Debian's pppoe-server with pppd: CHAP, both families, flapping, a wrong password",
+        load_pppoe_server::run,
+    ).with_machine(),
     case(
         "kill-control-plane",
         "kill -9 of sluice-cp under load: no packet is lost, every session stays, echoes and new homes go on",

@@ -464,7 +464,7 @@ impl Gateway {
                 cpe::Output::Up(_) => {
                     self.houses[home].online_at.get_or_insert(self.now);
                 }
-                cpe::Output::Down(_) => {}
+                cpe::Output::Down(_) | cpe::Output::Online => {}
                 cpe::Output::Ended(_) => {
                     let house = &mut self.houses[home];
                     if house.wants {

@@ -7,7 +7,7 @@ use crate::describe;
 use crate::plan::Part;
 use crate::traffic::{Carried, Direction};
 use core::time::Duration;
-use cpe::{Arrival, Family, Label, Party, Received, Verdict};
+use cpe::{Arrival, Family, Label, Party, Received, Stamp, Verdict, Verifier};
 use dataplane::PortIndex;
 use rand::Rng;
 use std::net::IpAddr;
@@ -116,6 +116,7 @@ impl World<'_> {
                     self.check_address(home, address);
                     self.say(|| format!("home{home} has {address}"));
                 }
+                cpe::Output::Online => {}
                 cpe::Output::Down(family) => self.say(|| format!("home{home} lost {family:?}")),
                 cpe::Output::Ended(end) => {
                     self.say(|| format!("home{home} ended: {end}"));
@@ -197,6 +198,7 @@ impl World<'_> {
                 to: Party::Internet,
                 family,
                 sequence: house.sent[family as usize],
+                stamp: Stamp::default(),
             };
             let mut payload = Vec::new();
             label.emit(self.random.random_range(40..200), &mut payload);

@@ -27,6 +27,7 @@ pub(crate) use show::terminal_width;
 pub use tables::versions;
 
 use crate::lab::LabOptions;
+use crate::load::Load;
 use crate::top::Top;
 use crate::trace::Trace;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -95,6 +96,8 @@ enum Command {
     },
     /// Run homes, access network, gateway and internet in namespaces of this machine (needs root)
     Lab(LabOptions),
+    /// Load a gateway with emulated homes on an interface: set-ups at a rate, flapping, verified traffic
+    Load(Box<Load>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -191,6 +194,7 @@ impl Cli {
                 }
             }
             Some(Command::Lab(options)) => crate::lab::run(&options),
+            Some(Command::Load(load)) => crate::load::run(&load),
             Some(command) => match command.answer(&self.sockets).and_then(Answer::print) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(failure) => failure.report(),
@@ -224,7 +228,8 @@ impl Command {
             | Command::HashPassword
             | Command::Completions { .. }
             | Command::Man { .. }
-            | Command::Lab(_) => Err(Failure::Other(
+            | Command::Lab(_)
+            | Command::Load(_) => Err(Failure::Other(
                 "this is for a shell: leave with `exit` and type it behind `sluice`".into(),
             )),
         }

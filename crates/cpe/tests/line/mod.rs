@@ -115,6 +115,11 @@ impl Line {
 
     /// PADI, PADO, PADR, PADS.
     pub fn connect(&mut self) {
+        self.connect_as(SESSION);
+    }
+
+    /// The same with another session id.
+    pub fn connect_as(&mut self, session: u16) {
         self.dial();
         let padi = self.one();
         let uniq = host_uniq(&padi);
@@ -122,7 +127,7 @@ impl Line {
         self.one();
         self.discovery(
             pppoe::PADS,
-            SESSION,
+            session,
             &[Tag::ServiceName(b""), Tag::HostUniq(&uniq)],
         );
     }
@@ -265,10 +270,15 @@ pub fn header(source: MacAddr, destination: MacAddr, ethertype: u16) -> Vec<u8> 
 
 /// A frame of the session from the gateway to the home.
 pub fn session_frame(payload: &[u8]) -> Vec<u8> {
+    session_frame_of(SESSION, payload)
+}
+
+/// A frame of another session.
+pub fn session_frame_of(session_id: u16, payload: &[u8]) -> Vec<u8> {
     let mut bytes = header(GATEWAY, HOME, eth::PPPOE_SESSION);
     pppoe::Packet {
         code: pppoe::SESSION,
-        session_id: SESSION,
+        session_id,
         payload,
     }
     .emit(&mut bytes);

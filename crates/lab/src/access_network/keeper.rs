@@ -1,56 +1,55 @@
 //! The thread of an access network: it keeps its homes dialling, talking and listening.
 
-use super::{Order, PORT, Residents, Row, Shown, Status, family_of, locked, overhead, size_of};
-use crate::internet::Reach;
+use super::dialler::Dialler;
+use super::traffic::Traffic;
+use super::{
+    HomeOutcome, Order, Outcome, Plan, Residents, Row, Sessions, Shown, Status, family_of, locked,
+    overhead,
+};
+use crate::port::{FRAME, Port};
 use crate::roll::Roll;
 use anyhow::{Context, Result};
-use cpe::{
-    Arrival, End, Family, Home, Homes, Label, Output, Pace, Party, Received, State, Verdict,
-    Verifier,
-};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::collections::VecDeque;
+use cpe::{End, Family, Home, Homes, Output, Received, State, Verdict};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::time::{Duration, Instant};
-use tun_rs::SyncDevice;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant, SystemTime};
+use wire::eth::MacAddr;
 
-/// Homes that dial at the same time; more would only wait for one another.
-const DIALLING: usize = 256;
-/// How long a home waits before it dials again.
-const REDIAL: Duration = Duration::from_secs(1);
-/// Between two looks at the TAP: what comes meanwhile is taken in one go.
-const PAUSE: Duration = Duration::from_millis(1);
 /// Frames taken at one go.
 const BURST: usize = 512;
 /// How often the status is renewed.
 const STATUS_EVERY: Duration = Duration::from_millis(200);
-
 /// How many homes have a row.
 const ROWS: usize = 256;
+/// Reasons for ends that are told apart; a gateway may give any number of them.
+const REASONS: usize = 64;
+/// All others.
+const OTHER_REASONS: &str = "other reasons";
 
 /// Everything that the homes' thread owns.
 pub(super) struct Keeper {
-    /// The number of the first of them in the whole lab.
-    first: u32,
     homes: Homes,
-    tap: SyncDevice,
-    internet: Sender<Reach>,
-    host: [IpAddr; 2],
+    macs: HashSet<MacAddr>,
+    port: Port,
     shown: Shown,
     status: Status,
-    verifier: Verifier,
+    dialler: Dialler,
+    traffic: Traffic,
     roll: Roll,
-    pace: Pace,
-    sequences: Vec<[u64; 2]>,
+    outcome: Outcome,
+    sessions: Vec<Sessions>,
     run: u64,
+    pause: Duration,
     start: Instant,
-    waiting: VecDeque<u32>,
-    redialling: VecDeque<(Duration, u32)>,
-    seen_online: Vec<bool>,
     sending: bool,
-    leaving: bool,
+    /// Whether homes ever send.
+    sends: bool,
+    /// Who was online when the homes were told to hang up.
+    were_online: Vec<bool>,
     reported: Duration,
     /// When all homes rebooted, until they are online again.
     rebooted: Option<Duration>,
@@ -59,62 +58,44 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(
-        residents: Residents,
-        interval: Duration,
-        run: u64,
-        tap: SyncDevice,
-        internet: Sender<Reach>,
-        host: [IpAddr; 2],
-        shown: Shown,
-    ) -> Self {
+    pub(super) fn new(residents: Residents, plan: Plan, port: Port, shown: Shown) -> Self {
         let Residents {
             first,
             configs,
             all,
         } = residents;
         let count = configs.len() as u32;
+        let numbers = [first, count, all];
+        let interval = plan.interval.unwrap_or(Duration::MAX);
         Keeper {
-            first,
-            homes: Homes::new(configs, run.wrapping_add(first.into())),
-            tap,
-            internet,
-            host,
+            macs: configs.iter().map(|config| config.mac).collect(),
+            homes: Homes::new(configs, plan.run.wrapping_add(first.into())),
+            port,
             shown,
             status: Status::default(),
-            verifier: Verifier::new(run, all),
+            dialler: Dialler::new(count, plan.dialling, plan.flapping),
+            traffic: Traffic::new(numbers, plan.far, interval, plan.run, plan.largest),
             roll: Roll::new(count as usize),
-            pace: Pace::new(count, interval, Duration::ZERO),
-            sequences: vec![[0; 2]; count as usize],
-            run,
+            outcome: Outcome::default(),
+            sessions: vec![Sessions::default(); count as usize],
+            run: plan.run,
+            pause: plan.pause,
             start: Instant::now(),
-            waiting: (0..count).collect(),
-            redialling: VecDeque::new(),
-            seen_online: vec![false; count as usize],
-            sending: count > 0,
-            leaving: false,
+            sending: plan.interval.is_some() && count > 0,
+            sends: plan.interval.is_some() && count > 0,
+            were_online: Vec::new(),
             reported: Duration::ZERO,
             rebooted: None,
             reboot_at: None,
         }
     }
 
-    pub(super) fn run(&mut self, inbox: &Receiver<Order>) -> Result<()> {
-        let mut buffer = [0; 2048];
+    pub(super) fn run(mut self, inbox: &Receiver<Order>) -> Result<Outcome> {
+        let mut buffer = [0; FRAME];
         loop {
             match inbox.try_recv() {
-                Ok(Order::Quiet) => self.sending = false,
-                Ok(Order::Speak) => {
-                    self.sending = true;
-                    self.pace.restart(self.start.elapsed());
-                }
-                Ok(Order::Call) => self.roll.call(),
-                Ok(Order::Reboot(again)) => {
-                    self.reboot();
-                    self.reboot_at = again.map(|after| self.start.elapsed() + after);
-                }
-                Ok(Order::HangUp) => self.hang_up(),
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => break,
+                Ok(order) => self.obey(order),
                 Err(TryRecvError::Empty) => {}
             }
             let now = self.start.elapsed();
@@ -122,10 +103,10 @@ impl Keeper {
                 self.reboot_at = None;
                 self.reboot();
             }
-            self.dial(now);
+            self.dialler.run(now, &mut self.homes, self.run);
             self.homes.on_timeout(now);
-            let busy = self.receive(now, &mut buffer)?;
             self.act(now);
+            let busy = self.receive(&mut buffer)?;
             if self.sending {
                 self.send(now);
             }
@@ -133,51 +114,69 @@ impl Keeper {
                 self.report(now);
             }
             if !busy {
-                self.rest(now)?;
+                self.rest()?;
             }
         }
         self.report(self.start.elapsed());
-        Ok(())
+        Ok(self.conclude())
     }
 
-    /// Sleeps until there is something to do, and always a little, so that what comes meanwhile is one batch.
-    fn rest(&self, now: Duration) -> Result<()> {
-        std::thread::sleep(PAUSE);
+    fn obey(&mut self, order: Order) {
+        let now = self.start.elapsed();
+        match order {
+            Order::Quiet => self.sending = false,
+            Order::Speak => {
+                self.sending = self.sends;
+                self.traffic.restart(now);
+            }
+            Order::Call => self.roll.call(),
+            Order::Reboot(again) => {
+                self.reboot();
+                self.reboot_at = again.map(|after| now + after);
+            }
+            Order::Flap => self.dialler.start_flapping(now),
+            Order::Stay => self.dialler.stop_flapping(),
+            Order::HangUp => {
+                self.prepare_to_leave(now);
+                self.dialler.hang_up();
+            }
+            Order::Leave => {
+                self.prepare_to_leave(now);
+                self.dialler.leave(&mut self.homes);
+            }
+            Order::Stop => {}
+        }
+    }
+
+    fn prepare_to_leave(&mut self, now: Duration) {
+        (self.sending, self.status.leaving) = (false, true);
+        if self.were_online.is_empty() {
+            let is_online = |home: &Home| home.state() == State::Online;
+            self.were_online = self.homes.as_slice().iter().map(is_online).collect();
+            self.outcome.hung_up = now;
+        }
+    }
+
+    /// Sleeps until there is something to do, and always a little if the plan says so, so that what comes meanwhile is one batch.
+    fn rest(&self) -> Result<()> {
+        if !self.pause.is_zero() {
+            std::thread::sleep(self.pause);
+        }
         let mut until = self.reported + STATUS_EVERY;
-        if self.sending && self.status.ever_online > 0 {
-            until = until.min(self.pace.next_at());
+        if self.sending && self.homes.at(State::Online) > 0 {
+            until = until.min(self.traffic.next_at());
         }
         let soonest = [
             self.homes.poll_at(),
-            self.redialling.front().map(|(at, _)| *at),
+            self.dialler.next_at(&self.homes),
             self.reboot_at,
         ];
         until = soonest.into_iter().flatten().fold(until, Duration::min);
-        let left = until.saturating_sub(now + PAUSE).as_millis();
-        let timeout = PollTimeout::from(u16::try_from(left).unwrap_or(u16::MAX));
-        let mut wanted = [PollFd::new(self.tap.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut wanted, timeout) {
+        let left = until.saturating_sub(self.start.elapsed());
+        let mut wanted = [PollFd::new(self.port.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut wanted, Some(TimeSpec::from_duration(left)), None) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
-            Err(error) => Err(error).context("cannot wait for the homes' TAP"),
-        }
-    }
-
-    fn dial(&mut self, now: Duration) {
-        while self.redialling.front().is_some_and(|(at, _)| *at <= now) {
-            self.waiting
-                .extend(self.redialling.pop_front().map(|(_, home)| home));
-        }
-        if self.waiting.is_empty() || self.leaving {
-            return;
-        }
-        let settled = |home: &&Home| matches!(home.state(), State::Offline | State::Online);
-        let under_way =
-            self.homes.as_slice().len() - self.homes.as_slice().iter().filter(settled).count();
-        for _ in under_way..DIALLING {
-            let Some(home) = self.waiting.pop_front() else {
-                break;
-            };
-            self.homes.dial(home, now);
+            Err(error) => Err(error).context("cannot wait for the homes' port"),
         }
     }
 
@@ -186,42 +185,35 @@ impl Keeper {
         self.status.reboots += 1;
         self.status.back_online = None;
         self.rebooted = Some(now);
-        self.redialling.clear();
-        self.waiting.clear();
+        self.dialler.all_rebooted();
         for home in 0..self.homes.as_slice().len() as u32 {
             let seed = self.run ^ now.as_nanos() as u64 ^ (u64::from(home) << 32);
             self.homes.reboot(home, seed);
-            self.waiting.push_back(home);
         }
         self.report(now);
     }
 
-    fn hang_up(&mut self) {
-        let now = self.start.elapsed();
-        (self.sending, self.leaving, self.status.leaving) = (false, true, true);
-        self.waiting.clear();
-        self.redialling.clear();
-        for home in 0..self.homes.as_slice().len() as u32 {
-            self.homes.hang_up(home, now);
-        }
-    }
-
-    /// Takes what has come; true if there may be more.
-    fn receive(&mut self, now: Duration, buffer: &mut [u8]) -> Result<bool> {
+    /// Takes what has come, and answers it; true if there may be more.
+    fn receive(&mut self, buffer: &mut [u8; FRAME]) -> Result<bool> {
         for _ in 0..BURST {
-            match self.tap.recv(buffer) {
-                Ok(length) => self.received(now, &buffer[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(error).context("cannot read the homes' TAP"),
-            }
+            let Some(arrived) = self.port.receive(buffer)? else {
+                return Ok(false);
+            };
+            let now = self.start.elapsed();
+            // The kernel's clock is another one, and may have been set meanwhile.
+            let age = arrived
+                .at
+                .and_then(|at| SystemTime::now().duration_since(at).ok());
+            let at = now.saturating_sub(age.unwrap_or_default());
+            self.received(at, &buffer[..arrived.length]);
+            self.act(now);
         }
         Ok(true)
     }
 
-    fn received(&mut self, now: Duration, frame: &[u8]) {
-        match self.homes.handle_frame(now, frame) {
-            // Broadcasts of others on the bridge.
-            None if frame.first().is_some_and(|octet| octet & 1 == 1) => {}
+    fn received(&mut self, at: Duration, frame: &[u8]) {
+        match self.homes.handle_frame(at, frame) {
+            None if self.is_others(frame) => {}
             None => self.stray("a frame for no home"),
             Some((_, Received::Quiet)) => {}
             Some((_, Received::Stray(what))) => self.stray(what),
@@ -230,14 +222,7 @@ impl Keeper {
                 let octets = datagram.payload.len() + overhead(family);
                 self.status.octets += octets as u64;
                 self.shown.octets.add(home, family, octets);
-                let from =
-                    (datagram.source == self.host[family as usize]).then_some(Party::Internet);
-                let arrival = Arrival {
-                    at: Party::Home(self.first + home),
-                    from,
-                    family,
-                };
-                if self.verifier.check(arrival, datagram.payload) == Verdict::InOrder
+                if self.traffic.arrived(home, &datagram, at) == Verdict::InOrder
                     && self.roll.note(home as usize, family)
                 {
                     self.status.all_heard = Some(Instant::now());
@@ -246,8 +231,17 @@ impl Keeper {
         }
     }
 
+    /// Whether a frame that is for no home is no business of ours: a broadcast, or on an interface that others use too.
+    fn is_others(&self, frame: &[u8]) -> bool {
+        let Some(destination) = frame.first_chunk::<6>() else {
+            return self.port.is_shared();
+        };
+        let destination = MacAddr(*destination);
+        destination.is_group() || self.port.is_shared() && !self.macs.contains(&destination)
+    }
+
     fn stray(&mut self, what: &'static str) {
-        self.verifier.count_misdelivered();
+        self.traffic.count_stray();
         *self.status.strays.entry(what).or_default() += 1;
     }
 
@@ -255,109 +249,105 @@ impl Keeper {
     fn act(&mut self, now: Duration) {
         while let Some((home, output)) = self.homes.poll_output() {
             match output {
-                Output::Frame(frame) => self.transmit(&frame),
-                Output::Up(address) => {
-                    self.tell(Reach {
-                        home: self.first + home,
-                        family: family_of(address),
-                        address: Some(address),
-                    });
-                    self.note_online(home, now);
+                Output::Frame(frame) => {
+                    self.transmit(&frame);
                 }
-                Output::Down(family) => self.tell(Reach {
-                    home: self.first + home,
-                    family,
-                    address: None,
-                }),
+                Output::Up(address) => self.traffic.addressed(home, address),
+                Output::Down(family) => self.traffic.unaddressed(home, family),
+                Output::Online => self.came_online(home, now),
                 Output::Ended(end) => self.ended(home, &end, now),
             }
         }
     }
 
-    fn note_online(&mut self, home: u32, now: Duration) {
-        let homes = self.homes.as_slice();
-        let is_online = |home: &Home| home.state() == State::Online;
-        if let Some(rebooted) = self.rebooted.filter(|_| homes.iter().all(is_online)) {
+    fn came_online(&mut self, home: u32, now: Duration) {
+        self.dialler.came_online(home);
+        let all = self.homes.as_slice().len() as u32;
+        if let Some(rebooted) = self
+            .rebooted
+            .filter(|_| self.homes.at(State::Online) == all)
+        {
             self.status.back_online = Some(now - rebooted);
             self.rebooted = None;
         }
-        let online = is_online(&homes[home as usize]);
-        if online && !std::mem::replace(&mut self.seen_online[home as usize], true) {
-            self.status.ever_online += 1;
-            self.status.first_online.get_or_insert(now);
-            self.status.last_online = Some(now);
+        let progress = self.homes.as_slice()[home as usize].progress();
+        let sessions = &mut self.sessions[home as usize];
+        // A family that was lost and has come back is no other set-up.
+        if progress.online != sessions.counted {
+            sessions.counted = progress.online;
+            self.outcome.set_ups.record(progress);
+            self.status.set_ups += 1;
+            if sessions.set_up == 0 {
+                self.status.ever_online += 1;
+                self.status.first_online.get_or_insert(now);
+                self.status.last_online = Some(now);
+            }
+            sessions.set_up += 1;
         }
     }
 
     fn ended(&mut self, home: u32, end: &End, now: Duration) {
-        if *end != End::HungUp {
-            *self.status.ends.entry(end.to_string()).or_default() += 1;
+        let is_planned = *end == End::HungUp;
+        if !is_planned {
+            let why = printable(&end.to_string());
+            let sessions = &mut self.sessions[home as usize];
+            let progress = self.homes.as_slice()[home as usize].progress();
+            match progress.online {
+                Some(_) => sessions.lost += 1,
+                None => sessions.failed += 1,
+            }
+            sessions.last_end = Some(why.clone());
+            let ends = &mut self.status.ends;
+            let is_known = ends.contains_key(&why) || ends.len() < REASONS;
+            let why = if is_known { why } else { OTHER_REASONS.into() };
+            *ends.entry(why).or_default() += 1;
         }
-        if !self.leaving {
-            self.redialling.push_back((now + REDIAL, home));
-        }
-    }
-
-    fn tell(&self, reach: Reach) {
-        // An internet that has gone is noticed by whoever watches it.
-        let _ = self.internet.send(reach);
+        self.dialler.ended(home, is_planned, now);
     }
 
     /// One verified packet in each family for each home whose turn it is.
     fn send(&mut self, now: Duration) {
-        for number in self.pace.due(now) {
+        for home in self.traffic.due(now) {
+            let is_there = self.homes.as_slice()[home as usize].state() == State::Online;
+            if !is_there || self.dialler.is_muted(home) {
+                continue;
+            }
             for family in Family::ALL {
-                if self.homes.as_slice()[number as usize].state() == State::Online {
-                    self.send_one(number, family);
+                let may_hear = |other| !self.dialler.is_muted(other);
+                let now = self.start.elapsed();
+                let packet = self
+                    .traffic
+                    .packet(home, family, &self.homes, may_hear, now);
+                if let Some(packet) = packet
+                    && self.transmit(&packet.frame)
+                {
+                    self.traffic.sent(home, packet.family);
+                    self.status.sent += 1;
                 }
             }
         }
     }
 
-    fn send_one(&mut self, number: u32, family: Family) {
-        let sequence = self.sequences[number as usize][family as usize];
-        let label = Label {
-            run: self.run,
-            from: Party::Home(self.first + number),
-            to: Party::Internet,
-            family,
-            sequence,
-        };
-        let mut payload = Vec::with_capacity(1500);
-        label.emit(size_of(sequence) - overhead(family), &mut payload);
-        let home = &self.homes.as_slice()[number as usize];
-        if let Some(frame) = home.datagram(self.host[family as usize], PORT, PORT, &payload)
-            && self.transmit_checked(&frame)
-        {
-            self.sequences[number as usize][family as usize] += 1;
-            self.status.sent += 1;
-        }
-    }
-
-    fn transmit(&mut self, frame: &[u8]) {
-        self.transmit_checked(frame);
-    }
-
-    fn transmit_checked(&mut self, frame: &[u8]) -> bool {
-        let sent = self.tap.send(frame).is_ok();
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        let sent = self.port.send(frame);
         self.status.unsent += u64::from(!sent);
         sent
     }
 
     fn report(&mut self, now: Duration) {
         self.reported = now;
-        self.status.states.clear();
-        for home in self.homes.as_slice() {
-            *self.status.states.entry(home.state()).or_default() += 1;
-        }
-        self.status.counts = self.verifier.counts();
+        let counted = State::ALL.map(|state| (state, self.homes.at(state)));
+        let counted = counted.into_iter().filter(|(_, count)| *count > 0);
+        self.status.states = counted.collect();
+        self.status.counts = self.traffic.counts();
+        self.status.flaps = self.dialler.flaps();
+        self.status.overflowed = self.port.overflowed();
         let rows = self.homes.as_slice().iter().zip(0..).take(ROWS);
         self.status.rows = rows.map(|(home, number)| self.row(home, number)).collect();
         locked(&self.shown.status).clone_from(&self.status);
     }
 
     fn row(&self, home: &Home, number: u32) -> Row {
-        let received = |family| self.verifier.received(self.first + number, family);
         Row {
             user: home.config().user.clone(),
             line: home.config().tags.to_string(),
@@ -365,9 +355,33 @@ impl Keeper {
             session_id: home.session_id(),
             addresses: [home.ipv4().map(IpAddr::from), home.ipv6().map(IpAddr::from)],
             packets: [
-                self.sequences[number as usize].iter().sum(),
-                Family::ALL.into_iter().map(received).sum(),
+                self.traffic.sent_by(number).iter().sum(),
+                self.traffic.received_by(number).iter().sum(),
             ],
         }
     }
+
+    /// What all of it has come to.
+    fn conclude(self) -> Outcome {
+        let mut outcome = self.outcome;
+        let homes = self.homes.as_slice().iter().zip(self.sessions).zip(0..);
+        let concluded = homes.map(|((home, sessions), number)| HomeOutcome {
+            user: home.config().user.clone(),
+            line: home.config().tags.to_string(),
+            is_online: self.were_online.get(number as usize) == Some(&true),
+            sessions,
+            sent: self.traffic.sent_by(number),
+            arrived: self.traffic.arrived_of(number),
+            reflected: self.traffic.reflected_of(number),
+        });
+        outcome.homes = concluded.collect();
+        outcome.delays = self.traffic.into_delays();
+        outcome
+    }
+}
+
+/// A text of the gateway's without what a terminal would obey.
+fn printable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
 }

@@ -1,0 +1,176 @@
+use crate::access_network::PASSWORD;
+use crate::accounting::text;
+use crate::command::Sluice;
+use crate::fixture::Fixture;
+use crate::guard::{self, PATIENCE};
+use crate::leak_check::{complete_records, nothing_left};
+use crate::load_tool::{LoadTool, Report, reflector};
+use crate::scenario::Scenario;
+use crate::site::UP;
+use anyhow::{Result, ensure};
+use lab::gateway::Gateway;
+use lab::topology::Lab;
+use northbound::{Session, SessionState};
+use std::collections::BTreeSet;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const HOMES: u64 = 500;
+/// Lines like those of other homes, under names that FreeRADIUS knows.
+const LINES: &str = "--vlan 300-301.1-4000 --circuit-id olt1/%d:%s.%c";
+
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
+    let scenario = Scenario::open(lab)?;
+    let mut reflector = reflector(lab)?;
+    let mut tool = LoadTool::start(
+        lab,
+        &format!(
+            "--homes {HOMES} --rate 150 --duration 12 {LINES} --password {PASSWORD} --flap 10 --flap-off 1 \
+             --reflector 198.51.100.2 --reflector 2001:db8:ffff::2 --max-loss 0"
+        ),
+    )?;
+    tool.wait_said("running")?;
+    let users = online(lab)?;
+    // One home in ten may be away for its second.
+    ensure!(
+        (HOMES * 9 / 10..=HOMES).contains(&(users.len() as u64)),
+        "{} users are online at the gateway",
+        users.len()
+    );
+    let (passed, report) = tool.finish()?;
+    ensure!(passed, "the exit status is not 0");
+    reflector.stop()?;
+    nothing_left(lab, &scenario)?;
+    compare(lab, &scenario, &report)?;
+    scenario.close()
+}
+
+/// Users who are online, as an operator sees them.
+fn online(lab: &Lab) -> Result<BTreeSet<String>> {
+    let text = Sluice::of(lab).run(&["show", "sessions", "--json"])?;
+    let sessions: Vec<Session> = serde_json::from_str(&text)?;
+    let online = sessions.into_iter();
+    let online = online.filter(|s| s.state() == SessionState::Online);
+    Ok(online.map(|session| session.user).collect())
+}
+
+/// What the tool says of sessions and packets is what the gateway has told FreeRADIUS.
+fn compare(lab: &Lab, scenario: &Scenario, report: &Report) -> Result<()> {
+    let records = complete_records(lab, scenario)?;
+    let (set_ups, flaps) = (report.number("/set_ups/count")?, report.number("/flaps")?);
+    ensure!(
+        report.number("/online")? == HOMES && report.number("/failed")? == 0,
+        "homes failed"
+    );
+    ensure!(
+        flaps > 60 && set_ups == HOMES + flaps,
+        "{set_ups} set-ups after {flaps} flaps"
+    );
+    ensure!(
+        records.sessions() as u64 == set_ups,
+        "FreeRADIUS knows {} sessions of {set_ups}",
+        records.sessions()
+    );
+    let mut counted = [0; 2];
+    for stop in records.stops() {
+        for (sum, way) in counted.iter_mut().zip(["Input", "Output"]) {
+            *sum += text(stop, &format!("Acct-{way}-Packets"))?.parse::<u64>()?;
+        }
+    }
+    let of = |what: &str| -> Result<u64> {
+        let families = ["ipv4", "ipv6"].map(|f| report.number(&format!("/traffic/{f}/{what}")));
+        families.into_iter().sum()
+    };
+    let packets = [of("sent")?, of("received")?];
+    println!("        packets of the tool: {packets:?}, of the gateway: {counted:?}");
+    ensure!(packets == counted && packets[0] > 5 * HOMES, "they differ");
+    for (family, way) in [
+        ("ipv4", "up"),
+        ("ipv4", "down"),
+        ("ipv6", "up"),
+        ("ipv6", "down"),
+    ] {
+        let lost = report.number(&format!("/traffic/{family}/lost_{way}"))?;
+        ensure!(lost == 0, "{lost} {family} packets lost on their way {way}");
+    }
+    let total = |quantile: &str| report.float(&format!("/set_ups/milliseconds/total/{quantile}"));
+    ensure!(
+        0.0 < total("p50")? && total("p50")? <= total("p99")? && total("p99")? <= total("max")?,
+        "the percentiles are in no order"
+    );
+    let rate = report.float("/set_ups/per_second")?;
+    ensure!((100.0..=160.0).contains(&rate), "{rate} homes a second");
+    Ok(())
+}
+
+/// The homes of [`many`], and how many of them dial in a second.
+const MANY: [u32; 2] = [10_000, 2_000];
+
+/// As many homes as an operator may want, as fast as they may come; what that costs the tool.
+pub fn many(fixture: &mut Fixture) -> Result<()> {
+    guard::limit("very many homes on one interface");
+    let lab = fixture.without_site()?;
+    let [homes, rate] = MANY;
+    let users = (1..=homes).map(|n| (format!("home{n}"), PASSWORD.to_owned()));
+    let users: Vec<(String, String)> = users.collect();
+    let gateway = Gateway::start(lab, &[UP], &users)?;
+    let tool = LoadTool::start(
+        lab,
+        &format!(
+            "--homes {homes} --rate {rate} --duration 2 --pps 0 --vlan 300-309.1-4000 --password {PASSWORD}"
+        ),
+    )?;
+    let (passed, report) = tool.finish()?;
+    println!(
+        "        {} of {rate} homes a second, {} us of CPU a set-up, {} MiB of memory",
+        report.float("/set_ups/per_second")?,
+        report.float("/tool/cpu_microseconds_per_set_up")?,
+        report.number("/tool/memory_bytes")? >> 20
+    );
+    ensure!(passed, "the exit status is not 0");
+    let left = gateway.wait_until_empty(lab, PATIENCE)?;
+    ensure!(left.is_empty(), "{} things are left", left.len());
+    gateway.stop()
+}
+
+pub fn interrupted(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
+    let scenario = Scenario::open(lab)?;
+    // In the middle of it: from home to home, without a reflector.
+    let mut tool = LoadTool::start(
+        lab,
+        &format!("--homes 60 --rate 100 --duration 600 {LINES} --password {PASSWORD}"),
+    )?;
+    tool.wait_said("running")?;
+    sleep(Duration::from_secs(2));
+    tool.interrupt()?;
+    let (passed, report) = tool.finish()?;
+    ensure!(passed, "an end that was asked for is no failure");
+    let received = report.number("/traffic/ipv6/received")?;
+    ensure!(
+        received > 0 && report.number("/traffic/ipv6/lost")? == 0,
+        "{received} packets came from home to home"
+    );
+    nothing_left(lab, &scenario)?;
+
+    let wrong = format!("--homes 3 --rate 3 --duration 1 {LINES} --password wrong --redial 60");
+    let mut tool = LoadTool::start(lab, &wrong)?;
+    tool.wait_said("3 failures")?;
+    tool.interrupt()?;
+    let (passed, report) = tool.finish()?;
+    ensure!(!passed && report.number("/failed")? == 3, "{report:?}");
+    ensure!(report.failures("authentication failed") == 3, "{report:?}");
+    nothing_left(lab, &scenario)?;
+    scenario.close()?;
+
+    // Nobody is there.
+    let begun = Instant::now();
+    let tool = LoadTool::start(lab, "--homes 2 --rate 2 --duration 1 --pps 0")?;
+    sleep(Duration::from_secs(1));
+    tool.interrupt()?;
+    let (passed, report) = tool.finish()?;
+    ensure!(!passed && report.number("/online")? == 0, "{report:?}");
+    ensure!(begun.elapsed() < PATIENCE, "it took {:?}", begun.elapsed());
+    Ok(())
+}
