@@ -10,8 +10,8 @@ use std::{fs, thread};
 
 use aaa::{
     AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig,
-    Credentials, Delivery, FamilyCounters, FamilyTraffic, FamilyUsage, Nas, NasPort, Outcome,
-    Output, RejectReason, Secret, ServerConfig, Slot, TerminateCause, Traffic,
+    Credentials, Delivery, FamilyCounters, FamilyTraffic, FamilyUsage, FramedRoute, Nas, NasPort,
+    Outcome, Output, RejectReason, Secret, ServerConfig, Slot, TerminateCause, Traffic,
 };
 use tempfile::TempDir;
 use wire::radius::chap_response;
@@ -256,7 +256,10 @@ fn alice() -> AccessAccept {
         framed_ip: Some([100, 64, 0, 7].into()),
         framed_ipv6_prefixes: vec!["2001:db8:0:7::/64".parse().unwrap()],
         framed_routes: ["192.0.2.0/29", "2001:db8:77::/48"]
-            .map(|net| net.parse().unwrap())
+            .map(|net| FramedRoute {
+                net: net.parse().unwrap(),
+                metric: Some(1),
+            })
             .into(),
         framed_interface_id: None,
         filter_id: None,

@@ -1,9 +1,9 @@
 //! The catalogue says what the protobuf messages and services say.
 
 use northbound::catalogue::{
-    ACCOUNTS, ACTIONS, Column, Kind, Place, SUBSCRIBERS, TABLES, Table, WORKERS,
+    ACCOUNTS, ACTIONS, Column, Kind, LINES, Place, SUBSCRIBERS, TABLES, Table, WORKERS,
 };
-use northbound::{SubscriberRow, WorkerRow};
+use northbound::{LineRow, SubscriberRow, WorkerRow};
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
@@ -149,6 +149,7 @@ fn rows_that_the_client_makes_have_their_columns() {
             &SUBSCRIBERS,
             serde_json::to_value(SubscriberRow::default()).unwrap(),
         ),
+        (&LINES, serde_json::to_value(LineRow::default()).unwrap()),
         (
             &WORKERS,
             serde_json::to_value(WorkerRow::default()).unwrap(),
@@ -161,7 +162,7 @@ fn rows_that_the_client_makes_have_their_columns() {
     let made = all_tables().filter(|table| table.message.is_none());
     assert_eq!(
         made.count(),
-        2,
+        3,
         "a table without a message has its row here"
     );
 }

@@ -7,7 +7,7 @@ use crate::describe;
 use crate::plan::Part;
 use crate::traffic::{Carried, Direction};
 use core::time::Duration;
-use cpe::{Arrival, Family, Label, Party, Received, Stamp, Verdict, Verifier};
+use cpe::{Arrival, Family, Label, Party, Received, Stamp, Verdict};
 use dataplane::PortIndex;
 use rand::Rng;
 use std::net::IpAddr;

@@ -10,7 +10,6 @@ use crate::counters::Counter;
 use crate::topology::UserPlaneId;
 use aaa::ErrorCause;
 use policy::{Bindings, Policy};
-use session::Command;
 use std::sync::Arc;
 use wire::pfcp::Cause;
 

@@ -211,7 +211,7 @@ impl ControlPlane {
     ///
     /// # Errors
     /// The route that is not available, and why.
-    pub(super) fn claim(&mut self, now: Now, index: u32) -> Result<(), String> {
+    pub(super) fn claim_bindings(&mut self, now: Now, index: u32) -> Result<(), String> {
         let entry = &self.sessions[index];
         let Some((_, change)) = entry.change() else {
             return Ok(());

@@ -238,7 +238,7 @@ impl ControlPlane {
         let Some((key, _)) = self.sessions[index].change() else {
             return;
         };
-        let claimed = self.claim(now, index);
+        let claimed = self.claim_bindings(now, index);
         let claimed = claimed.map_err(|why| (why, ErrorCause::InvalidAttributeValue));
         let applied = claimed.and_then(|()| {
             let applied = self.assign_policy(now, index);

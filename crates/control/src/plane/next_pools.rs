@@ -1,15 +1,15 @@
 //! Pools that a RADIUS server has changed: an open session keeps its addresses, and the pools count from the subscriber's next
 //! connection on (decision 0026).
 
+use super::assigned::Assigned;
 use super::{ControlPlane, Now};
+use crate::addresses::Kind;
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::fallback::AcceptedBy;
 use crate::next_pools::{NextPools, Pools, PoolsKey, PoolsLine};
 use aaa::AccessAccept;
 use config::model::SubscriberIdentity;
-use core::net::IpAddr;
-use ipnet::IpNet;
 use std::sync::Arc;
 
 impl ControlPlane {
@@ -87,10 +87,16 @@ impl ControlPlane {
     /// Pools that the session's network instance has.
     fn pools_of_instance(&mut self, index: u32, pools: Pools) -> Pools {
         let instance = self.sessions[index].instance;
-        let has = |pool: &String, is_ipv4| self.addresses.has_pool(instance, pool, is_ipv4);
+        let has = |pool: &String, kind: Kind| {
+            let length = self.addresses.pool_length(instance, pool, kind);
+            length.is_some_and(|length| kind.fits(length))
+        };
         let left = Pools {
-            ipv4: pools.ipv4.clone().filter(|pool| has(pool, true)),
-            ipv6: pools.ipv6.clone().filter(|pool| has(pool, false)),
+            ipv4: pools
+                .ipv4
+                .clone()
+                .filter(|pool| has(pool, Kind::Ipv4Address)),
+            ipv6: pools.ipv6.clone().filter(|pool| has(pool, Kind::Link)),
         };
         if left != pools {
             self.counters.count(Counter::NextPoolGone);
@@ -123,12 +129,16 @@ impl ControlPlane {
         let Some(NextPools { pools, .. }) = self.next_pools.get(&key) else {
             return Vec::new();
         };
-        let ipv4 = entry.ipv4().map(|address| IpNet::from(IpAddr::V4(address)));
-        let is_to_come = |pool: &String, has| !self.keeps(has, None, Some(pool));
+        let is_to_come = |pool: &String, kind| {
+            let assigned = Assigned {
+                fixed: Vec::new(),
+                pool: Some(pool),
+            };
+            !self.keeps(entry.seid.index(), kind, &assigned)
+        };
         let to_come = Pools {
-            ipv4: pools.ipv4.clone().filter(|pool| is_to_come(pool, ipv4)),
-            ipv6: (pools.ipv6.clone())
-                .filter(|pool| is_to_come(pool, entry.ipv6().map(IpNet::from))),
+            ipv4: (pools.ipv4.clone()).filter(|pool| is_to_come(pool, Kind::Ipv4Address)),
+            ipv6: (pools.ipv6.clone()).filter(|pool| is_to_come(pool, Kind::Link)),
         };
         to_come.texts().collect()
     }

@@ -9,7 +9,7 @@ use config::model::{AccessProfile, Authentication, RouterAdvertisements, Subscri
 use core::time::Duration;
 use policy::{Origins, PPPOE_MTU, Policy};
 use session::discovery::{Discovery, DiscoveryConfig};
-use session::{AuthPolicy, Command, DhcpConfig, RaConfig, SessionConfig};
+use session::{AuthPolicy, DhcpConfig, RaConfig, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 

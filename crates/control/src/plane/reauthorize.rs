@@ -8,6 +8,7 @@
 use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
+use crate::addresses::Kind;
 use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
