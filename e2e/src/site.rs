@@ -8,8 +8,8 @@ use lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use lab::process::Process;
 use lab::routes::Routes;
 use lab::topology::{
-    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
-    DELEGATED_V6, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane,
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, DELEGATED_V6, INTERNET_V4, INTERNET_V6, Lab,
+    Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane,
 };
 use northbound::{DropCounter, Neighbour, Route, Session};
 use serde::de::DeserializeOwned;

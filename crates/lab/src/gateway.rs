@@ -7,8 +7,8 @@ use crate::process::Process;
 use crate::routes::Routes;
 use crate::supervisor::{Probe, Supervisor};
 use crate::topology::{
-    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
-    DELEGATED_V6, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane, default_routes,
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, DELEGATED_V6, INTERNET_V4, INTERNET_V6, Lab,
+    Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane, default_routes,
 };
 use anyhow::{Context, Result, bail};
 use ipnet::IpNet;

@@ -102,7 +102,9 @@ fn learned(lab: &Lab, site: &Site, backbone: &Backbone) -> Result<()> {
         .lines()
         .filter_map(|line| line.split(' ').next())
         .collect();
-    let delegated = announced.lines().filter(|line| line.starts_with("2001:db8:4"));
+    let delegated = announced
+        .lines()
+        .filter(|line| line.starts_with("2001:db8:4"));
     ensure!(
         nets.len() == 3 && delegated.count() == 1,
         "a block of addresses, of prefixes and of delegated prefixes: {announced}"
