@@ -363,7 +363,7 @@ pub(super) fn cases() -> Vec<Case> {
             "ipv6-pools homes exclude",
             ["2001:db8:100::1", "2001:db8:100::-2001:db8:100:fe::"],
             ["Link 2001:db8:100:1::/64", "Link 2001:db8:100:ff::/64"],
-            holds,
+            link,
         ),
         beside(
             &[
