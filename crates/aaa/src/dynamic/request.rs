@@ -236,6 +236,9 @@ fn identify(ids: &mut SessionIds, kind: Kind, value: &Value) -> Result<bool, Err
             _ => set(&mut ids.framed_ipv6_address, None),
         },
         Kind::DELEGATED_IPV6_PREFIX => match value {
+            Value::Ipv6Prefix(prefix) if ids.delegated_prefixes.contains(prefix) => {
+                Err(ErrorCause::InvalidRequest)
+            }
             Value::Ipv6Prefix(prefix) => {
                 ids.delegated_prefixes.push(*prefix);
                 Ok(())

@@ -46,7 +46,7 @@ access-profiles:
   other: {subscriber-profile: slow}
   third: {subscriber-profile: slower}
 subscriber-profiles:
-  home: {}
+  home: {sticky-addresses: false}
   slow: {mtu: 1300}
   slower: {mtu: 1200}
 ipv4-pools:

@@ -244,6 +244,9 @@ fn a_home_that_dials_anew_replaces_its_session() {
 #[test]
 fn a_session_that_was_replaced_goes_although_the_control_plane_dies_over_its_end() {
     let mut w = World::new(1, Choice::default());
+    // otherwise the new session would not wait for the goodbye to end
+    w.configure(&["set subscriber-profiles home sticky-addresses false"])
+        .unwrap();
     w.dial_all();
     w.up.keeps_all = true; // the end is not acknowledged
     let config = w.homes[0].config().clone();

@@ -55,7 +55,6 @@ const TLS: &[&str] = &[
     "set aaa servers one tls key /own.key",
     "set aaa servers one tls server-name radius.example",
 ];
-const NOT_STICKY: &[&str] = &["set subscriber-profiles home sticky-addresses false"];
 const EAST: &[&str] = &["set user-planes up1 ports access0 subscriber-group east"];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -368,8 +367,8 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         case(
             "subscriber-profiles home sticky-addresses",
-            ["false", "true"],
-            ["another", "the same"],
+            ["true", "false"],
+            ["the same", "another"],
             returns,
         ),
         case(
@@ -438,14 +437,11 @@ pub(super) fn cases() -> Vec<Case> {
             ["26", "28"],
             nets,
         ),
-        beside(
-            NOT_STICKY,
-            case(
-                "ipv4-pools homes exclude",
-                ["100.64.0.0/29", "100.64.0.1-100.64.0.99"],
-                ["100.64.0.8", "100.64.0.100"],
-                address,
-            ),
+        case(
+            "ipv4-pools homes exclude",
+            ["100.64.0.0/29", "100.64.0.1-100.64.0.99"],
+            ["100.64.0.8", "100.64.0.100"],
+            address,
         ),
         beside(
             &[
@@ -489,14 +485,11 @@ pub(super) fn cases() -> Vec<Case> {
                 holds,
             ),
         ),
-        beside(
-            NOT_STICKY,
-            case(
-                "ipv6-pools homes exclude",
-                ["2001:db8:100::1", "2001:db8:100::-2001:db8:100:fe::"],
-                ["Link 2001:db8:100:1::/64", "Link 2001:db8:100:ff::/64"],
-                holds,
-            ),
+        case(
+            "ipv6-pools homes exclude",
+            ["2001:db8:100::1", "2001:db8:100::-2001:db8:100:fe::"],
+            ["Link 2001:db8:100:1::/64", "Link 2001:db8:100:ff::/64"],
+            link,
         ),
         beside(
             &[

@@ -6,6 +6,7 @@ mod ppp;
 use crate::world::World;
 use core::time::Duration;
 use cpe::State;
+use policy::Role;
 use std::collections::BTreeSet;
 use wire::eth::{Frame, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::radius::Kind;
@@ -299,14 +300,23 @@ pub fn address(w: &mut World) -> String {
         .unwrap_or_default()
 }
 
-/// The IPv6 bindings of the first home, when it dials in anew.
+/// What the first home has for DHCPv6, when it dials in anew.
 pub fn holds(w: &mut World) -> String {
+    bindings(w, |role| role != Role::Link)
+}
+
+/// The prefix of the first home's link, when it dials in anew.
+pub fn link(w: &mut World) -> String {
+    bindings(w, |role| role == Role::Link)
+}
+
+fn bindings(w: &mut World, which: impl Fn(Role) -> bool) -> String {
     dial(w);
     let rules = w.up.subscribers();
-    let bindings = rules
+    let all = rules
         .iter()
         .flat_map(|rules| rules.forwarding.bindings.iter());
-    let ipv6 = bindings.filter(|binding| !binding.is_ipv4());
+    let ipv6 = all.filter(|binding| !binding.is_ipv4() && which(binding.role));
     let shown = ipv6.map(|binding| format!("{:?} {binding}", binding.role));
     shown.collect::<Vec<_>>().join(", ")
 }
