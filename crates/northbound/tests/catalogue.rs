@@ -157,7 +157,11 @@ fn rows_that_the_client_makes_have_their_columns() {
     ];
     for (table, row) in rows {
         let made: Names = row.as_object().unwrap().keys().cloned().collect();
-        assert_eq!(made, fields(table.columns), "{}", table.name);
+        let shown = fields(table.columns).into_iter();
+        let shown: Names = shown
+            .map(|field| field.split('.').next().unwrap().to_owned())
+            .collect();
+        assert_eq!(made, shown, "{}", table.name);
     }
     let made = all_tables().filter(|table| table.message.is_none());
     assert_eq!(

@@ -9,6 +9,7 @@ const PREFIX: &str = "2001:db8:7700::/56";
 
 fn grant() -> Ipv6Grant {
     Ipv6Grant {
+        further: Vec::new(),
         prefix: "2001:db8:0:7::/64".parse().unwrap(),
         dns: vec!["2001:db8::53".parse().unwrap()],
         interface_id: None,

@@ -28,7 +28,7 @@ pub(crate) struct Router {
     /// Number of initial, more frequent advertisements that were sent.
     sent: u8,
     /// Prefixes that were advertised last.
-    advertised: Vec<Ipv6Net>,
+    advertised: Box<[Ipv6Net]>,
     /// Prefixes that are being withdrawn, with the number of unsolicited advertisements that are left to say so.
     withdrawn: Vec<(Ipv6Net, u8)>,
 }
@@ -42,12 +42,12 @@ pub(crate) struct Ends {
 }
 
 impl Router {
-    pub(crate) const fn silent() -> Self {
+    pub(crate) fn silent() -> Self {
         Router {
             at: Deadline::NEVER,
             reconfigure: Reconfigure::silent(),
             sent: 0,
-            advertised: Vec::new(),
+            advertised: Box::default(),
             withdrawn: Vec::new(),
         }
     }

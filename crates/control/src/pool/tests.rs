@@ -308,7 +308,9 @@ fn ten_million_addresses_are_never_looked_through() {
     let unit = |block: u32, last: u128| u128::from(block) * 256 + last;
     for block in 0..BLOCKS {
         let own = [unit(block, 20), unit(block, 21)].map(|number| pool.space.unit(number));
-        own.map(|unit| pool.reserve(block % 50, unit).unwrap());
+        for unit in own {
+            pool.reserve(block % 50, unit).unwrap();
+        }
     }
     assert_eq!(pool.lent.len() as u32, BLOCKS);
     for block in 0..BLOCKS {
