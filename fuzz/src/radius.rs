@@ -190,6 +190,7 @@ impl World {
             class: step.data.chunks(32).map(<[u8]>::to_vec).collect(),
             framed_ip: Some([100, 64, 0, 7].into()),
             framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().expect("a prefix")),
+            framed_ipv6_address: Some("2001:db8:5::7".parse().expect("an address")),
             framed_interface_id: Some(7),
             framed_routes: vec![
                 "198.51.100.0/24".parse().expect("a prefix"),
