@@ -98,6 +98,11 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
             "this is valid for core ports only",
         ),
         (
+            "    authentication: [",
+            "    dhcpv6-valid-lifetime: 600\n    authentication: [",
+            "access-profiles pppoe dhcpv6-valid-lifetime: less than `dhcpv6-preferred-lifetime`: expected at least 14400",
+        ),
+        (
             "servers: [first, second]",
             "servers: []",
             "the group has no server",

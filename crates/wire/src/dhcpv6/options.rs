@@ -307,7 +307,7 @@ fn chunks<const N: usize>(data: &[u8]) -> Result<impl Iterator<Item = [u8; N]>> 
         .map(|chunk| core::array::from_fn(|at| chunk[at])))
 }
 
-fn take_u32<'a>(data: &mut &'a [u8]) -> Result<u32> {
+fn take_u32(data: &mut &[u8]) -> Result<u32> {
     let (number, rest) = fixed(data)?;
     *data = rest;
     Ok(u32::from_be_bytes(number))
