@@ -451,6 +451,39 @@ fn an_echo_reply_with_our_magic_number_is_a_sign_of_life() {
     assert_eq!(line.link.status().phase, Phase::Network);
 }
 
+/// Three echo requests in a second, which do not count as missed, also if the gateway sends none otherwise.
+#[test]
+fn a_peer_is_silent_until_it_gives_the_sign_of_life_that_it_was_asked_for() {
+    let mut line = Line::with(SessionConfig {
+        echo_interval: Duration::ZERO,
+        echo_failures: 1,
+        ..SessionConfig::default()
+    });
+    line.authenticate(Grant {
+        ipv6: None,
+        ..grant()
+    });
+    line.open_ipcp();
+    assert!(!line.link.status().is_silent);
+    for _ in 0..2 {
+        line.command(Command::Probe);
+        line.expect_kind(LCP, 9);
+        for _ in 0..2 {
+            line.pass(Duration::from_millis(300));
+            line.expect_kind(LCP, 9);
+        }
+        line.pass(SECOND);
+        assert_eq!(line.link.poll_at(), None);
+        line.send_discarded(&packet(LCP, 9, 1, &OUR_MAGIC.to_be_bytes()));
+        assert!(line.link.status().is_silent, "a looped line proves nothing");
+    }
+    line.command(Command::Probe);
+    let (id, _) = line.expect_kind(LCP, 9);
+    line.send(LCP, 10, id, &HOME_MAGIC);
+    assert!(!line.link.status().is_silent);
+    assert_eq!(line.link.poll_at(), None, "it is asked no more");
+}
+
 #[test]
 fn a_padt_ends_it_at_once_and_is_not_answered() {
     let mut line = Line::open();

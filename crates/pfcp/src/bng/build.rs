@@ -310,7 +310,6 @@ impl SessionSpec {
             create_urrs: vec![self.urr()],
             pdn_type: Some(PdnType::Ethernet),
             lcp_connectivity: self.open_echo_magic().map(echoes::answers),
-            ..Default::default()
         }
     }
 

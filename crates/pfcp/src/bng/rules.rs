@@ -242,7 +242,6 @@ impl RuleSet {
             create_traffic_endpoints: self.endpoints,
             pdn_type: self.pdn_type,
             lcp_connectivity: self.echo_magic.map(echoes::answers),
-            ..Default::default()
         };
         let packet = Packet::session(0, 0, request);
         let mut bytes = Vec::new();
