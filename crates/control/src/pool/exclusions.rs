@@ -112,7 +112,7 @@ impl Exclusions {
 
     fn is_end(&self, number: u128) -> bool {
         let units = u128::from(self.space.net_units());
-        self.space.skips_ends() && (number % units == 0 || number % units == units - 1)
+        self.space.skips_ends() && (number.is_multiple_of(units) || number % units == units - 1)
     }
 
     /// Number of units of a range that are not the first or last one of their block, where these count.
@@ -125,7 +125,7 @@ impl Exclusions {
     fn ends_before(&self, number: u128) -> u128 {
         let units = u128::from(self.space.net_units());
         match self.space.skips_ends() {
-            true => number / units * 2 + u128::from(number % units > 0),
+            true => number / units * 2 + u128::from(!number.is_multiple_of(units)),
             false => 0,
         }
     }

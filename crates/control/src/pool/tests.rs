@@ -307,9 +307,9 @@ fn ten_million_addresses_are_never_looked_through() {
     let mut pool: Pool<u32> = Pool::new(&settings).unwrap();
     let unit = |block: u32, last: u128| u128::from(block) * 256 + last;
     for block in 0..BLOCKS {
-        let own = [unit(block, 20), unit(block, 21)].map(|number| pool.space.unit(number));
-        for unit in own {
-            pool.reserve(block % 50, unit).unwrap();
+        for last in [20, 21] {
+            let own = pool.space.unit(unit(block, last));
+            pool.reserve(block % 50, own).unwrap();
         }
     }
     assert_eq!(pool.lent.len() as u32, BLOCKS);
