@@ -1,7 +1,7 @@
 //! Several sessions of one MAC address in the same VLANs: how many there may be, and which of them gives way to a new one.
 //!
 //! A router that was switched off says no goodbye, and comes back although its session seems to be there. Two clients behind one MAC
-//! address look the same. What tells them apart (`docs/decisions/0029-sessions-of-one-mac.md`): a repeated PADR has the offer and the
+//! address look the same. What tells them apart (`docs/decisions/0031-sessions-of-one-mac.md`): a repeated PADR has the offer and the
 //! Host-Uniq of the first; a client that begins anew has its Host-Uniq and another offer; and a session that is alive answers LCP echo
 //! requests.
 
