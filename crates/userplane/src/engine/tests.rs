@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use dataplane::{PortIndex, Refusal};
 use ipnet::IpNet;
-use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
+use pfcp::bng::{
+    Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, Volume, delete, query_usage,
+};
 use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
