@@ -2,7 +2,7 @@
 
 use super::{FamilyReport, Quantiles, Report, TrafficReport};
 use crate::cli::table::{Column, Table};
-use crate::cli::units::duration;
+use crate::cli::units::{counted, duration};
 
 /// Reasons that are shown, the most frequent first.
 const REASONS: usize = 8;
@@ -51,7 +51,8 @@ impl Report {
             text.push_str(&format!("; {} left and came back", self.flaps));
         }
         if set_ups.attempts_failed > 0 {
-            text.push_str(&format!("; {} attempts failed", set_ups.attempts_failed));
+            let failed = counted(set_ups.attempts_failed, "attempt");
+            text.push_str(&format!("; {failed} failed"));
         }
         if self.interrupted {
             text.push_str("; interrupted");
