@@ -206,12 +206,12 @@ fn prefix_option(prefix: Ipv6Net, (valid_lifetime, preferred_lifetime): (u32, u3
     })
 }
 
-/// M and O flags (RFC 4861 §4.2). M: DHCPv6 has an address. O: it has something else. A delegated prefix counts as that, because a
-/// router of RFC 7084 asks for one if either flag is set (WPD-4).
+/// M and O flags (RFC 4861 §4.2). M: DHCPv6 has an address. O: it has something that the advertisement does not tell. A delegated
+/// prefix counts as that, because a router of RFC 7084 asks for one if either flag is set (WPD-4). Name servers do not: the
+/// advertisement has them (RFC 8106).
 fn flags(grant: &Ipv6Grant) -> (bool, bool) {
     let managed = grant.address.is_some();
-    let other = managed || !grant.delegated.is_empty() || !grant.dns.is_empty();
-    (managed, other)
+    (managed, managed || !grant.delegated.is_empty())
 }
 
 /// Answers a Neighbor Solicitation; to all nodes if the asker has no address yet (RFC 4861 §7.2.4).
