@@ -122,7 +122,7 @@ ipv4-pools: {{homes: {{prefix: 100.64.0.0/16}}}}
 ipv6-pools: {{homes: {{prefix: '2001:db8:100::/40'}}}}
 aaa:
   servers:
-{all}  server-groups: {{radius: {{servers: [{}], interim-interval: 120}}}}
+{all}  server-groups: {{radius: {{servers: [{}], interim-interval: 120, family-counters: redback}}}}
   dynamic-authorization: {{clients: {{first: {{address: {}, secret-key: {SECRET}}}}}}}
 ",
         PORTS[0],

@@ -668,9 +668,9 @@ mod tests {
         };
         explanation.say("olt 1/1", &FindSubscriberResponse::default(), &[]);
         let said = explanation.sentences.join("\n");
-        let expected = "Nobody has been connected from line olt 1/1 since 2026-11-22T07:03:20Z: the session of alice ended (carrier lost).";
+        let expected = "Nobody has been connected from line olt 1/1 since 2026-11-22 07:03:20Z: the session of alice ended (carrier lost).";
         assert!(said.starts_with(expected), "{said}");
-        let refused = "AAA has refused attempts there 12 times, the last one at 2026-11-22T07:15:30Z by somebody who gave no name: unknown user.";
+        let refused = "AAA has refused attempts there 12 times, the last one at 2026-11-22 07:15:30Z by somebody who gave no name: unknown user.";
         assert!(said.contains(refused), "{said}");
     }
 }
