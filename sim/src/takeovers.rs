@@ -13,6 +13,8 @@ struct Open {
     heir: Seid,
     /// When a server last accepted the home.
     accepted: Option<Duration>,
+    /// The heir has the address. Further answers to a request that came twice are about nothing.
+    is_given: bool,
     /// Another heir began before this one, and had not got the address.
     hurried: bool,
 }
@@ -41,6 +43,7 @@ impl Takeovers {
             giver,
             heir,
             accepted: None,
+            is_given: false,
             hurried: before.is_some_and(|open| open.giver == giver),
         };
         self.open.insert(home, open);
@@ -48,7 +51,7 @@ impl Takeovers {
 
     /// A server accepts a home.
     pub fn accept(&mut self, now: Duration, home: usize) {
-        if let Some(open) = self.open.get_mut(&home) {
+        if let Some(open) = self.open.get_mut(&home).filter(|open| !open.is_given) {
             open.accepted = Some(now);
         }
     }
@@ -56,7 +59,11 @@ impl Takeovers {
     /// A session has its home's address.
     pub fn has(&mut self, now: Duration, home: usize, heir: Seid) {
         let open = self.open.get_mut(&home).filter(|open| open.heir == heir);
-        if let Some(accepted) = open.and_then(|open| open.accepted.take()) {
+        let Some(open) = open else {
+            return;
+        };
+        open.is_given = true;
+        if let Some(accepted) = open.accepted.take() {
             self.longest = self.longest.max(now - accepted);
         }
     }

@@ -215,9 +215,15 @@ impl Usage {
         }
     }
 
-    /// IPv4's and IPv6's part, unless the family of some of it is not known.
+    /// IPv4's and IPv6's part, unless the family of some of it is not known. A sum of octets that has reached its bound, which only a user
+    /// plane that lies makes, has no parts any more.
     pub fn families(self) -> Option<[Volume; 2]> {
-        let is_known = self.unknown == Volume::default();
+        let Volume {
+            up_octets,
+            down_octets,
+            ..
+        } = self.total;
+        let is_known = self.unknown == Volume::default() && up_octets.max(down_octets) < u64::MAX;
         is_known.then(|| [self.total.since(self.ipv6), self.ipv6])
     }
 

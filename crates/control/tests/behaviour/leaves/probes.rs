@@ -272,7 +272,7 @@ pub fn leases(w: &mut World) -> String {
     };
     w.homes[0] = cpe::Home::new(config, 1);
     dial(w);
-    let frames = w.heard.iter().filter_map(|bytes| {
+    let mut frames = w.heard.iter().filter_map(|bytes| {
         let frame = Frame::parse(bytes).ok()?;
         let packet = wire::pppoe::Packet::parse(frame.payload).ok()?;
         let ppp = wire::ppp::Frame::parse(packet.payload).ok()?;
@@ -288,7 +288,7 @@ pub fn leases(w: &mut World) -> String {
             _ => None,
         })
     });
-    frames.last().unwrap_or_default()
+    frames.next_back().unwrap_or_default()
 }
 
 /// The address of the first home, when it dials in anew.
