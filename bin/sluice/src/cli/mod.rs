@@ -84,7 +84,9 @@ enum Command {
     Store(store::Store),
     /// Print the hash of a password for `users NAME password-hash`; it is asked for unseen, or is the first line of the input
     HashPassword,
-    /// Print the completions for a shell: sluice completions bash > /etc/bash_completion.d/sluice
+    /// Print the completions for a shell
+    ///
+    /// `sluice completions bash > /etc/bash_completion.d/sluice`
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -96,7 +98,7 @@ enum Command {
     },
     /// Run homes, access network, gateway and internet in namespaces of this machine (needs root)
     Lab(LabOptions),
-    /// Load a gateway with emulated homes on an interface: set-ups at a rate, flapping, verified traffic
+    /// Load a gateway with emulated homes on an interface
     Load(Box<Load>),
 }
 
