@@ -183,6 +183,10 @@ impl Follower {
             RouteAttribute::Destination(destination),
             RouteAttribute::Gateway(gateway),
         ];
+        // another metric is another route: without it, the end of the old one would take the new one away
+        let metric = |a: &&RouteAttribute| matches!(a, RouteAttribute::Priority(_));
+        let metric = route.attributes.iter().find(metric);
+        by_this.attributes.extend(metric.cloned());
         Some(by_this)
     }
 
