@@ -118,7 +118,7 @@ fn configuring(screen: &Screen) -> Result<()> {
     screen.keys(&["edit subscriber-pro", "Tab", "ho", "Tab", "Enter"])?;
     screen.wait("[edit subscriber-profiles home]")?;
     screen.keys(&["set mtu ?"])?;
-    screen.wait("<value>  a number from 576 to 9216 (octets), 1492 by default")?;
+    screen.wait("<value>  a number from 576 to 9216 (octets)")?;
     screen.keys(&["C-u"])?;
     enter(screen, "set mtu 99")?;
     screen.keys(&["commit", "Enter"])?;
