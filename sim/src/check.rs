@@ -165,7 +165,8 @@ impl World<'_> {
             };
             // A home that finds no address leaves again, and takes its place up in between.
             let few = count(Counter::Ipv4PoolExhausted) + count(Counter::Ipv6PoolExhausted) > 0;
-            let least = if few { most * 3 / 4 } else { most - 1 };
+            // Who finds the table full gets no PADO and asks again after a pause, so that a place may be free for a while.
+            let least = if few { most * 3 / 4 } else { most - 3 };
             // One is never online for long, and a few are on their way in or out.
             if !(least..=most).contains(&held) || online < most * 3 / 4 {
                 self.wrong(format!(
