@@ -15,6 +15,13 @@ use wire::pfcp::Lanes;
 /// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the sessions of a subscriber that reconnects.
 pub(crate) type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);
 
+/// VLAN of an access line: segment, outer and inner VLAN.
+type VlanKey = (SegmentId, Option<u16>, Option<u16>);
+
+const fn vlan_of((segment, outer, inner, _): LineKey) -> VlanKey {
+    (segment, outer, inner)
+}
+
 pub(crate) fn line_key(segment: SegmentId, circuit: &Circuit) -> LineKey {
     let (outer, inner) = circuit.tags.vids();
     (segment, outer, inner, circuit.mac)
@@ -37,8 +44,9 @@ pub(crate) struct SessionTable {
     entries: Slab<Box<Entry>>,
     /// Sessions of each line that are not closing. Of one line they are in the order in which they began, which is that of generations.
     by_line: BTreeSet<(LineKey, Seid)>,
-    /// Number of sessions of each segment that are not closing.
+    /// Number of sessions of each segment, and of each VLAN, that are not closing.
     in_segment: BTreeMap<SegmentId, u64>,
+    in_vlan: BTreeMap<VlanKey, u64>,
     /// Number of sessions of each user plane, by lane.
     on_user_plane: BTreeMap<UserPlaneId, Load>,
     /// Half-open sessions in the order of their PADR, and some that are no longer half-open.
@@ -54,6 +62,7 @@ impl SessionTable {
             entries: Slab::new(),
             by_line: BTreeSet::new(),
             in_segment: BTreeMap::new(),
+            in_vlan: BTreeMap::new(),
             on_user_plane: BTreeMap::new(),
             by_age: VecDeque::new(),
             half_open: 0,
@@ -103,6 +112,7 @@ impl SessionTable {
     fn join_line(&mut self, line: LineKey, seid: Seid) {
         if self.by_line.insert((line, seid)) {
             *self.in_segment.entry(line.0).or_default() += 1;
+            *self.in_vlan.entry(vlan_of(line)).or_default() += 1;
         }
     }
 
@@ -180,15 +190,9 @@ impl SessionTable {
         of_line.filter_map(|(_, seid)| self.find(*seid))
     }
 
-    /// Indexes of the sessions in a VLAN of a segment that are not closing. `line` names one of its lines.
-    pub fn in_vlan(&self, line: LineKey) -> impl Iterator<Item = u32> {
-        let (segment, outer, inner, _) = line;
-        let first = (segment, outer, inner, MacAddr([0; 6]));
-        let last = (segment, outer, inner, MacAddr([0xff; 6]));
-        let of_vlan = self
-            .by_line
-            .range((first, Seid(0))..=(last, Seid(u64::MAX)));
-        of_vlan.filter_map(|(_, seid)| self.find(*seid))
+    /// Number of sessions that are not closing in the VLAN of a line.
+    pub fn in_vlan(&self, line: LineKey) -> u64 {
+        self.in_vlan.get(&vlan_of(line)).copied().unwrap_or(0)
     }
 
     /// Number of sessions of a segment that are not closing.
@@ -270,6 +274,16 @@ impl SessionTable {
     }
 }
 
+/// Counts one session less. Nothing is kept for those without any.
+fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K) {
+    if let Some(count) = counts.get_mut(&of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&of);
+        }
+    }
+}
+
 /// What the resource audit compares with the sessions, and mends.
 impl SessionTable {
     pub fn lines(&self) -> impl Iterator<Item = (LineKey, Seid)> {
@@ -281,13 +295,9 @@ impl SessionTable {
     }
 
     pub fn forget_line(&mut self, line: LineKey, seid: Seid) {
-        if self.by_line.remove(&(line, seid))
-            && let Some(count) = self.in_segment.get_mut(&line.0)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.in_segment.remove(&line.0);
-            }
+        if self.by_line.remove(&(line, seid)) {
+            one_less(&mut self.in_segment, line.0);
+            one_less(&mut self.in_vlan, vlan_of(line));
         }
     }
 
@@ -415,7 +425,7 @@ mod tests {
         }
         assert_eq!(found(&table), [0, 2, 3]);
         assert_eq!(
-            (table.in_segment(SegmentId(0)), table.in_vlan(line).count()),
+            (table.in_segment(SegmentId(0)), table.in_vlan(line)),
             (4, 3)
         );
         table.close(0, ENDING);
@@ -429,7 +439,10 @@ mod tests {
             table.close(index, ENDING);
         }
         assert_eq!(found(&table), [0; 0]);
-        assert_eq!(table.in_segment(SegmentId(0)), 1);
+        assert_eq!(
+            (table.in_segment(SegmentId(0)), table.in_vlan(line)),
+            (1, 0)
+        );
     }
 
     #[test]

@@ -27,8 +27,8 @@ use wire::pfcp::{FSeid, NodeId, UsageReport, UsageReportTrigger, VolumeMeasureme
 pub struct Circuit {
     /// Name of the access port.
     pub logical_port: Vec<u8>,
-    /// VLAN tags without priorities. PFCP carries the outer or only tag as S-TAG, with its TPID in an element of our own, and the inner tag,
-    /// whose TPID is always 0x8100, as C-TAG.
+    /// VLAN tags without priorities. PFCP carries the outer or only tag as S-TAG, with its TPID in an element of our own, and the
+    /// inner tag, whose TPID is always 0x8100, as C-TAG.
     pub tags: Tags,
     /// MAC address of the subscriber's router (source address in PFCP).
     pub mac: MacAddr,

@@ -1,6 +1,6 @@
 //! Sans-IO state machines of subscribers: stateless PPPoE discovery, and PPP sessions (LCP, PAP, CHAP, IPCP, IPV6CP, Router
-//! Advertisements, DHCPv6, keepalive) as plain structs. The caller is `control`. This crate uses no sockets, RADIUS or PFCP; the caller supplies
-//! time and random values.
+//! Advertisements, DHCPv6, keepalive) as plain structs. The caller is `control`. This crate uses no sockets, RADIUS or PFCP; the
+//! caller supplies time and random values.
 //!
 //! A PADI or PADR goes to [`discovery::Discovery`], which keeps no state. An accepted PADR makes a [`Link`]. From then on its owner
 //!

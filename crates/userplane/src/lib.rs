@@ -19,11 +19,12 @@
 //!
 //! **Who may call it.** `bin/sluice-up`, and tests.
 //!
-//! **The kernel's part.** The kernel owns the addresses of core ports and the gateway's own. Each core port and subinterface has
-//! a TAP, and each network instance a TUN; both are persistent. Subscriber prefixes are exported as `NET dev TUN proto sluice`
-//! (protocol number 96), with the metric of the subscriber's policy, if it has one. A clean exit withdraws them, because nobody forwards any more. A crash leaves them for the next process.
-//! It keeps them for a minute and then removes those that no control plane announced again, so that routing does not notice a
-//! restart. A supervisor (systemd's descriptor store) holds the devices open meanwhile; otherwise they would lose their carrier.
+//! **The kernel's part.** The kernel owns the addresses of core ports and the gateway's own. Each core port and subinterface has a
+//! TAP, and each network instance a TUN; both are persistent. Subscriber prefixes are exported as `NET dev TUN proto sluice` (protocol
+//! number 96), with the metric of the subscriber's policy, if it has one. A clean exit withdraws them, because nobody forwards any
+//! more. A crash leaves them for the next process. It keeps them for a minute and then removes those that no control plane announced
+//! again, so that routing does not notice a restart. A supervisor (systemd's descriptor store) holds the devices open meanwhile;
+//! otherwise they would lose their carrier.
 //!
 //! ```
 //! use userplane::fib::{Command, Fib, Target};

@@ -95,7 +95,7 @@ impl ControlPlane {
         rivals.len() >= usize::from(most)
     }
 
-    /// Whether the VLAN and the port of a new session have room for it. Sessions that end do not count.
+    /// Whether the VLAN and the port of a new session have room for it. Sessions that are closing do not count.
     pub(super) fn check_limits(
         &self,
         segment: SegmentId,
@@ -103,9 +103,7 @@ impl ControlPlane {
     ) -> Result<(), NoPlace> {
         let profile = self.view().access_profile(segment);
         let (vlan, port) = (profile.sessions_per_vlan, profile.sessions_per_port);
-        let is_live = |index: &u32| !self.sessions[*index].is_ending();
-        let in_vlan = self.sessions.in_vlan(line_key(segment, circuit));
-        if vlan > 0 && in_vlan.filter(is_live).take(vlan.into()).count() >= vlan.into() {
+        if vlan > 0 && self.sessions.in_vlan(line_key(segment, circuit)) >= u64::from(vlan) {
             return Err((Counter::VlanLimit, "too many sessions in this VLAN"));
         }
         if port > 0 && self.on_port(self.topology.segment(segment).port) >= u64::from(port) {
@@ -239,7 +237,8 @@ impl ControlPlane {
         self.abandon(now, index);
     }
 
-    /// Answers a repeated PADR with the PADS of its session, which may have been lost. Until the user plane is ready, PADS is still to come.
+    /// Answers a repeated PADR with the PADS of its session, which may have been lost. Until the user plane is ready, PADS is still to
+    /// come.
     fn repeat_pads(&mut self, index: u32, padr: &Padr) {
         let entry = &self.sessions[index];
         if !matches!(entry.stage, Stage::Admitted(_)) {

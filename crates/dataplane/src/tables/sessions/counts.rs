@@ -1,7 +1,8 @@
 //! Packets and octets of a session in its lines: of one direction, by address family.
 //!
-//! Both families have room in the lines because their counters are short. They are carried over to long ones, which packets do not touch,
-//! by the packet that octets of 32 bits have no room for, and begin with that packet. A packet has 20 octets or more, so that packets of 32 bits always have room.
+//! Both families have room in the lines because their counters are short. They are carried over to long ones, which packets do not
+//! touch, by the packet that octets of 32 bits have no room for, and begin with that packet. A packet has 20 octets or more, so that
+//! packets of 32 bits always have room.
 use crate::api::{Usage, Volume};
 use crate::nodes::ip::Family;
 
