@@ -2,8 +2,8 @@
 
 mod change;
 mod fixed;
-mod remembered;
 mod shares;
+mod sticky;
 
 use crate::pool::{Lease, Pool, PoolError, PoolSettings};
 use crate::topology::{GroupId, InstanceId, Topology};
@@ -15,8 +15,8 @@ use policy::{Binding, Bindings, Role};
 use std::collections::BTreeMap;
 
 pub(crate) use change::Change;
-pub(crate) use remembered::Remembered;
 pub(crate) use shares::{Shares, Usage};
+pub(crate) use sticky::Sticky;
 
 /// Prefix in a network instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -42,7 +42,7 @@ mod users;
 
 use crate::aaa_clients::{AaaClients, AaaEvent, PendingAuth};
 use crate::accounting::AccountingQueue;
-use crate::addresses::{Addresses, Remembered};
+use crate::addresses::{Addresses, Sticky};
 use crate::alarms::{Alarms, Condition};
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
@@ -268,7 +268,7 @@ pub struct ControlPlane {
     claims: rivals::Claims,
     addresses: Addresses,
     /// What subscribers had whose sessions have ended.
-    remembered: Remembered,
+    sticky: Sticky,
     /// Use of the pools in the last week.
     trends: Trends,
     user_planes: UserPlanes,
@@ -354,7 +354,7 @@ impl ControlPlane {
             aaa: AaaClients::new(start, dictionary, keys[1]),
             last_answers: LastAnswers::resume(restored.take_last_answers()),
             next_pools: AllNextPools::resume(restored.take_next_pools()),
-            remembered: Remembered::default(),
+            sticky: Sticky::default(),
             trends: Trends::resume(restored.take_trends()),
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,

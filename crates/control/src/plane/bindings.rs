@@ -96,7 +96,7 @@ impl ControlPlane {
         {
             return;
         }
-        let (holder, before) = (self.holder(index), self.remembered_nets(index));
+        let (holder, before) = (self.holder(index), self.former_nets(index));
         let given = self
             .addresses
             .allocate(holder, kind, &pools, before.into_iter());
@@ -405,16 +405,16 @@ impl ControlPlane {
         let of_pools = nets.filter(|net| self.addresses.pool_of(*net).is_some());
         let most = self.configuration.limits.sessions as usize;
         let identity = subscriber.identity.clone();
-        self.remembered.remember(identity, of_pools, most);
+        self.sticky.remember(identity, of_pools, most);
     }
 
     /// What the session's subscriber had, the latest first.
-    fn remembered_nets(&self, index: u32) -> Vec<IpNet> {
+    fn former_nets(&self, index: u32) -> Vec<IpNet> {
         let entry = &self.sessions[index];
         let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
         let is_sticky = self.subscriber_profile(entry).sticky_addresses;
         let subscriber = subscriber.filter(|_| is_sticky);
-        let nets = subscriber.map_or(&[][..], |s| self.remembered.of(&s.identity));
+        let nets = subscriber.map_or(&[][..], |s| self.sticky.of(&s.identity));
         let nets = nets.iter().filter(|net| net.instance == entry.instance);
         nets.map(|net| net.net).collect()
     }

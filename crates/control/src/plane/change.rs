@@ -121,7 +121,7 @@ impl ControlPlane {
             self.shed_oldest(now);
         }
         self.bound_history();
-        self.remembered
+        self.sticky
             .keep(self.configuration.limits.sessions as usize);
         self.persist_numbers();
         self.settle(now);

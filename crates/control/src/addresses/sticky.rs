@@ -10,7 +10,7 @@ const MOST_NETS: usize = 8;
 
 /// Addresses and prefixes of subscribers whose sessions have ended. The subscriber that ended the longest ago is forgotten first.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered {
+pub(crate) struct Sticky {
     by_subscriber: HashMap<Arc<Identity>, Had>,
     by_age: BTreeMap<u64, Arc<Identity>>,
     next_age: u64,
@@ -23,7 +23,7 @@ struct Had {
     nets: Vec<Net>,
 }
 
-impl Remembered {
+impl Sticky {
     /// Remembers what a subscriber had, for at most so many subscribers.
     pub fn remember(&mut self, of: Arc<Identity>, nets: impl Iterator<Item = Net>, most: usize) {
         let mut nets: Vec<Net> = nets.collect();
@@ -77,29 +77,26 @@ mod tests {
 
     #[test]
     fn the_latest_come_first_and_the_oldest_subscribers_go() {
-        let mut remembered = Remembered::default();
+        let mut sticky = Sticky::default();
         let mut remember = |name: &str, nets: &[u8]| {
             let nets = nets.iter().map(|last| net(*last));
-            remembered.remember(home(name), nets, 2);
+            sticky.remember(home(name), nets, 2);
         };
         remember("alice", &[1, 2]);
         remember("bob", &[3]);
         remember("alice", &[4, 1]);
         remember("carol", &[]);
-        let of = |remembered: &Remembered, name: &str| remembered.of(&home(name)).to_vec();
-        assert_eq!(of(&remembered, "alice"), [net(4), net(1), net(2)]);
-        assert_eq!(of(&remembered, "bob"), [net(3)]);
-        remembered.remember(home("carol"), [net(5)].into_iter(), 2);
-        assert_eq!(of(&remembered, "bob"), [], "the longest gone");
+        let of = |sticky: &Sticky, name: &str| sticky.of(&home(name)).to_vec();
+        assert_eq!(of(&sticky, "alice"), [net(4), net(1), net(2)]);
+        assert_eq!(of(&sticky, "bob"), [net(3)]);
+        sticky.remember(home("carol"), [net(5)].into_iter(), 2);
+        assert_eq!(of(&sticky, "bob"), [], "the longest gone");
         for last in 10..20 {
-            remembered.remember(home("alice"), [net(last)].into_iter(), 2);
+            sticky.remember(home("alice"), [net(last)].into_iter(), 2);
         }
-        assert_eq!(of(&remembered, "alice").len(), MOST_NETS);
-        assert_eq!(of(&remembered, "alice")[0], net(19));
-        remembered.keep(1);
-        assert_eq!(
-            (of(&remembered, "carol").len(), remembered.by_age.len()),
-            (0, 1)
-        );
+        assert_eq!(of(&sticky, "alice").len(), MOST_NETS);
+        assert_eq!(of(&sticky, "alice")[0], net(19));
+        sticky.keep(1);
+        assert_eq!((of(&sticky, "carol").len(), sticky.by_age.len()), (0, 1));
     }
 }
