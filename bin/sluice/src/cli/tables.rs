@@ -93,6 +93,9 @@ fn lines(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     }
     if asked.flag("worst") {
         rows = LineRow::worst(rows);
+        if rows.is_empty() {
+            total.push_str(", and nobody was refused, failed or went in that time");
+        }
     }
     let answer = asked.derived(&rows, |line, row| {
         row.insert(
