@@ -46,8 +46,6 @@ pub(crate) struct Entry {
     pub subscriber: Option<SubscriberId>,
     pub stage: Stage,
     pub came_by: CameBy,
-    /// Whether it was asked for a sign of life because a new session claims its place.
-    pub is_claimed: bool,
     /// What speaks on its access line, once PADS was sent.
     pub link: Option<Box<Link>>,
     pub rules: Rules,
@@ -313,7 +311,6 @@ impl Entry {
             subscriber: None,
             stage: Stage::Connecting,
             came_by: CameBy::default(),
-            is_claimed: false,
             link: None,
             rules: Rules::default(),
             who: Who::default(),
@@ -345,8 +342,7 @@ impl Entry {
         matches!(self.stage, Stage::Closing(_))
     }
 
-    /// Whether the session's end has begun. It is then not in the index of access lines or in the half-open list, and counts against no
-    /// limit.
+    /// Whether the session's end has begun. It then counts against no limit of its own line, MAC address or subscriber.
     pub fn is_ending(&self) -> bool {
         let over = |status: Status| matches!(status.phase, Phase::Terminate | Phase::Closed);
         self.is_closing() || self.status().is_some_and(over)

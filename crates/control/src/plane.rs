@@ -360,7 +360,7 @@ impl ControlPlane {
             dynamic_port: None,
             session_ids: BTreeMap::new(),
             offers: offers::Offers::default(),
-            claims: rivals::Claims::new(),
+            claims: rivals::Claims::default(),
             sessions: SessionTable::new(),
             subscribers: Subscribers::default(),
             user_planes,

@@ -22,6 +22,8 @@ use tokio::time::timeout;
 const AT_ONCE: usize = 4;
 /// Maximum number of event lists that are sent at the same time. Others are refused.
 const LISTS: usize = 32;
+/// The same of lists of lines, each of which is put together as a whole.
+const LINE_LISTS: usize = 4;
 /// Time in which a client must read a part of a list. It may show the list page by page.
 const READ_TIMEOUT: Duration = Duration::from_secs(600);
 /// Events in one part of an answer.
@@ -39,6 +41,7 @@ pub(crate) struct HistoryQueries {
     unix: fn() -> u32,
     turns: Arc<Semaphore>,
     lists: Arc<Semaphore>,
+    line_lists: Arc<Semaphore>,
 }
 
 impl HistoryQueries {
@@ -50,6 +53,7 @@ impl HistoryQueries {
             unix,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             lists: Arc::new(Semaphore::new(LISTS)),
+            line_lists: Arc::new(Semaphore::new(LINE_LISTS)),
         }
     }
 
@@ -120,6 +124,11 @@ impl HistoryQueries {
         request: ListLinesRequest,
         parts: mpsc::Sender<Result<ListLinesResponse, Refusal>>,
     ) {
+        let Ok(_list) = self.line_lists.try_acquire() else {
+            let why = format!("{LINE_LISTS} lists of lines are being read: stop one, or wait");
+            let _ = parts.send(Err(Refusal::Busy(why))).await;
+            return;
+        };
         let query = Query {
             subject: subject(&request.subscriber),
             since: time(request.since),

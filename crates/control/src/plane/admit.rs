@@ -116,14 +116,19 @@ impl ControlPlane {
 
     /// Whether a PADI is answered: a session can be had. A session of the same MAC address may leave its place.
     fn check_offer(&self, now: Now, segment: SegmentId, circuit: &Circuit) -> Result<(), Refused> {
-        match self.check_room(now, segment) {
-            Err((Counter::SessionTableFull, _)) if self.has_rivals(segment, circuit) => Ok(()),
+        let room = self.check_room(now, segment);
+        match room.and_then(|()| self.check_limits(segment, circuit)) {
+            Err((Counter::SessionTableFull | Counter::VlanLimit | Counter::AccessPortLimit, _))
+                if self.has_rivals(segment, circuit) =>
+            {
+                Ok(())
+            }
             room => room.map_err(|(counter, _)| counter),
         }
     }
 
     /// Whether a segment has room for one session more now. Half-open sessions are no obstacle, because the oldest of them may have to go.
-    fn check_room(&self, now: Now, segment: SegmentId) -> Result<(), NoPlace> {
+    pub(super) fn check_room(&self, now: Now, segment: SegmentId) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let plane = port.user_plane;
         if self.is_drained(plane) {

@@ -8,13 +8,13 @@
 use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{LineIds, Stage};
-use crate::sessions::line_key;
+use crate::sessions::{LineKey, line_key};
 use crate::topology::{PortId, SegmentId};
 use core::time::Duration;
 use policy::Access;
 use session::discovery::{Padr, Refusal};
 use session::{Circuit, Command, Status};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use wire::eth::PPPOE_DISCOVERY;
 
 /// Time in which a session must answer when a new one claims its place.
@@ -23,16 +23,19 @@ const PROOF_TIME: Duration = Duration::from_secs(1);
 const MOST_CLAIMS: usize = 4096;
 
 /// PADR that claims the place of a session which may be dead.
-pub(super) struct Claim {
-    /// Time of its decision. Claims are in the order of these.
-    at: Duration,
+struct Claim {
     segment: SegmentId,
     circuit: Circuit,
     padr: Padr,
 }
 
-/// Claims that wait for their decision.
-pub(super) type Claims = VecDeque<Claim>;
+/// Claims that wait for their decision, one of each line.
+#[derive(Default)]
+pub(super) struct Claims {
+    by_line: HashMap<LineKey, Claim>,
+    /// Times of the decisions, in their order.
+    due: VecDeque<(Duration, LineKey)>,
+}
 
 /// What a PADR finds on its access line.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,6 +67,7 @@ impl ControlPlane {
             self.repeat_pads(*index, padr);
             return Ok(Place::Known);
         }
+        self.check_replaceable(now, segment)?;
         let same_client = rivals.iter().find(|i| entry(i).came_by.is_of_client(padr));
         if let Some(index) = same_client {
             self.give_way(now, *index);
@@ -77,6 +81,14 @@ impl ControlPlane {
         Ok(Place::Free)
     }
 
+    /// Whether a session may end for a new one. Where no new one can begin, it stays; a full table has room when it has ended.
+    fn check_replaceable(&self, now: Now, segment: SegmentId) -> Result<(), NoPlace> {
+        match self.check_room(now, segment) {
+            Err((Counter::SessionTableFull, _)) => Ok(()),
+            room => room,
+        }
+    }
+
     /// Sessions of a MAC address in the same VLANs, the oldest first. Those that end do not count.
     fn rivals(&self, segment: SegmentId, circuit: &Circuit) -> Vec<u32> {
         let own = self.sessions.on_line(line_key(segment, circuit));
@@ -86,7 +98,8 @@ impl ControlPlane {
 
     /// Whether a MAC address has a session in the same VLANs that does not end.
     pub(super) fn has_rivals(&self, segment: SegmentId, circuit: &Circuit) -> bool {
-        !self.rivals(segment, circuit).is_empty()
+        let mut own = self.sessions.on_line(line_key(segment, circuit));
+        own.any(|index| !self.sessions[index].is_ending())
     }
 
     /// Whether a MAC address has as many sessions in the same VLANs as it may.
@@ -95,7 +108,8 @@ impl ControlPlane {
         rivals.len() >= usize::from(most)
     }
 
-    /// Whether the VLAN and the port of a new session have room for it. Sessions that are closing do not count.
+    /// Whether the VLAN and the port of a new session have room for it. Sessions that are closing do not count, nor do those of the MAC
+    /// address that end.
     pub(super) fn check_limits(
         &self,
         segment: SegmentId,
@@ -103,10 +117,16 @@ impl ControlPlane {
     ) -> Result<(), NoPlace> {
         let profile = self.view().access_profile(segment);
         let (vlan, port) = (profile.sessions_per_vlan, profile.sessions_per_port);
-        if vlan > 0 && self.sessions.in_vlan(line_key(segment, circuit)) >= u64::from(vlan) {
+        let line = line_key(segment, circuit);
+        let own = self.sessions.on_line(line);
+        let going = own
+            .filter(|index| self.sessions[*index].is_ending())
+            .count() as u64;
+        if vlan > 0 && self.sessions.in_vlan(line) - going >= u64::from(vlan) {
             return Err((Counter::VlanLimit, "too many sessions in this VLAN"));
         }
-        if port > 0 && self.on_port(self.topology.segment(segment).port) >= u64::from(port) {
+        let on_port = || self.on_port(self.topology.segment(segment).port) - going;
+        if port > 0 && on_port() >= u64::from(port) {
             return Err((Counter::AccessPortLimit, "too many sessions on this port"));
         }
         Ok(())
@@ -143,41 +163,36 @@ impl ControlPlane {
         padr: &Padr,
         rivals: &[u32],
     ) -> Result<Place, NoPlace> {
-        let is_claimed = |index: &u32| self.sessions[*index].is_claimed;
-        if rivals.iter().any(is_claimed) {
-            self.renew_claim(segment, circuit, padr);
+        let line = line_key(segment, circuit);
+        let Claims { by_line, due } = &mut self.claims;
+        if let Some(claim) = by_line.get_mut(&line) {
+            // the latest PADR has the claim: a router may have been switched off once more since the one before
+            claim.padr = padr.clone();
             return Ok(Place::Known);
         }
-        if self.claims.len() >= MOST_CLAIMS {
+        if by_line.len() >= MOST_CLAIMS {
             return Err((Counter::ClaimsFull, "gateway is busy"));
         }
-        for index in rivals {
-            self.entry(*index).is_claimed = true;
-            self.drive(now, *index, Command::Probe);
-        }
-        self.claims.push_back(Claim {
-            at: now.at + PROOF_TIME,
+        let claim = Claim {
             segment,
             circuit: circuit.clone(),
             padr: padr.clone(),
-        });
-        Ok(Place::Known)
-    }
-
-    /// The latest PADR has the claim of its line: a router may have been switched off once more since the one before.
-    fn renew_claim(&mut self, segment: SegmentId, circuit: &Circuit, padr: &Padr) {
-        let line = line_key(segment, circuit);
-        let mut claims = self.claims.iter_mut().rev();
-        let claim = claims.find(|claim| line_key(claim.segment, &claim.circuit) == line);
-        if let Some(claim) = claim {
-            claim.padr = padr.clone();
+        };
+        by_line.insert(line, claim);
+        due.push_back((now.at + PROOF_TIME, line));
+        for index in rivals {
+            self.drive(now, *index, Command::Probe);
         }
+        Ok(Place::Known)
     }
 
     /// Decides the claims whose time has come.
     pub(super) fn decide_claims(&mut self, now: Now) {
-        let is_due = |claim: &mut Claim| claim.at <= now.at;
-        while let Some(claim) = self.claims.pop_front_if(is_due) {
+        let is_due = |(at, _): &mut (Duration, LineKey)| *at <= now.at;
+        while let Some((_, line)) = self.claims.due.pop_front_if(is_due) {
+            let Some(claim) = self.claims.by_line.remove(&line) else {
+                continue;
+            };
             let (segment, circuit, padr) = (claim.segment, &claim.circuit, &claim.padr);
             if !self.topology.has_segment(segment)
                 || !self.topology.has_place(segment, &circuit.tags)
@@ -186,11 +201,6 @@ impl ControlPlane {
             }
             let rivals = self.rivals(segment, circuit);
             let place = self.place_of_silent(now, segment, circuit, padr, &rivals);
-            for index in rivals {
-                if let Some(entry) = self.sessions.get_mut(index) {
-                    entry.is_claimed = false;
-                }
-            }
             let admitted = place.and_then(|()| self.admit(now, segment, circuit, padr));
             self.refuse_padr(segment, circuit, padr, admitted);
         }
@@ -198,7 +208,7 @@ impl ControlPlane {
 
     /// Time of the next decision about a claim.
     pub(super) fn claim_at(&self) -> Option<Duration> {
-        self.claims.front().map(|claim| claim.at)
+        self.claims.due.front().map(|(at, _)| *at)
     }
 
     /// Ends the oldest session of a MAC address that did not answer, if one must go.
@@ -213,6 +223,7 @@ impl ControlPlane {
         if !self.must_one_go(segment, circuit, padr, rivals) {
             return Ok(());
         }
+        self.check_replaceable(now, segment)?;
         let silent = rivals.iter().find(|index| self.is_silent(**index));
         match silent {
             Some(index) => self.give_way(now, *index),

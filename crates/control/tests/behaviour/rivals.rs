@@ -4,8 +4,9 @@ use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
-use wire::eth::Frame;
-use wire::pppoe::{self, Discovery, PADR, PADS};
+use northbound::Request;
+use wire::eth::{Frame, PPPOE_DISCOVERY};
+use wire::pppoe::{self, Discovery, PADR, PADS, Tag};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -38,7 +39,7 @@ fn last_padr(w: &World) -> Vec<u8> {
 /// Session ids of the PADS so far, 0 for a refusal.
 fn pads(w: &World) -> Vec<u16> {
     let frames = w.heard.iter().map(|frame| Frame::parse(frame).unwrap());
-    let discovery = frames.filter(|frame| frame.header.ethertype == wire::eth::PPPOE_DISCOVERY);
+    let discovery = frames.filter(|frame| frame.header.ethertype == PPPOE_DISCOVERY);
     let packets = discovery.map(|frame| pppoe::Packet::parse(frame.payload).unwrap());
     let pads = packets.filter(|packet| packet.code == PADS);
     pads.map(|packet| packet.session_id).collect()
@@ -182,13 +183,15 @@ fn a_claim_dies_with_its_line() {
     assert_balanced(&w);
 }
 
+/// Number of PADOs so far.
+fn offers(w: &World) -> usize {
+    let frames = w.heard.iter().map(|frame| Frame::parse(frame).unwrap());
+    let packets = frames.filter_map(|frame| Discovery::parse(frame.payload).ok());
+    packets.filter(|packet| packet.code == pppoe::PADO).count()
+}
+
 #[test]
 fn a_padi_is_not_answered_if_no_session_can_be_had() {
-    let offers = |w: &World| {
-        let frames = w.heard.iter().map(|frame| Frame::parse(frame).unwrap());
-        let packets = frames.filter_map(|frame| Discovery::parse(frame.payload).ok());
-        packets.filter(|packet| packet.code == pppoe::PADO).count()
-    };
     let choice = Choice {
         sessions: 1,
         ..Choice::default()
@@ -220,8 +223,7 @@ fn a_vlan_and_a_port_have_as_many_sessions_as_they_may() {
     w.configure(&["set access-profiles pppoe sessions-per-port 2"])
         .unwrap();
     w.dial_all();
-    assert_eq!(w.online(), 2);
-    assert!(says(&w, b"too many sessions on this port"));
+    assert_eq!((w.online(), offers(&w)), (2, 2));
     assert!(w.count(Counter::AccessPortLimit) >= 1);
     // a router that is switched off and on takes its own place
     switch_off_and_on(&mut w, 0);
@@ -240,14 +242,77 @@ fn a_vlan_and_a_port_have_as_many_sessions_as_they_may() {
         ..w.homes[2].config().clone()
     };
     w.homes[2] = Home::new(config, 2);
+    let before = offers(&w);
     w.dial(2);
     w.run(SECOND);
     assert_ne!(w.homes[2].state(), State::Online);
-    assert!(says(&w, b"too many sessions in this VLAN"));
+    assert_eq!(offers(&w), before);
     assert!(w.count(Counter::VlanLimit) >= 1);
     w.hang_up(0);
+    w.hang_up(2);
     w.dial(2);
     w.run(SECOND);
     assert_eq!(w.homes[2].state(), State::Online, "there is room again");
     assert_balanced(&w);
+}
+
+/// Until its user plane has removed it, or its goodbye was answered, it is in the VLAN.
+#[test]
+fn a_session_that_ends_is_not_in_the_way_of_its_own_home() {
+    let mut w = World::new(1, Choice::default());
+    w.configure(&[
+        "set access-profiles pppoe sessions-per-vlan 1",
+        "set access-profiles pppoe sessions-per-port 1",
+    ])
+    .unwrap();
+    w.dial_all();
+    switch_off_and_on(&mut w, 0);
+    let id = w.sessions()[0].id.clone();
+    let by = "alice".into();
+    w.call(Request::ClearSession { id, by }).unwrap();
+    w.dial(0);
+    w.run(SECOND);
+    assert_eq!(w.homes[0].state(), State::Online);
+    assert_eq!(w.count(Counter::VlanLimit), 0);
+}
+
+/// The home's last PADR, as an answer to a new offer.
+fn padr_of_a_new_offer(w: &mut World) -> Vec<u8> {
+    let padr = last_padr(w);
+    let is_padi = |frame: &&Vec<u8>| Frame::parse(frame).unwrap().payload[1] == pppoe::PADI;
+    let padi = w.asked_for.iter().find(is_padi).expect("a PADI").clone();
+    w.redirect(&padi);
+    w.run(SECOND);
+    let is_pado = |frame: &&Vec<u8>| {
+        let frame = Frame::parse(frame).unwrap();
+        frame.header.ethertype == PPPOE_DISCOVERY && frame.payload[1] == pppoe::PADO
+    };
+    let offer = w.heard.iter().rfind(is_pado).expect("a PADO").clone();
+    let offer = Discovery::parse(Frame::parse(&offer).unwrap().payload).unwrap();
+    let is_cookie = |tag: &&Tag<'_>| matches!(tag, Tag::AcCookie(_));
+    let cookie = *offer.tags.iter().find(is_cookie).expect("a cookie");
+    let frame = Frame::parse(&padr).unwrap();
+    let mut padr = Discovery::parse(frame.payload).unwrap();
+    padr.tags.retain(|tag| !is_cookie(&tag));
+    padr.tags.push(cookie);
+    let mut again = Vec::new();
+    frame.header.emit(&mut again);
+    padr.emit(&mut again);
+    again
+}
+
+#[test]
+fn a_session_stays_where_no_other_one_can_begin_in_its_place() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let padr = padr_of_a_new_offer(&mut w);
+    w.configure(&["set user-planes up1 admin-state shutting-down"])
+        .unwrap();
+    let before = w.sessions()[0].id.clone();
+    w.redirect(&padr);
+    w.run(SECOND);
+    assert!(says(&w, b"gateway takes no new sessions"));
+    assert_eq!(w.sessions()[0].id, before);
+    assert_eq!(w.homes[0].state(), State::Online);
+    assert_eq!(w.count(Counter::Redialled), 0);
 }
