@@ -180,6 +180,8 @@ pub struct Status {
     pub ends: BTreeMap<String, u32>,
     /// Frames that could not be sent.
     pub unsent: u64,
+    /// Verified packets among them. They count as sent, and so as lost.
+    pub unsent_packets: u64,
     /// Frames that came and were lost because this process was too slow for them.
     pub overflowed: u64,
     /// Set-ups that succeeded: more than homes, if homes came back.
@@ -209,6 +211,7 @@ impl Status {
             all.counts += network.counts;
             all.octets += network.octets;
             all.unsent += network.unsent;
+            all.unsent_packets += network.unsent_packets;
             all.overflowed += network.overflowed;
             all.set_ups += network.set_ups;
             all.flaps += network.flaps;

@@ -91,7 +91,7 @@ impl Dialler {
     }
 
     fn dial(&mut self, now: Duration, homes: &mut Homes) {
-        while !self.waiting.is_empty() && under_way(homes) < self.dialling.at_once {
+        while !self.waiting.is_empty() && self.has_room(homes) {
             if self.pace.as_mut().is_some_and(|pace| !pace.take(now)) {
                 break;
             }
@@ -103,16 +103,17 @@ impl Dialler {
 
     /// Chooses homes to flap, in turn.
     fn mute_some(&mut self, now: Duration, homes: &Homes) {
-        let Some(pace) = &mut self.flaps_pace else {
+        if !self.has_room(homes) {
             return;
-        };
+        }
         let all = self.muted.len() as u32;
-        while pace.take(now) {
+        while self.flaps_pace.as_mut().is_some_and(|pace| pace.take(now)) {
+            // All that are online are about to leave already: looking at each home would find none.
+            if homes.at(State::Online) as usize <= self.going.len() {
+                break;
+            }
             let turns = (0..all).map(|turn| (self.next + turn) % all);
-            let is_there = |home: &u32| {
-                let state = homes.as_slice()[*home as usize].state();
-                state == State::Online && !self.muted[*home as usize]
-            };
+            let is_there = |home: &u32| is_online(homes, *home) && !self.muted[*home as usize];
             let Some(home) = turns.into_iter().find(is_there) else {
                 break;
             };
@@ -127,15 +128,15 @@ impl Dialler {
         while let Some(&(at, home)) = self.going.front()
             && at <= now
         {
+            // A home that has lost its session meanwhile and has another one is not muted any more.
+            let is_there = is_online(homes, home) && self.muted[home as usize];
+            if is_there && !self.has_room(homes) {
+                break;
+            }
             self.going.pop_front();
-            let state = homes.as_slice()[home as usize].state();
-            let Some(flapping) = self.flapping else {
+            let Some(flapping) = self.flapping.filter(|_| is_there) else {
                 continue;
             };
-            // Who has lost its session meanwhile and has another one is not muted any more.
-            if state != State::Online || !self.muted[home as usize] {
-                continue;
-            }
             match flapping.way(self.flaps) {
                 Leaving::Terminate => homes.hang_up(home, now),
                 Leaving::Padt => homes.leave_at_once(home),
@@ -168,16 +169,23 @@ impl Dialler {
         self.resting.push(Reverse((until, home)));
     }
 
-    /// All homes have rebooted and want to dial.
+    /// All homes have rebooted and want to dial, unless they were told to leave.
     pub(super) fn all_rebooted(&mut self) {
         self.resting.clear();
-        self.waiting = (0..self.muted.len() as u32).collect();
+        if !self.leaving {
+            self.waiting = (0..self.muted.len() as u32).collect();
+        }
     }
 
-    /// All homes hang up for good, not faster than they dial.
-    pub(super) fn hang_up(&mut self) {
+    /// All homes hang up for good, not faster than they dial and not too many at once.
+    pub(super) fn hang_up(&mut self, homes: &Homes) {
         self.forget_plans();
-        self.hanging_up = (0..self.muted.len() as u32).collect();
+        // Those that are under way come first: they make room, and do not need any.
+        let all = 0..self.muted.len() as u32;
+        let (online, mut in_turn): (VecDeque<u32>, VecDeque<u32>) =
+            all.partition(|&home| is_online(homes, home));
+        in_turn.extend(online);
+        self.hanging_up = in_turn;
     }
 
     /// All homes leave for good, now.
@@ -199,6 +207,9 @@ impl Dialler {
     fn hang_up_some(&mut self, now: Duration, homes: &mut Homes) {
         while let Some(&home) = self.hanging_up.front() {
             let is_offline = homes.as_slice()[home as usize].state() == State::Offline;
+            if is_online(homes, home) && !self.has_room(homes) {
+                break;
+            }
             if !is_offline && self.pace.as_mut().is_some_and(|pace| !pace.take(now)) {
                 break;
             }
@@ -207,103 +218,37 @@ impl Dialler {
         }
     }
 
-    /// Whether homes are still to be told to hang up.
-    pub(super) fn is_hanging_up(&self) -> bool {
-        !self.hanging_up.is_empty()
+    /// Whether one more home may be under way.
+    fn has_room(&self, homes: &Homes) -> bool {
+        let under_way =
+            homes.as_slice().len() as u32 - homes.at(State::Offline) - homes.at(State::Online);
+        under_way < self.dialling.at_once
     }
 
-    /// When there is something to do, at the latest.
+    /// When there is something to do, at the latest. What waits for room has no time: room is made by a frame or a time-out of a
+    /// home that is under way.
     pub(super) fn next_at(&self, homes: &Homes) -> Option<Duration> {
-        let may_dial = !self.waiting.is_empty() && under_way(homes) < self.dialling.at_once;
-        let paced = may_dial || self.is_hanging_up();
+        let has_room = self.has_room(homes);
+        let may_dial = has_room && !self.waiting.is_empty();
+        let next = self.hanging_up.front();
+        let may_hang_up = next.is_some_and(|&home| has_room || !is_online(homes, home));
+        let paced = may_dial || may_hang_up;
         let paced = paced.then(|| self.pace.as_ref().map_or(Duration::ZERO, Rate::next_at));
+        let going = self.going.front().map(|(at, _)| *at);
+        let flaps = self.flaps_pace.as_ref().map(Rate::next_at);
         let soonest = [
             paced,
             self.resting.peek().map(|Reverse((at, _))| *at),
-            self.going.front().map(|(at, _)| *at),
-            self.flaps_pace.as_ref().map(Rate::next_at),
+            going.filter(|_| has_room),
+            flaps.filter(|_| has_room),
         ];
         soonest.into_iter().flatten().min()
     }
 }
 
-/// Homes that are neither online nor offline.
-fn under_way(homes: &Homes) -> u32 {
-    homes.as_slice().len() as u32 - homes.at(State::Offline) - homes.at(State::Online)
+fn is_online(homes: &Homes, home: u32) -> bool {
+    homes.as_slice()[home as usize].state() == State::Online
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use cpe::{HomeConfig, Output};
-
-    fn homes(count: u32) -> Homes {
-        let config =
-            |n: u32| HomeConfig::new([2, 0, 0, 0, 0, n as u8].into(), 100, n as u16 + 1, "x", "y");
-        Homes::new((0..count).map(config), 1)
-    }
-
-    fn dialling(at_once: u32, rate: Option<f64>) -> Dialling {
-        Dialling {
-            at_once,
-            rate,
-            redial: Duration::from_secs(1),
-        }
-    }
-
-    #[test]
-    fn homes_dial_at_their_rate_and_not_too_many_at_once() {
-        let mut homes = homes(50);
-        let mut dialler = Dialler::new(50, dialling(20, Some(100.0)), None);
-        let mut dialled = |ms| {
-            dialler.run(Duration::from_millis(ms), &mut homes, 0);
-            homes.at(State::Discovery)
-        };
-        assert_eq!(
-            [0, 5, 10, 15, 20].map(&mut dialled),
-            [1, 1, 2, 2, 3],
-            "one in 10 ms"
-        );
-        assert_eq!((20..1000).map(dialled).max(), Some(20), "at once");
-    }
-
-    #[test]
-    fn a_home_that_was_refused_dials_again_after_a_while() {
-        let mut homes = homes(1);
-        let mut dialler = Dialler::new(1, dialling(1, None), None);
-        dialler.run(Duration::ZERO, &mut homes, 0);
-        homes.hang_up(0, Duration::ZERO);
-        let ended = std::iter::from_fn(|| homes.poll_output());
-        assert!(
-            ended
-                .into_iter()
-                .any(|(_, o)| matches!(o, Output::Ended(_)))
-        );
-        dialler.ended(0, false, Duration::ZERO);
-        assert_eq!(dialler.next_at(&homes), Some(Duration::from_secs(1)));
-        dialler.run(Duration::from_millis(999), &mut homes, 0);
-        assert_eq!(homes.at(State::Offline), 1);
-        dialler.run(Duration::from_millis(1000), &mut homes, 0);
-        assert_eq!(homes.at(State::Discovery), 1);
-    }
-
-    #[test]
-    fn who_hangs_up_for_good_dials_no_more() {
-        let mut homes = homes(30);
-        let mut dialler = Dialler::new(30, dialling(100, Some(1000.0)), None);
-        for ms in 0..40 {
-            dialler.run(Duration::from_millis(ms), &mut homes, 0);
-        }
-        assert_eq!(homes.at(State::Discovery), 30);
-        dialler.hang_up();
-        dialler.run(Duration::from_millis(40), &mut homes, 0);
-        // the rate makes up for the last 20 ms
-        assert!(homes.at(State::Discovery) >= 8, "not all at once");
-        for ms in 41..100 {
-            dialler.run(Duration::from_millis(ms), &mut homes, 0);
-        }
-        assert_eq!(homes.at(State::Offline), 30);
-        dialler.ended(3, true, Duration::from_millis(100));
-        assert_eq!(dialler.next_at(&homes), None);
-    }
-}
+mod tests;

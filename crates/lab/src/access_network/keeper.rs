@@ -45,8 +45,9 @@ pub(super) struct Keeper {
     run: u64,
     pause: Duration,
     start: Instant,
+    /// Whether homes send verified packets now.
     sending: bool,
-    /// Whether homes ever send.
+    /// Whether the plan lets them send at all.
     sends: bool,
     /// Who was online when the homes were told to hang up.
     were_online: Vec<bool>,
@@ -67,6 +68,7 @@ impl Keeper {
         let count = configs.len() as u32;
         let numbers = [first, count, all];
         let interval = plan.interval.unwrap_or(Duration::MAX);
+        let sends = plan.interval.is_some() && count > 0;
         Keeper {
             macs: configs.iter().map(|config| config.mac).collect(),
             homes: Homes::new(configs, plan.run.wrapping_add(first.into())),
@@ -81,8 +83,8 @@ impl Keeper {
             run: plan.run,
             pause: plan.pause,
             start: Instant::now(),
-            sending: plan.interval.is_some() && count > 0,
-            sends: plan.interval.is_some() && count > 0,
+            sending: sends,
+            sends,
             were_online: Vec::new(),
             reported: Duration::ZERO,
             rebooted: None,
@@ -138,7 +140,7 @@ impl Keeper {
             Order::Stay => self.dialler.stop_flapping(),
             Order::HangUp => {
                 self.prepare_to_leave(now);
-                self.dialler.hang_up();
+                self.dialler.hang_up(&self.homes);
             }
             Order::Leave => {
                 self.prepare_to_leave(now);
@@ -150,6 +152,7 @@ impl Keeper {
 
     fn prepare_to_leave(&mut self, now: Duration) {
         (self.sending, self.status.leaving) = (false, true);
+        self.reboot_at = None;
         if self.were_online.is_empty() {
             let is_online = |home: &Home| home.state() == State::Online;
             self.were_online = self.homes.as_slice().iter().map(is_online).collect();
@@ -318,9 +321,10 @@ impl Keeper {
                 let packet = self
                     .traffic
                     .packet(home, family, &self.homes, may_hear, now);
-                if let Some(packet) = packet
-                    && self.transmit(&packet.frame)
-                {
+                if let Some(packet) = packet {
+                    let sent = self.transmit(&packet.frame);
+                    // A refused packet is a lost one. Sent again, one that is always refused would hold up all that follow.
+                    self.status.unsent_packets += u64::from(!sent);
                     self.traffic.sent(home, packet.family);
                     self.status.sent += 1;
                 }

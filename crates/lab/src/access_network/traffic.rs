@@ -19,7 +19,7 @@ pub(super) struct Traffic {
     /// The largest IP packet that the port carries.
     largest: usize,
     pace: Pace,
-    /// Packets sent, which is the next one's number.
+    /// Packets sent, those included that the kernel refused: the next one's number.
     sent: Vec<[u64; 2]>,
     /// Of those, how many had come to the reflector, as far as it has said.
     reflected: Vec<[u32; 2]>,
@@ -153,7 +153,7 @@ impl Traffic {
         Some(Packet { family, frame })
     }
 
-    /// A packet was sent.
+    /// A packet was sent, or refused by the kernel, which is a loss.
     pub(super) fn sent(&mut self, home: u32, family: Family) {
         self.sent[home as usize][family as usize] += 1;
     }
