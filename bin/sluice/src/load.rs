@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// How often the homes are looked at.
 const TICK: Duration = Duration::from_millis(50);
-/// No further home comes online, or hangs up, when for this long none did.
+/// No further home hangs up when for this long none did, and none comes online after the time of `--redial` beside it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Packets under way have arrived when for this long nothing did.
 const SETTLED: Duration = Duration::from_millis(500);
@@ -100,13 +100,19 @@ struct LoadOptions {
     #[arg(long, value_name = "N", value_parser = rate)]
     flap: Option<f64>,
     /// How they leave: with Terminate-Request and PADT, with PADT alone, without a word, or in turn
-    #[arg(long, default_value = "in-turn", value_parser = ["terminate", "padt", "silent", "in-turn"], value_name = "HOW")]
-    flap_how: String,
+    #[arg(
+        long,
+        value_enum,
+        default_value = "in-turn",
+        value_name = "HOW",
+        requires = "flap"
+    )]
+    flap_how: FlapHow,
     /// Seconds that they stay away
-    #[arg(long, default_value_t = 2, value_name = "S")]
+    #[arg(long, default_value_t = 2, value_name = "S", requires = "flap")]
     flap_off: u64,
     /// Fail if more than this share of the packets of a family is lost, in percent
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
     max_loss: Option<f64>,
     /// Write the report to this file too, as JSON
     #[arg(long, value_name = "FILE")]
@@ -121,6 +127,23 @@ fn rate(text: &str) -> Result<f64, String> {
         Ok(rate) if (0.01..=100_000.0).contains(&rate) => Ok(rate),
         _ => Err("not a number from 0.01 to 100000".into()),
     }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("not a number from 0 to 100".into()),
+    }
+}
+
+/// `--flap-how`.
+// Without doc comments: clap would print a list of them.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum FlapHow {
+    Terminate,
+    Padt,
+    Silent,
+    InTurn,
 }
 
 /// `sluice load`.
@@ -212,11 +235,11 @@ impl LoadOptions {
     }
 
     fn flapping(&self) -> Option<Flapping> {
-        let how = match &*self.flap_how {
-            "terminate" => Some(Leaving::Terminate),
-            "padt" => Some(Leaving::Padt),
-            "silent" => Some(Leaving::Silent),
-            _ => None,
+        let how = match self.flap_how {
+            FlapHow::Terminate => Some(Leaving::Terminate),
+            FlapHow::Padt => Some(Leaving::Padt),
+            FlapHow::Silent => Some(Leaving::Silent),
+            FlapHow::InTurn => None,
         };
         self.flap.map(|rate| Flapping {
             rate,
@@ -226,10 +249,14 @@ impl LoadOptions {
     }
 
     fn far(&self) -> Result<Far> {
+        let speaks = self.pps != Some(0);
+        ensure!(
+            speaks || self.max_loss.is_none() && self.reflector.is_empty(),
+            "with --pps 0 there are no packets for --reflector and --max-loss"
+        );
         if self.reflector.is_empty() {
-            let alone = self.homes.homes == 1 && self.interval().is_some();
             ensure!(
-                !alone,
+                self.homes.homes > 1 || !speaks,
                 "one home has no other home to send to: give a reflector, or --pps 0"
             );
             return Ok(Far::Homes);
@@ -241,20 +268,40 @@ impl LoadOptions {
                 bail!("two reflectors of one family");
             }
         }
+        ensure!(
+            self.families() > 0,
+            "no reflector is of a family that homes ask for"
+        );
         Ok(Far::Reflector(far))
+    }
+
+    /// Address families in which homes send: those that they ask for and that have a far side.
+    fn families(&self) -> u32 {
+        let has_far_side = |family| {
+            let mut reflectors = self.reflector.iter();
+            self.reflector.is_empty() || reflectors.any(|&address| family_of(address) == family)
+        };
+        let families = Family::ALL.into_iter();
+        let families = families.filter(|&f| self.homes.ask_for(f) && has_far_side(f));
+        families.count() as u32
     }
 
     /// How often a home sends one packet in each family.
     fn interval(&self) -> Option<Duration> {
-        let each = self.homes.homes * self.homes.families();
+        let each = self.homes.homes * self.families();
         let per_second = self.pps.unwrap_or(each.min(PACKETS));
         let interval = f64::from(each) / f64::from(per_second);
         (per_second > 0).then(|| Duration::from_secs_f64(interval))
     }
 
-    /// How long homes may take to leave.
-    fn limit(&self) -> Duration {
-        Duration::from_secs_f64(f64::from(self.homes.homes) / self.rate) + PATIENCE
+    /// How long all homes take at the wanted rate, to come online or to hang up.
+    fn planned(&self) -> Duration {
+        Duration::from_secs_f64(f64::from(self.homes.homes) / self.rate)
+    }
+
+    /// How long no home may come online before nobody waits any more. A home that fails may wait for `--redial` before it tries again.
+    fn patience(&self) -> Duration {
+        PATIENCE.saturating_add(Duration::from_secs(self.redial))
     }
 }
 
@@ -312,11 +359,18 @@ impl Conductor<'_> {
         self.watch(Stage::Running(length), length, |_| false)?;
         self.network.order(Order::Stay);
         if self.options.flap.is_some() {
-            let limit = Duration::from_secs(self.options.flap_off) + PATIENCE;
+            let off = Duration::from_secs(self.options.flap_off);
+            let limit = off.saturating_add(self.options.patience());
             self.watch(Stage::Returning, limit, |s| s.at(State::Online) == all)?;
         }
         let interrupted = self.interrupt.is_asked();
+        // A second Ctrl-C is noticed from here on: while packets settle and while homes hang up.
+        self.interrupt.listen_again();
         self.settle()?;
+        if !interrupted {
+            // One while packets settle is the first: homes hang up then, as for any first one.
+            self.interrupt.listen_again();
+        }
         self.hang_up()?;
         Ok(Stages {
             interrupted,
@@ -328,14 +382,14 @@ impl Conductor<'_> {
     /// All homes come online; whether or not they can, it is over when no further home has come online for a while.
     fn set_up(&mut self) -> Result<()> {
         let homes = self.options.homes.homes;
-        let planned = Duration::from_secs_f64(f64::from(homes) / self.options.rate);
+        let (planned, patience) = (self.options.planned(), self.options.patience());
         let (start, mut since, mut online) = (Instant::now(), Instant::now(), 0);
         while online < homes && !self.interrupt.is_asked() {
             let now = self.look(Stage::SettingUp)?.ever_online;
             if now > online || start.elapsed() < planned {
                 (online, since) = (now, Instant::now());
             }
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > patience {
                 break;
             }
             sleep(TICK);
@@ -371,11 +425,12 @@ impl Conductor<'_> {
         Ok(status)
     }
 
-    /// Nobody sends any more; waits until what is under way has arrived.
+    /// Nobody sends any more; waits until what is under way has arrived, or somebody wants an end.
     fn settle(&mut self) -> Result<()> {
         self.network.order(Order::Quiet);
         let (start, mut since, mut last) = (Instant::now(), Instant::now(), None);
-        while since.elapsed() < SETTLED && start.elapsed() < SETTLING {
+        while since.elapsed() < SETTLED && start.elapsed() < SETTLING && !self.interrupt.is_asked()
+        {
             let status = self.look(Stage::Settling)?;
             let counts = (status.sent, status.counts);
             if last.replace(counts) != Some(counts) {
@@ -386,18 +441,19 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// All homes hang up; if somebody cannot wait for that, they leave at once.
+    /// All homes hang up; if no further one does for a while, or somebody cannot wait for that, they leave at once.
     fn hang_up(&mut self) -> Result<()> {
-        self.interrupt.listen_again();
         self.network.order(Order::HangUp);
-        let limit = self.options.limit();
-        let gone = |status: &Status| {
-            status.leaving && status.at(State::Offline) == self.options.homes.homes
-        };
-        let start = Instant::now();
-        while start.elapsed() < limit && !self.interrupt.is_asked() {
-            if gone(&self.look(Stage::Leaving)?) {
+        let (homes, planned) = (self.options.homes.homes, self.options.planned());
+        let (start, mut since, mut offline) = (Instant::now(), Instant::now(), 0);
+        while since.elapsed() < PATIENCE && !self.interrupt.is_asked() {
+            let status = self.look(Stage::Leaving)?;
+            let now = status.at(State::Offline);
+            if status.leaving && now == homes {
                 return Ok(());
+            }
+            if now > offline || start.elapsed() < planned {
+                (offline, since) = (now, Instant::now());
             }
             sleep(TICK);
         }
@@ -453,7 +509,7 @@ mod tests {
     fn packets_a_second_are_spread_over_homes_and_families() {
         let rate = |words: &str| {
             let options = options(words);
-            let each = f64::from(options.homes.homes * options.homes.families());
+            let each = f64::from(options.homes.homes * options.families());
             options
                 .interval()
                 .map_or(0.0, |i| (each / i.as_secs_f64()).round())
@@ -463,6 +519,12 @@ mod tests {
             ("--homes 20000", 10_000.0),
             ("--homes 50 --ipv4-only", 50.0),
             ("--pps 7", 7.0),
+            ("--pps 7 --reflector 192.0.2.1", 7.0),
+            ("--homes 50 --reflector 2001:db8::1", 50.0),
+            (
+                "--homes 50 --reflector 192.0.2.1 --reflector 2001:db8::1",
+                100.0,
+            ),
             ("--pps 0", 0.0),
         ] {
             assert_eq!(rate(words), expected, "{words}");
@@ -478,6 +540,44 @@ mod tests {
         assert!(matches!(far, Ok(Far::Reflector([Some(_), Some(_)]))));
         let twice = options("--reflector 192.0.2.1 --reflector 192.0.2.2");
         assert!(twice.far().is_err());
+        let none = options("--ipv4-only --reflector 2001:db8::1");
+        assert!(none.far().is_err() && none.interval().is_none());
+        for silent in ["--reflector 192.0.2.1", "--max-loss 1"] {
+            assert!(options(silent).far().is_ok(), "{silent}");
+            assert!(options(&format!("--pps 0 {silent}")).far().is_err());
+        }
+    }
+
+    #[test]
+    fn a_home_that_waits_to_try_again_is_waited_for() {
+        assert_eq!(options("").patience(), Duration::from_secs(35));
+        assert_eq!(options("--redial 60").patience(), Duration::from_secs(90));
+    }
+
+    #[test]
+    fn what_would_have_no_effect_is_refused() {
+        let is_taken = |words: &str| {
+            let words = ["load", "--interface", "eth1"]
+                .into_iter()
+                .chain(words.split_whitespace());
+            Line::try_parse_from(words).is_ok()
+        };
+        for (words, taken) in [
+            ("--flap-how padt", false),
+            ("--flap-off 3", false),
+            ("--flap 1 --flap-how padt --flap-off 3", true),
+            ("--flap 1 --flap-how loud", false),
+            ("--outer-tpid 88a8", false),
+            ("--outer-tpid 88a8 --vlan 7", true),
+            ("--max-loss 0", true),
+            ("--max-loss 100", true),
+            ("--max-loss 100.1", false),
+            ("--max-loss=-1", false),
+            ("--max-loss nan", false),
+            ("--max-loss inf", false),
+        ] {
+            assert_eq!(is_taken(words), taken, "{words}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, SystemTime};
 use tun_rs::SyncDevice;
+use wire::eth::{TPID_8021Q, Tags};
 
 /// The largest frame that is read: two tags around the largest packet of PPPoE, and some room.
 pub const FRAME: usize = 2048;
@@ -16,7 +17,7 @@ const BUFFER: i32 = 32 << 20;
 const AROUND_IP: usize = 22;
 /// Octets of the Ethernet header, which an interface's MTU does not count.
 const ETHERNET: usize = 14;
-/// Octets of a tag. The kernel lets a frame with a tag be so much longer than one without.
+/// Octets of a tag.
 const TAG: usize = 4;
 
 /// An Ethernet port that homes are on.
@@ -117,17 +118,27 @@ impl AsFd for Port {
     }
 }
 
-/// The largest IP packet that PPPoE behind so many tags carries over an interface.
+/// The largest IP packet that PPPoE behind these tags carries over an interface.
 ///
 /// # Errors
 /// There is no such interface.
-pub fn largest_packet(interface: &str, tags: usize) -> Result<usize> {
+pub fn largest_packet(interface: &str, tags: Tags) -> Result<usize> {
     ensure!(is_name(interface), "there is no interface {interface}");
     let text = fs::read_to_string(format!("/sys/class/net/{interface}/mtu"));
     let text = text.with_context(|| format!("there is no interface {interface}"))?;
     let mtu: usize = text.trim().parse()?;
-    let frame = mtu + ETHERNET + TAG * tags.min(1);
-    Ok(frame.saturating_sub(AROUND_IP + TAG * tags))
+    Ok(room(mtu, tags))
+}
+
+/// Octets of an IP packet in the largest frame that a packet socket takes.
+///
+/// Linux lets a frame be longer by one tag if its outer EtherType is 0x8100, and for no other (`packet_extra_vlan_len_allowed`).
+fn room(mtu: usize, tags: Tags) -> usize {
+    let granted = match tags.outer {
+        Some(outer) if outer.tpid == TPID_8021Q => TAG,
+        _ => 0,
+    };
+    (mtu + ETHERNET + granted).saturating_sub(AROUND_IP + TAG * tags.count())
 }
 
 /// Whether it may be the name of an interface, which is also the name of a file.
@@ -144,21 +155,48 @@ fn at(seconds: i64, micros: i64) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::eth::{TPID_8021AD, Tag};
 
     #[test]
     fn names_of_other_files_are_no_interfaces() {
         for name in ["", ".", "..", "../net", "a/b", "averyveryverylongname"] {
             assert!(!is_name(name), "{name}");
-            assert!(largest_packet(name, 0).is_err());
+            assert!(largest_packet(name, Tags::NONE).is_err());
         }
         assert!(is_name("eth1.100"));
     }
 
     #[test]
     fn there_is_room_for_a_packet_between_the_headers() {
+        let (single, qinq) = (Tags::single(1), Tags::qinq(1, 2));
         // The loopback's MTU of 65536, whatever it is used for.
-        assert_eq!(largest_packet("lo", 0).unwrap(), 65_528);
-        assert_eq!(largest_packet("lo", 1).unwrap(), 65_528);
-        assert_eq!(largest_packet("lo", 2).unwrap(), 65_524);
+        assert_eq!(largest_packet("lo", Tags::NONE).unwrap(), 65_528);
+        assert_eq!(largest_packet("lo", single).unwrap(), 65_528);
+        assert_eq!(largest_packet("lo", qinq).unwrap(), 65_524);
+    }
+
+    #[test]
+    fn only_an_outer_8100_makes_room_for_itself() {
+        let service = |tags: Tags| {
+            let outer = tags.outer.map(|tag| Tag {
+                tpid: TPID_8021AD,
+                ..tag
+            });
+            Tags { outer, ..tags }
+        };
+        let (single, qinq) = (Tags::single(1), Tags::qinq(1, 2));
+        for (mtu, tags, largest) in [
+            (1500, Tags::NONE, 1492),
+            (1500, single, 1492),
+            (1500, service(single), 1488),
+            (1504, service(single), 1492),
+            (1500, qinq, 1488),
+            (1504, qinq, 1492),
+            (1504, service(qinq), 1488),
+            (1508, service(qinq), 1492),
+            (0, service(qinq), 0),
+        ] {
+            assert_eq!(room(mtu, tags), largest, "{mtu} {tags}");
+        }
     }
 }

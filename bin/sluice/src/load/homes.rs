@@ -1,6 +1,6 @@
 //! Who the homes are: names by template, and lines.
 
-use cpe::{Auth, HomeConfig};
+use cpe::{Auth, Family, HomeConfig};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 use wire::eth::{MacAddr, TPID_8021AD, TPID_8021Q, Tag, Tags};
@@ -10,6 +10,9 @@ use wire::pppoe::AccessLine;
 const LAST_VLAN: u16 = 4094;
 /// The most octets of a TR-101 sub-option.
 const LONGEST_ID: usize = 63;
+
+/// What a template may contain.
+const VARIABLES: &str = "after % may follow d (number; %04d: four digits), s (outer tag), c (inner tag), m (MAC address) or %";
 
 /// A text in which each home is named in its own way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +51,7 @@ impl FromStr for Template {
                 (Some('c'), "") => Some(Piece::Inner),
                 (Some('m'), "") => Some(Piece::Mac),
                 _ => {
-                    return Err("after % may follow d (number; %04d: four digits), s (outer tag), c (inner tag), m (MAC address) or %".into());
+                    return Err(VARIABLES.into());
                 }
             };
             if let Some(piece) = piece {
@@ -172,11 +175,6 @@ impl FromStr for Lines {
 }
 
 impl Lines {
-    /// How many tags a frame has.
-    pub fn tags(self) -> usize {
-        usize::from(self.outer.is_some()) + usize::from(self.inner.is_some())
-    }
-
     /// The tags of the home at this place: each home the next inner tag, then the next outer one, and all over again.
     fn at(self, place: u32, outer_tpid: u16) -> Tags {
         let inner_count = self.inner.map_or(1, Range::count);
@@ -186,6 +184,43 @@ impl Lines {
         });
         let inner = self.inner.map(|range| Tag::new(range.nth(place)));
         Tags { outer, inner }
+    }
+}
+
+/// `--auth`.
+// Without doc comments: clap would print a list of them.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Method {
+    Any,
+    Pap,
+    Chap,
+}
+
+impl From<Method> for Auth {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Any => Auth::Any,
+            Method::Pap => Auth::Pap,
+            Method::Chap => Auth::Chap,
+        }
+    }
+}
+
+/// `--outer-tpid`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum OuterTpid {
+    #[value(name = "8100")]
+    Customer,
+    #[value(name = "88a8")]
+    Service,
+}
+
+impl From<OuterTpid> for u16 {
+    fn from(tpid: OuterTpid) -> Self {
+        match tpid {
+            OuterTpid::Customer => TPID_8021Q,
+            OuterTpid::Service => TPID_8021AD,
+        }
     }
 }
 
@@ -211,8 +246,8 @@ pub struct HomeOptions {
     )]
     password: Secret,
     /// Authentication that homes accept
-    #[arg(long, default_value = "any", value_parser = ["any", "pap", "chap"], value_name = "METHOD")]
-    auth: String,
+    #[arg(long, value_enum, default_value = "any", value_name = "METHOD")]
+    auth: Method,
     /// Homes ask for IPv4 alone
     #[arg(long, conflicts_with = "ipv6_only")]
     ipv4_only: bool,
@@ -232,8 +267,14 @@ pub struct HomeOptions {
     #[arg(long, default_value = "untagged", value_name = "VLANS")]
     vlan: Lines,
     /// EtherType of the outer tag
-    #[arg(long, default_value = "8100", value_parser = ["8100", "88a8"], value_name = "TPID")]
-    outer_tpid: String,
+    #[arg(
+        long,
+        value_enum,
+        default_value = "8100",
+        value_name = "TPID",
+        requires = "vlan"
+    )]
+    outer_tpid: OuterTpid,
     /// TR-101 agent circuit id of each home, with the variables of --user [default: none]
     #[arg(long, value_name = "TEMPLATE")]
     circuit_id: Option<Template>,
@@ -243,17 +284,16 @@ pub struct HomeOptions {
 }
 
 impl HomeOptions {
-    /// How many tags their frames have.
-    pub fn tags(&self) -> usize {
-        self.vlan.tags()
+    /// The tags of the first home. The others have as many, with the same EtherTypes.
+    pub fn tags(&self) -> Tags {
+        self.vlan.at(0, self.outer_tpid.into())
     }
 
-    /// How many address families each home asks for.
-    pub fn families(&self) -> u32 {
-        if self.ipv4_only || self.ipv6_only {
-            1
-        } else {
-            2
+    /// Whether homes ask for an address family.
+    pub fn ask_for(&self, family: Family) -> bool {
+        match family {
+            Family::V4 => !self.ipv6_only,
+            Family::V6 => !self.ipv4_only,
         }
     }
 
@@ -269,11 +309,7 @@ impl HomeOptions {
         let number = self.first + place;
         let [_, a, b, c] = number.to_be_bytes();
         let mac: MacAddr = [2, 0, 0x5e, a, b, c].into();
-        let tpid = match &*self.outer_tpid {
-            "88a8" => TPID_8021AD,
-            _ => TPID_8021Q,
-        };
-        let tags = self.vlan.at(place, tpid);
+        let tags = self.vlan.at(place, self.outer_tpid.into());
         let text = |template: &Template| template.of(number, mac, tags);
         let (user, password) = (text(&self.user), text(&self.password.0));
         if user.len() > 255 || password.len() > 255 {
@@ -283,13 +319,9 @@ impl HomeOptions {
             tags,
             access_line: self.access_line(text)?,
             service: self.service.clone(),
-            auth: match &*self.auth {
-                "pap" => Auth::Pap,
-                "chap" => Auth::Chap,
-                _ => Auth::Any,
-            },
-            ipv4: !self.ipv6_only,
-            ipv6: !self.ipv4_only,
+            auth: self.auth.into(),
+            ipv4: self.ask_for(Family::V4),
+            ipv6: self.ask_for(Family::V6),
             ..HomeConfig::new(mac, 0, 0, user, password)
         })
     }
@@ -390,6 +422,35 @@ mod tests {
         assert_eq!(homes[0].tags.outer.unwrap().tpid, TPID_8021AD);
         assert_eq!(homes[0].tags.inner.unwrap().tpid, TPID_8021Q);
         assert!(homes[0].access_line.is_empty());
+    }
+
+    #[test]
+    fn methods_and_ethertypes_are_read() {
+        for (words, auth, tpid) in [
+            ("--vlan 7", Auth::Any, TPID_8021Q),
+            (
+                "--vlan 7 --auth any --outer-tpid 8100",
+                Auth::Any,
+                TPID_8021Q,
+            ),
+            (
+                "--vlan 7 --auth pap --outer-tpid 88a8",
+                Auth::Pap,
+                TPID_8021AD,
+            ),
+            ("--vlan 7 --auth chap", Auth::Chap, TPID_8021Q),
+        ] {
+            let home = &homes(words)[0];
+            assert_eq!((home.auth, home.tags.outer.unwrap().tpid), (auth, tpid));
+        }
+        for wrong in [
+            "--auth eap",
+            "--vlan 7 --outer-tpid 9100",
+            "--outer-tpid 88a8",
+        ] {
+            let words = ["load"].into_iter().chain(wrong.split_whitespace());
+            assert!(Homes::try_parse_from(words).is_err(), "{wrong}");
+        }
     }
 
     #[test]
