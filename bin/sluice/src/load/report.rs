@@ -25,7 +25,7 @@ pub(super) struct Run<'r> {
     pub(super) cpu: [Duration; 2],
     /// The most memory that this process has used, in octets.
     pub(super) memory: u64,
-    /// Set-ups until then.
+    /// Set-ups until the homes were online.
     pub(super) set_ups: u64,
     /// More lost packets than this share of all, in percent, are a failure.
     pub(super) max_loss: Option<f64>,
@@ -115,10 +115,12 @@ struct FamilyReport {
     /// Different packets that came where they should; by a reflector, back to their home.
     received: u64,
     lost: u64,
-    /// Lost between home and reflector; only with a reflector.
+    /// Lost between home and reflector, of the homes that got an answer; only with a reflector, and if any home got one.
     lost_up: Option<u64>,
-    /// Lost between reflector and home; only with a reflector.
+    /// Lost between reflector and home, likewise.
     lost_down: Option<u64>,
+    /// Homes that sent packets and got no answer, so that nobody knows where theirs were lost; only with a reflector.
+    homes_without_answer: Option<u32>,
     lost_percent: f64,
     /// Received packets that a later one came before.
     reordered: u64,
@@ -147,6 +149,8 @@ struct Tool {
     cpu_microseconds_per_set_up: f64,
     /// Frames that could not be sent.
     unsent_frames: u64,
+    /// Verified packets among them, which are counted as lost.
+    unsent_packets: u64,
     /// Frames that came and were lost, because this process was too slow for them.
     overflowed_frames: u64,
 }
@@ -207,21 +211,47 @@ impl Report {
             problems.push(format!("{}: {what}", counted(*times, "stray frame")));
         }
         self.problems = problems;
-        if self.tool.overflowed_frames > 0 {
-            self.notes.push(format!(
-                "this machine was too slow for {} frames, which are among the lost packets",
-                self.tool.overflowed_frames
-            ));
-        }
-        if self.tool.unsent_frames > 0 {
-            let unsent = self.tool.unsent_frames;
-            self.notes
-                .push(format!("{unsent} frames could not be sent"));
+        self.notes.extend(self.tool.notes());
+        if let Some(traffic) = &self.traffic {
+            self.notes.extend(traffic.notes());
         }
     }
 }
 
+impl Tool {
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.overflowed_frames > 0 {
+            let frames = counted(self.overflowed_frames, "frame");
+            notes.push(format!(
+                "this machine was too slow for {frames}, which may be among the lost packets"
+            ));
+        }
+        if self.unsent_frames > 0 {
+            let mut note = format!("{} could not be sent", counted(self.unsent_frames, "frame"));
+            if self.unsent_packets > 0 {
+                let packets = counted(self.unsent_packets, "verified packet");
+                note.push_str(&format!(", {packets} among them, which count as lost"));
+            }
+            notes.push(note);
+        }
+        notes
+    }
+}
+
 impl TrafficReport {
+    fn notes(&self) -> Vec<String> {
+        let families = [("IPv4", &self.ipv4), ("IPv6", &self.ipv6)];
+        let unanswered = families.into_iter().filter_map(|(name, family)| {
+            let homes = family.homes_without_answer.filter(|homes| *homes > 0)?;
+            let homes = counted(homes, "home");
+            Some(format!(
+                "{homes} got no {name} answer: whether their packets were lost on the way up or down is unknown"
+            ))
+        });
+        unanswered.collect()
+    }
+
     fn problems(&self, max_loss: Option<f64>) -> Vec<String> {
         let mut problems = Vec::new();
         for (name, family) in [("IPv4", &self.ipv4), ("IPv6", &self.ipv6)] {
@@ -334,20 +364,57 @@ fn family(run: &Run, family: Family) -> FamilyReport {
     arrived.for_each(|counts| all += counts[of]);
     let sent: u64 = homes.iter().map(|home| home.sent[of]).sum();
     let lost: u64 = homes.iter().filter_map(|home| home.lost(family)).sum();
-    let reflected = homes.iter().map(|home| home.reflected.map(|r| r[of]));
-    let reflected: Option<u64> = reflected.sum();
+    let directions = run.reflected.then(|| Directions::of(homes, family));
+    let [lost_up, lost_down] = directions
+        .as_ref()
+        .and_then(|d| d.lost)
+        .map_or([None; 2], |l| l.map(Some));
     let homes_with_loss = homes.iter().filter(|home| losses(home)[of] > 0).count() as u32;
     FamilyReport {
         sent,
         received: all.received,
         lost,
-        lost_up: reflected.map(|reflected| sent.saturating_sub(reflected)),
-        lost_down: reflected.map(|reflected| reflected.saturating_sub(all.received)),
+        lost_up,
+        lost_down,
+        homes_without_answer: directions.map(|d| d.unanswered),
         lost_percent: rounded(100.0 * lost as f64 / sent.max(1) as f64),
         reordered: all.late,
         duplicated: all.duplicated,
         homes_with_loss,
         delay_milliseconds: Quantiles::of(&run.outcome.delays[of]),
+    }
+}
+
+/// What the reflector's answers say of a family.
+struct Directions {
+    /// Packets lost on their way up and down, of homes that got an answer; `None` if no home got one.
+    lost: Option<[u64; 2]>,
+    /// Homes that sent packets and got no answer. How many of their packets came to the reflector, nobody has said.
+    unanswered: u32,
+}
+
+impl Directions {
+    fn of(homes: &[HomeOutcome], family: Family) -> Self {
+        let mut all = Directions {
+            lost: None,
+            unanswered: 0,
+        };
+        for home in homes {
+            let sent = home.sent[family as usize];
+            let received = home
+                .arrived
+                .map_or(0, |counts| counts[family as usize].received);
+            match home.reflected {
+                Some(reflected) if received > 0 => {
+                    let reflected = reflected[family as usize];
+                    let [up, down] = all.lost.get_or_insert_default();
+                    *up += sent.saturating_sub(reflected);
+                    *down += reflected.saturating_sub(received);
+                }
+                _ => all.unanswered += u32::from(sent > 0),
+            }
+        }
+        all
     }
 }
 
@@ -358,6 +425,7 @@ fn tool(run: &Run) -> Tool {
         memory_bytes: run.memory,
         cpu_microseconds_per_set_up: rounded(1e6 * set_up / run.set_ups.max(1) as f64),
         unsent_frames: run.status.unsent,
+        unsent_packets: run.status.unsent_packets,
         overflowed_frames: run.status.overflowed,
     }
 }

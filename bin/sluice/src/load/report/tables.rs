@@ -139,23 +139,24 @@ impl TrafficReport {
         ]);
         let families = [("IPv4", &self.ipv4), ("IPv6", &self.ipv6)];
         let families = families.into_iter().filter(|(_, family)| family.sent > 0);
-        Table::of(columns, families.map(|(name, f)| row(name, f)).collect())
+        Table::of(
+            columns,
+            families.map(|(name, f)| self.row(name, f)).collect(),
+        )
     }
-}
 
-fn row(name: &str, family: &FamilyReport) -> Vec<String> {
-    let [p50, _, p99, max] = shown(&family.delay_milliseconds);
-    let lost = format!("{} ({} %)", family.lost, family.lost_percent);
-    let mut row = vec![name.to_owned(), family.sent.to_string(), lost];
-    row.extend(
-        [family.lost_up, family.lost_down]
-            .iter()
-            .flatten()
-            .map(u64::to_string),
-    );
-    row.extend([family.reordered.to_string(), family.duplicated.to_string()]);
-    row.extend([p50, p99, max]);
-    row
+    fn row(&self, name: &str, family: &FamilyReport) -> Vec<String> {
+        let [p50, _, p99, max] = shown(&family.delay_milliseconds);
+        let lost = format!("{} ({} %)", family.lost, family.lost_percent);
+        let mut row = vec![name.to_owned(), family.sent.to_string(), lost];
+        if self.to == "reflector" {
+            let known = |lost: Option<u64>| lost.map_or("-".into(), |lost| lost.to_string());
+            row.extend([family.lost_up, family.lost_down].map(known));
+        }
+        row.extend([family.reordered.to_string(), family.duplicated.to_string()]);
+        row.extend([p50, p99, max]);
+        row
+    }
 }
 
 fn shown(times: &Quantiles) -> [String; 4] {

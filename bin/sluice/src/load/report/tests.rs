@@ -72,6 +72,50 @@ fn losses_are_told_apart_by_direction() {
     assert!((total.p50 - 50.0).abs() < 2.0 && total.max == 100.0);
 }
 
+#[test]
+fn where_packets_without_any_answer_were_lost_is_unknown() {
+    let mut outcome = outcome();
+    outcome.homes.push(home(3, true, [0, 0]));
+    let some = report(&outcome, |_, _| {});
+    let ipv4 = some.traffic.as_ref().unwrap().ipv4;
+    assert_eq!((ipv4.sent, ipv4.lost), (30, 13));
+    // Those of the homes that got answers.
+    assert_eq!((ipv4.lost_up, ipv4.lost_down), (Some(1), Some(2)));
+    assert_eq!(ipv4.homes_without_answer, Some(1));
+    assert!(some.notes[0].starts_with("1 home got no IPv4 answer"));
+
+    outcome.homes.drain(..2);
+    let none = report(&outcome, |_, _| {});
+    let ipv4 = none.traffic.as_ref().unwrap().ipv4;
+    assert_eq!((ipv4.received, ipv4.lost), (0, 10));
+    assert_eq!((ipv4.lost_up, ipv4.lost_down), (None, None));
+    let text = none.lines(None).join("\n");
+    let row = text.lines().find(|line| line.starts_with("IPv4")).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[..7], ["IPv4", "10", "10", "(100", "%)", "-", "-"]);
+    assert!(!none.is_good());
+}
+
+#[test]
+fn what_this_machine_did_not_do_is_noted() {
+    let outcome = outcome();
+    assert!(report(&outcome, |_, _| {}).notes.is_empty());
+    let notes = report(&outcome, |_, status| {
+        (status.overflowed, status.unsent, status.unsent_packets) = (1, 7, 5);
+    })
+    .notes;
+    assert_eq!(
+        notes,
+        [
+            "this machine was too slow for 1 frame, which may be among the lost packets",
+            "7 frames could not be sent, 5 verified packets among them, which count as lost"
+        ]
+    );
+    let home_to_home = report(&outcome, |run, _| run.reflected = false);
+    let ipv4 = home_to_home.traffic.unwrap().ipv4;
+    assert_eq!((ipv4.lost_up, ipv4.homes_without_answer), (None, None));
+}
+
 fn problems(outcome: &Outcome, change: fn(&mut Run, &mut Status)) -> Vec<String> {
     report(outcome, change).problems
 }
