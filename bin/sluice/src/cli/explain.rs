@@ -5,7 +5,7 @@ use super::history::{events, line, told};
 use super::listing::word;
 use super::show::Answer;
 use super::time::{self, moment};
-use super::units::{count, duration, octets};
+use super::units::{count, counted, duration, octets};
 use northbound::catalogue::EVENT_WORDS;
 use northbound::{
     Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, LineHistory, ListEventsRequest,
@@ -455,7 +455,8 @@ fn of_line(asked: &str, of: &LineHistory) -> Vec<String> {
     for (what, times, last) in tries {
         said.extend(last.as_ref().map(|last| {
             format!(
-                "{what} there {times} times, the last one at {} by {}: {}.",
+                "{what} there {}, the last one at {} by {}: {}.",
+                counted(times, "time"),
                 moment(last.at),
                 by(&last.user),
                 last.text
