@@ -188,7 +188,7 @@ impl<'h, 'v> Lan<'h, 'v> {
     pub fn give_back(&self) -> Result<()> {
         let (signal, program) = (self.client.release(), self.client.program());
         self.home.machine().must(&format!(
-            "killall -{signal} {program}; for i in $(seq 100); do pidof {program} > /dev/null || exit 0; usleep 100000; done"
+            "killall -{signal} {program}; for i in $(seq 100); do pidof {program} > /dev/null || exit 0; usleep 100000; done; exit 1"
         ))?;
         std::thread::sleep(Duration::from_millis(200));
         Ok(())

@@ -8,6 +8,7 @@ use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -108,10 +109,35 @@ pub fn reflector(lab: &Lab) -> Result<Process> {
     command.args(["load", "reflect"]);
     command.args(["--listen", &INTERNET_V4.to_string()]);
     command.args(["--listen", &INTERNET_V6.to_string()]);
+    reflecting(lab, command)
+}
+
+/// A reflector that this command starts, as soon as it reflects.
+pub fn reflecting(lab: &Lab, command: Command) -> Result<Process> {
     let mut process = Process::spawn(lab.dir(), "reflector", command)?;
     let log = process.log().to_owned();
     process.wait_until("reflecting", PATIENCE, || {
         std::fs::read_to_string(&log).is_ok_and(|text| text.contains("reflecting on"))
     })?;
     Ok(process)
+}
+
+/// Presses Ctrl-C at a reflector, and waits for its end with the totals in its log.
+pub fn end_reflector(mut reflector: Process) -> Result<()> {
+    reflector.signal(Signal::SIGINT)?;
+    let start = Instant::now();
+    while reflector.ended()?.is_none() {
+        ensure!(
+            start.elapsed() < PATIENCE,
+            "the reflector does not end\n{}",
+            reflector.tail()
+        );
+        sleep(Duration::from_millis(50));
+    }
+    let said = std::fs::read_to_string(reflector.log())?;
+    ensure!(
+        said.contains(" packets reflected, "),
+        "the reflector says no totals: {said}"
+    );
+    reflector.stop()
 }

@@ -1,14 +1,12 @@
 use crate::fixture::Fixture;
-use crate::guard::PATIENCE;
 use crate::leak_check::nothing_left;
-use crate::load_tool::INTERFACE;
+use crate::load_tool::{INTERFACE, end_reflector, reflecting};
 use crate::page::{self, Block};
 use crate::scenario::Scenario;
 use crate::site::{UP, program};
 use anyhow::{Context, Result, ensure};
 use lab::process::Process;
 use lab::topology::{Lab, Place};
-use nix::sys::signal::Signal;
 use std::process::{Command, Stdio};
 
 /// Commands on the page.
@@ -32,10 +30,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
             }
         }
     }
-    for mut reflector in reflectors {
-        reflector.signal(Signal::SIGINT)?;
-        reflector.wait_until("its last words", PATIENCE, || true)?;
-        reflector.stop()?;
+    for reflector in reflectors {
+        end_reflector(reflector)?;
     }
     scenario.close()
 }
@@ -57,12 +53,7 @@ fn job(lab: &Lab, block: &Block, succeeds: bool) -> Result<()> {
 /// Starts the command of a block on the internet host.
 fn in_background(lab: &Lab, block: &Block) -> Result<Process> {
     let command = shell(lab, Place::Internet, &format!("exec {}", block.commands))?;
-    let mut process = Process::spawn(lab.dir(), "reflector", command)?;
-    let log = process.log().to_owned();
-    process.wait_until("reflecting", PATIENCE, || {
-        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("reflecting on"))
-    })?;
-    Ok(process)
+    reflecting(lab, command)
 }
 
 /// A shell that finds our `sluice`, in the lab's folder.
