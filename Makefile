@@ -3,9 +3,11 @@
 # make unit   the tests beside the code, as root          cargo test -p CRATE runs those of one crate
 # make e2e    the end-to-end cases alone                 make e2e LANES=2; make e2e CASE=pppd-chap; make e2e-list
 #             a whole table of the internet by FRR       make e2e CASE=frr-full ROUTES=2000000
-# make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 FAULTS=10; make soak PART=takeovers
-#             Miri, RADIUS servers in trouble, 100,000   make soak SEEDS=0-9999
-#             seeds of the simulation
+# make soak   50 kills and stops, 10,000 homes that go,  make soak SEED=7 FAULTS=10; make soak PART=takeovers
+#             takeovers, changes by RADIUS, 10,000 homes
+#             of sluice load, all sessions resumed, a
+#             full table by FRR, Miri, RADIUS servers in
+#             trouble, 100,000 seeds of the simulation   make soak SEEDS=0-9999
 # make sim    2,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make check  format, lints, licences, instructions      make clean
