@@ -4,6 +4,7 @@ mod cases;
 mod churn;
 mod egress;
 mod frames;
+mod full;
 mod inspect;
 mod model;
 mod mtu;
