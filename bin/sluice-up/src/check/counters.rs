@@ -100,14 +100,15 @@ impl Counters {
     }
 
     fn usage(&mut self, session: &str, usage: Usage) {
-        let Usage { ipv4, ipv6 } = usage;
-        for (what, n) in [
-            ("down octets", ipv4.down_octets + ipv6.down_octets),
-            ("down packets", ipv4.down_packets + ipv6.down_packets),
-            ("up octets", ipv4.up_octets + ipv6.up_octets),
-            ("up packets", ipv4.up_packets + ipv6.up_packets),
-        ] {
-            self.count(format!("session {session} {what}"), n);
+        for (family, volume) in [("IPv4", usage.ipv4), ("IPv6", usage.ipv6)] {
+            for (what, n) in [
+                ("down octets", volume.down_octets),
+                ("down packets", volume.down_packets),
+                ("up octets", volume.up_octets),
+                ("up packets", volume.up_packets),
+            ] {
+                self.count(format!("session {session} {family} {what}"), n);
+            }
         }
     }
 }
