@@ -273,6 +273,12 @@ impl UserPlanes {
         info.is_none_or(|info| info.features.bindings())
     }
 
+    /// Whether the user plane announces routes with their metrics. True for one that is not associated.
+    pub fn takes_metrics(&self, plane: UserPlaneId) -> bool {
+        let info = self.node.peer_info(self.peer(plane).address);
+        info.is_none_or(|info| info.features.metrics())
+    }
+
     /// Whether the user plane answers LCP echo requests of subscribers if requested.
     pub fn answers_echoes(&self, plane: UserPlaneId) -> bool {
         let info = self.node.peer_info(self.peer(plane).address);

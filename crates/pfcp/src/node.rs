@@ -66,6 +66,12 @@ impl Features {
             .is_some_and(|f| f.contains(SluiceFeatures::ECHO_REPLIES))
     }
 
+    /// Whether a session's routes may have metrics, with which the peer announces them.
+    pub fn metrics(&self) -> bool {
+        self.sluice
+            .is_some_and(|f| f.contains(SluiceFeatures::METRICS))
+    }
+
     /// Whether a session may have any bindings, which the peer announces if requested.
     pub fn bindings(&self) -> bool {
         self.sluice

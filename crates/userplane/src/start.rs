@@ -333,7 +333,8 @@ pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config
             SluiceFeatures::DEFAULT_CP_TO_UP_RULE
                 | SluiceFeatures::SETTINGS
                 | SluiceFeatures::BINDINGS
-                | SluiceFeatures::ECHO_REPLIES,
+                | SluiceFeatures::ECHO_REPLIES
+                | SluiceFeatures::METRICS,
         ),
         lanes: Some(Lanes::even(document.workers)),
         known_settings: Some(KnownSettings::of(

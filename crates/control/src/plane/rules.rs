@@ -62,9 +62,12 @@ impl ControlPlane {
 
     /// The bindings that a user plane takes.
     fn known_bindings(&self, plane: UserPlaneId, bindings: Bindings) -> Bindings {
-        match self.user_planes.takes_bindings(plane) {
+        if !self.user_planes.takes_bindings(plane) {
+            return Bindings::of(bindings.ipv4(), bindings.ipv6());
+        }
+        match self.user_planes.takes_metrics(plane) {
             true => bindings,
-            false => Bindings::of(bindings.ipv4(), bindings.ipv6()),
+            false => bindings.with_metrics(|_| None),
         }
     }
 

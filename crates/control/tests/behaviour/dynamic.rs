@@ -5,6 +5,7 @@ use crate::world::{Choice, World};
 use control::history::{Step, What, events};
 use core::time::Duration;
 use policy::{PacketSettings, Rate, Role};
+use wire::pfcp::SluiceFeatures;
 use wire::radius::{Code, Kind, Missing, Packet, Value, verify_response};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -520,6 +521,21 @@ fn routes_of_a_family_are_replaced_together() {
 }
 
 #[test]
+fn a_user_plane_of_before_is_told_routes_without_metrics() {
+    let mut w = World::new(1, Choice::radius());
+    w.with_earlier_user_plane(SluiceFeatures::SETTINGS | SluiceFeatures::BINDINGS);
+    w.radius.accept = vec![route("198.18.1.0/24 0.0.0.0 7")];
+    w.run(10 * SECOND);
+    w.dial(0);
+    w.run(10 * SECOND);
+    let told = &w.up.subscribers()[0].forwarding.bindings;
+    let routes = told.iter().filter(|b| b.role == Role::Route);
+    assert!(routes.map(|route| route.metric).eq([None]));
+    assert_eq!(w.sessions()[0].routes, ["198.18.1.0/24 metric 7"]);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
 fn another_metric_is_another_route_of_the_kernel_and_a_link_identifies_by_all_its_prefixes() {
     let link = |n: u8| {
         let prefix = format!("2001:db8:9:{n}::/64").parse().unwrap();
@@ -553,6 +569,12 @@ fn another_metric_is_another_route_of_the_kernel_and_a_link_identifies_by_all_it
         "of the other family as before"
     );
     assert_eq!(change(&mut w, &[link(2), route("198.18.1.0/24")]), ACK);
+    assert_eq!(metrics(&w), [None, Some(7)]);
+    // an audit finds one that is another one on the user plane
+    w.up.change_metrics(9);
+    assert_eq!(metrics(&w), [Some(9), Some(9)]);
+    w.restart_control_plane();
+    w.run(10 * SECOND);
     assert_eq!(metrics(&w), [None, Some(7)]);
     let odd = [link(2), route("198.18.1.0/24 0.0.0.0 far")];
     assert_eq!(change(&mut w, &odd), nak(407));

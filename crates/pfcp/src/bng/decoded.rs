@@ -149,14 +149,15 @@ impl Fnv {
         self.optional(bindings.ipv6().map(|net| [net.prefix_len()]));
     }
 
-    /// Hashes the bindings that the first version did not know. Without such bindings the digest stays the same. Metrics are left out,
-    /// which a user plane of the version before does not know.
+    /// Hashes the bindings that the first version did not know, and the metrics that the second did not know. Without such bindings, or
+    /// metrics, the digest stays the same.
     fn further(&mut self, bindings: &Bindings) {
         let first = [
             bindings.ipv4().map(|address| Binding::host(address.into())),
             bindings.ipv6().map(Binding::link),
         ];
         for binding in bindings.iter().filter(|b| !first.contains(&Some(**b))) {
+            const METRIC: u8 = 5;
             let role = match binding.role {
                 Role::Host => 1,
                 Role::Link => 2,
@@ -166,6 +167,10 @@ impl Fnv {
             let length = binding.prefix.prefix_len();
             self.bytes(&[role, length, binding.is_announced.into()]);
             self.address(Some(binding.prefix.addr()));
+            if let Some(metric) = binding.metric {
+                let [a, b, c, d] = metric.to_be_bytes();
+                self.bytes(&[METRIC, a, b, c, d]); // no role has this number
+            }
         }
     }
 

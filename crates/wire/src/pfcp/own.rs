@@ -27,6 +27,8 @@ flags! {
         BINDINGS = 0x04,
         /// PPP LCP Connectivity with magic numbers and without timers: the user plane answers the subscriber's LCP echo requests.
         ECHO_REPLIES = 0x08,
+        /// A framed route that is a route may have a metric (RFC 2865 §5.22), with which it is announced.
+        METRICS = 0x10,
     }
 }
 

@@ -110,7 +110,10 @@ impl UserPlane {
         let all = PacketSettings::SETTINGS.iter().map(|setting| setting.id);
         let features = Features {
             sluice: Some(
-                SluiceFeatures::SETTINGS | SluiceFeatures::BINDINGS | SluiceFeatures::ECHO_REPLIES,
+                SluiceFeatures::SETTINGS
+                    | SluiceFeatures::BINDINGS
+                    | SluiceFeatures::ECHO_REPLIES
+                    | SluiceFeatures::METRICS,
             ),
             lanes: Some(Lanes::even(WORKERS)),
             known_settings: Some(KnownSettings::of(all)),
@@ -283,6 +286,16 @@ impl UserPlane {
         });
         let forwarding = &mut subscribers.next().expect("a session").forwarding;
         forwarding.bindings = Bindings::of(None, forwarding.bindings.ipv6());
+    }
+
+    /// Routes of all sessions have another metric than they were told.
+    pub fn change_metrics(&mut self, metric: u32) {
+        for held in self.sessions.values_mut() {
+            if let DecodedRules::Session(decoded) = &mut held.decoded {
+                let bindings = &mut decoded.forwarding.bindings;
+                *bindings = bindings.with_metrics(|_| Some(metric));
+            }
+        }
     }
 
     pub(super) fn is_default(&self, seid: u64) -> bool {
