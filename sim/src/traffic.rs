@@ -1,7 +1,8 @@
 //! What each session carried, as its subscriber's line saw it: what accounting has to say in the end.
 //!
-//! Both directions are counted outside of the gateway, each address family for itself: what a home sent and nobody dropped, and what came to its line. That is
-//! what a user plane counts, so without a fault the two are the same to the octet. Accounting never says more. It may say less
+//! Both directions are counted outside of the gateway, each address family for itself: what a home sent and nobody dropped, and
+//! what came to its line. That is what a user plane counts, so without a fault the two are the same to the octet. Accounting never
+//! says more. It may say less
 //!
 //! - of a session whose user plane died, or counted from nothing again, before its Stop was recorded, because that took along
 //!   what it had not reported;
