@@ -117,7 +117,7 @@ impl World {
             }
             op::WAIT => {
                 self.now += Duration::from_millis(100) * u32::from(step.number());
-                self.link.on_timeout(self.now, false);
+                self.link.on_timeout(self.now, Watch::Nobody);
                 self.drain();
             }
             _ => {}

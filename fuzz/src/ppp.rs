@@ -171,7 +171,7 @@ impl World {
             op::TIMERS => (0..step.octet(0) % 16).for_each(|_| self.expire()),
             op::WAIT => {
                 self.now += Duration::from_millis(100) * u32::from(step.number());
-                self.link.on_timeout(self.now, true);
+                self.link.on_timeout(self.now, Watch::Link);
                 self.drain();
             }
             op::PADT => self.pppoe(PPPOE_DISCOVERY, pppoe::PADT, &[]),
@@ -323,7 +323,7 @@ impl World {
             return;
         };
         self.now = self.now.max(at);
-        self.link.on_timeout(self.now, true);
+        self.link.on_timeout(self.now, Watch::Link);
         assert!(
             self.link.poll_at().is_none_or(|next| next > self.now),
             "a timer that does not stop"

@@ -25,7 +25,7 @@ use userplane::announcement::Announcement;
 use userplane::association;
 use userplane::compile::Layout;
 use userplane::cpri::{Redirection, Verdict};
-use userplane::engine::{Engine, Now, Output};
+use userplane::engine::{Engine, FromSubscriber, Now, Output};
 use userplane::ledger::Shown;
 use userplane::managed::Managed;
 use wire::eth::MacAddr;
@@ -343,11 +343,14 @@ impl UserPlane {
             }
         }
         for (session, port, frame) in std::mem::take(&mut self.punts[worker]) {
-            if let Some(index) = session
-                && let Some(reply) = self.engine.echo_reply(index, &frame)
-            {
-                self.sent.push_back(Sent::Frame(port, reply));
-                continue;
+            let whose = session.map(|index| self.engine.from_subscriber(index, &frame));
+            match whose {
+                Some(FromSubscriber::Answer(reply)) => {
+                    self.sent.push_back(Sent::Frame(port, reply));
+                    continue;
+                }
+                Some(FromSubscriber::Taken) => continue,
+                Some(FromSubscriber::Pass) | None => {}
             }
             let wrapped = match session {
                 Some(index) => {
@@ -391,6 +394,7 @@ impl UserPlane {
             any = true;
             match association::carry(&mut self.node, &mut self.engine, moment.at, output) {
                 Some(Output::Worker(command)) => self.workers.command(command),
+                Some(Output::Send(port, frame)) => self.sent.push_back(Sent::Frame(port, frame)),
                 Some(Output::AddNet(_, net)) => drop(self.nets.insert(net)),
                 Some(Output::RemoveNet(_, net)) => drop(self.nets.remove(&net)),
                 Some(Output::Respond { .. } | Output::Report { .. }) | None => {} // carried

@@ -8,8 +8,8 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use policy::{
-    Bindings, ControlSettings, Forwarding, Origin, Origins, Overrides, PacketSettings, Policy,
-    Rate, TimeoutAction,
+    Bindings, ControlSettings, Forwarding, Keepalive, Origin, Origins, Overrides, PacketSettings,
+    Policy, Rate, TimeoutAction,
 };
 use std::sync::LazyLock;
 
@@ -146,6 +146,10 @@ impl<'a> PolicyInputs<'a> {
             chosen(&answer.mtu, (profile.mtu, of_profile)),
             (Some(self.link_mtu), Origin::Link),
         ]);
+        let (keepalive, keepalive_origin) = chosen(
+            &answer.keepalive,
+            (keepalive(self.access), Origin::AccessProfile),
+        );
         let policy = Policy {
             forwarding: Forwarding {
                 network_instance: network_instance.to_owned(),
@@ -157,6 +161,7 @@ impl<'a> PolicyInputs<'a> {
                     idle_both_ways,
                     rate_up,
                     rate_down,
+                    keepalive,
                 },
             },
             control: ControlSettings {
@@ -173,6 +178,7 @@ impl<'a> PolicyInputs<'a> {
             idle_both_ways: both_origin,
             rate_up: rate_up_origin,
             rate_down: rate_down_origin,
+            keepalive: keepalive_origin,
             session_timeout: timeout_origin,
             interim_interval: interim_origin,
             dns: dns_origin,
@@ -217,6 +223,14 @@ fn least([a, b]: [(Option<u16>, Origin); 2]) -> (Option<u16>, Origin) {
 /// A rate in kbit/s; none if it is 0.
 pub(crate) fn rate(kbps: u32) -> Option<Rate> {
     (kbps > 0).then(|| Rate(kbps.into()))
+}
+
+/// How subscribers of an access profile are watched; `None` if they are not.
+fn keepalive(access: &AccessProfile) -> Option<Keepalive> {
+    (access.echo_interval > 0).then_some(Keepalive {
+        interval: access.echo_interval,
+        failures: access.echo_failures,
+    })
 }
 
 /// A time in seconds; none if it is 0.
@@ -311,6 +325,7 @@ mod tests {
             row("idle_both_ways ", "default"),
             row("rate_up ", "default"),
             row("rate_down ", "default"),
+            row("keepalive 30 s, 3 failures", "access-profile"),
             row("session_timeout ", "default"),
             row("timeout_action ", "default"),
             row("interim_interval 600 s", "server-group"),
@@ -328,6 +343,7 @@ mod tests {
             row("idle_both_ways ", "profile"),
             row("rate_up 20000 kbit/s", "profile"),
             row("rate_down 100000 kbit/s", "profile"),
+            row("keepalive 30 s, 3 failures", "access-profile"),
             row("session_timeout 3600 s", "profile"),
             row("timeout_action ", "default"),
             row("interim_interval 600 s", "server-group"),
@@ -343,6 +359,7 @@ mod tests {
             row("idle_both_ways ", "profile"),
             row("rate_up 20000 kbit/s", "profile"),
             row("rate_down 100000 kbit/s", "profile"),
+            row("keepalive 30 s, 3 failures", "access-profile"),
             row("session_timeout 7200 s", "aaa"),
             row("timeout_action ", "default"),
             row("interim_interval 3600 s", "aaa"),

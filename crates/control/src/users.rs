@@ -37,5 +37,6 @@ pub(crate) fn overrides(user: &User) -> Overrides {
         interim_interval: user.interim_interval.map(seconds),
         dns: (!user.dns.is_empty()).then(|| user.dns.clone()),
         timeout_action: None,
+        keepalive: None,
     }
 }

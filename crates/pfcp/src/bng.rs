@@ -79,8 +79,8 @@ pub struct SessionSpec {
     /// Interval of usage reports in seconds; `None` for no periodic reports.
     pub usage_period: Option<u32>,
     /// Our LCP magic number, with which the user plane answers LCP echo requests while an address family is open; `None`: it answers none.
-    /// It travels with the rules of the address families, because both change only when LCP is negotiated, and is not in the digest: a
-    /// user plane that was not told passes the requests on.
+    /// It travels with the rules of the address families, because both change only when LCP is negotiated, and with a changed
+    /// keepalive, and is not in the digest: a user plane that was not told passes the requests on.
     pub echo_magic: Option<u32>,
 }
 

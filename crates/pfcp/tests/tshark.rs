@@ -230,6 +230,7 @@ fn exchange() -> Vec<Sent> {
             .report(used, UsageReportTrigger::PERIODIC)
             .into_iter()
             .collect(),
+        unanswered_echoes: Some(3),
     };
     let taken = SessionReportResponse {
         cause: Cause::REQUEST_ACCEPTED,

@@ -29,8 +29,8 @@ mod stored;
 pub use access::Access;
 pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, MOST_LINKS, Role};
 pub use settings::{
-    ControlSettings, Origin, Origins, Overrides, PacketSettings, Rate, Reach, Row, Setting,
-    TimeoutAction,
+    ControlSettings, Keepalive, Origin, Origins, Overrides, PacketSettings, Rate, Reach, Row,
+    Setting, TimeoutAction,
 };
 
 /// The largest IP packet over PPPoE unless both sides agree on more, in octets (RFC 2516 §7).

@@ -34,6 +34,8 @@ pub enum Origin {
     Default,
     /// The subscriber profile.
     Profile,
+    /// The access profile.
+    AccessProfile,
     /// The server group of the access profile.
     ServerGroup,
     /// What subscriber and gateway agreed on for their link.
@@ -48,6 +50,7 @@ impl Origin {
         match self {
             Origin::Default => "default",
             Origin::Profile => "profile",
+            Origin::AccessProfile => "access-profile",
             Origin::ServerGroup => "server-group",
             Origin::Link => "link",
             Origin::Aaa => "aaa",
@@ -166,6 +169,8 @@ settings! {
         8 rate_up: Option<Rate>, "rate up";
         /// Rate of IP packets to the subscriber above which packets are dropped. `None`: no limit.
         9 rate_down: Option<Rate>, "rate down";
+        /// How the user plane watches the subscriber with LCP echo requests. `None`: it does not.
+        11 keepalive: Option<Keepalive>, "keepalive";
     }
 
     /// Settings that the control plane alone carries out.
@@ -205,6 +210,15 @@ impl Rate {
     }
 }
 
+/// How somebody is watched with LCP echo requests (RFC 1661 §5.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keepalive {
+    /// Seconds without a packet of the subscriber after which it is asked, and between two questions; at least 1.
+    pub interval: u16,
+    /// Questions without an answer after which the subscriber is gone, if it does not answer in one more interval; at least 1.
+    pub failures: u8,
+}
+
 /// The shortest time after which a session can be idle.
 const SHORTEST_IDLE: Duration = Duration::from_secs(1);
 
@@ -227,6 +241,9 @@ impl PacketSettings {
             "idle_timeout" => self.idle_timeout.is_none_or(|time| time >= SHORTEST_IDLE),
             "rate_up" => self.rate_up.is_none_or(Rate::is_sound),
             "rate_down" => self.rate_down.is_none_or(Rate::is_sound),
+            "keepalive" => self
+                .keepalive
+                .is_none_or(|keepalive| keepalive.interval > 0 && keepalive.failures > 0),
             _ => true,
         };
         match Self::SETTINGS.iter().find(|setting| !sound(setting)) {
@@ -336,6 +353,14 @@ impl Value for Option<Rate> {
     }
 }
 
+impl Value for Option<Keepalive> {
+    fn text(&self) -> String {
+        self.map_or(String::new(), |Keepalive { interval, failures }| {
+            format!("{interval} s, {failures} failures")
+        })
+    }
+}
+
 impl Value for Option<Duration> {
     fn text(&self) -> String {
         self.map_or(String::new(), |time| format!("{} s", time.as_secs()))
@@ -376,6 +401,7 @@ mod tests {
             idle_both_ways: Some(true),
             rate_up: Some(Some(Rate(20_000))),
             rate_down: Some(Some(Rate::MOST)),
+            keepalive: Some(None),
             session_timeout: Some(None),
             interim_interval: Some(Some(Duration::from_secs(60))),
             dns: Some(vec![[192, 0, 2, 53].into()]),
@@ -436,10 +462,15 @@ mod tests {
     fn rows_say_value_and_origin() {
         let mut policy = Policy::default();
         policy.forwarding.packets.mtu = Some(1480);
+        policy.forwarding.packets.keepalive = Some(Keepalive {
+            interval: 30,
+            failures: 3,
+        });
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.dns = vec![[192, 0, 2, 53].into(), "2001:db8::53".parse().unwrap()];
         let origins = Origins {
             mtu: Origin::Profile,
+            keepalive: Origin::AccessProfile,
             session_timeout: Origin::Aaa,
             ..Origins::default()
         };
@@ -457,6 +488,7 @@ mod tests {
                 row("idle_both_ways", "", "default"),
                 row("rate_up", "", "default"),
                 row("rate_down", "", "default"),
+                row("keepalive", "30 s, 3 failures", "access-profile"),
                 row("session_timeout", "3600 s", "aaa"),
                 row("timeout_action", "", "default"),
                 row("interim_interval", "", "default"),

@@ -84,7 +84,7 @@ fn read_metrics(octets: &[u8]) -> Result<Metrics, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Rate, TimeoutAction};
+    use crate::{Keepalive, Rate, TimeoutAction};
     use core::time::Duration;
     use proptest::prelude::*;
 
@@ -99,6 +99,10 @@ mod tests {
         policy.forwarding.packets.idle_both_ways = true;
         policy.forwarding.packets.rate_up = Some(Rate(10_000));
         policy.forwarding.packets.rate_down = Some(Rate(50_000));
+        policy.forwarding.packets.keepalive = Some(Keepalive {
+            interval: 30,
+            failures: 3,
+        });
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.interim_interval = Some(Duration::from_secs(60));
         policy.control.dns = vec![[192, 0, 2, 53].into()];

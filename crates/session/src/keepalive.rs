@@ -67,6 +67,13 @@ impl Keepalive {
         }
     }
 
+    /// Lets an echo request pass that is due, unless it is one of those that ask for a sign of life at once.
+    pub(crate) fn leave_to_user_plane(&mut self, core: &mut Core) {
+        if self.probes == 0 {
+            self.excuse(core);
+        }
+    }
+
     pub(crate) fn stop(&mut self) {
         self.at = Deadline::NEVER;
     }

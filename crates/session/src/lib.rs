@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use policy::Access;
-//! use session::{Cause, Command, Link, Output, Phase, Random, SessionConfig};
+//! use session::{Cause, Command, Link, Output, Phase, Random, SessionConfig, Watch};
 //! use std::{sync::Arc, time::Duration};
 //!
 //! let random = Random { magic: 7, chap_challenge: [1; 16], chap_id: 1, interface_id: 1, seed: 42 };
@@ -30,7 +30,7 @@
 //! );
 //! // Without an answer it retransmits after three seconds.
 //! assert_eq!(link.poll_at(), Some(now + Duration::from_secs(3)));
-//! link.on_timeout(now + Duration::from_secs(3), true);
+//! link.on_timeout(now + Duration::from_secs(3), Watch::Link);
 //! assert_eq!(link.poll_output(), Some(Output::Frame(frame)));
 //!
 //! // The subscriber sends a PADT.

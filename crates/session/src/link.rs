@@ -3,7 +3,9 @@
 use crate::discovery;
 use crate::session::{Ppp, Session};
 use crate::snapshot::Snapshot;
-use crate::types::{Command, Discarded, Frame, NotTaken, Output, Random, SessionConfig, Status};
+use crate::types::{
+    Command, Discarded, Frame, NotTaken, Output, Random, SessionConfig, Status, Watch,
+};
 use core::time::Duration;
 use policy::Access;
 use std::sync::Arc;
@@ -88,11 +90,10 @@ impl Link {
         session.command(now, command)
     }
 
-    /// Handles expired timers. An early call is harmless. If the path to the subscriber's user plane is interrupted (`is_reachable` is
-    /// false), the subscriber's silence is excused: missed echoes do not count, and a due echo is postponed.
-    pub fn on_timeout(&mut self, now: Duration, is_reachable: bool) {
+    /// Handles expired timers, while the subscriber is watched in this way. An early call is harmless.
+    pub fn on_timeout(&mut self, now: Duration, watch: Watch) {
         let Speaker::Ppp { session, .. } = &mut self.0;
-        session.on_timeout(now, is_reachable);
+        session.on_timeout(now, watch);
     }
 
     /// Time at which [`Link::on_timeout`] must be called.

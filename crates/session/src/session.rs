@@ -10,7 +10,7 @@ use crate::router::{Ends, Router};
 use crate::time::{Deadline, Rng};
 use crate::types::{
     Cause, Command, Discarded, Family, Grant, Ipv6Grant, Output, Phase, Random, RulesState,
-    SessionConfig, Status,
+    SessionConfig, Status, Watch,
 };
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -258,14 +258,18 @@ impl Session {
         }
     }
 
-    /// Handles expired timers. Unless the peer is reachable, its silence is excused.
-    pub(crate) fn on_timeout(&mut self, now: Duration, is_reachable: bool) {
+    /// Handles expired timers, while the subscriber is watched in this way.
+    pub(crate) fn on_timeout(&mut self, now: Duration, watch: Watch) {
         if self.begin(now).is_err() {
             return;
         }
-        if !is_reachable {
-            self.keepalive.excuse(&mut self.core);
-            self.auth.excuse(&mut self.core);
+        match watch {
+            Watch::Link => {}
+            Watch::UserPlane => self.keepalive.leave_to_user_plane(&mut self.core),
+            Watch::Nobody => {
+                self.keepalive.excuse(&mut self.core);
+                self.auth.excuse(&mut self.core);
+            }
         }
         if self.start.is_due(now) {
             self.start();

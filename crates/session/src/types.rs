@@ -193,7 +193,7 @@ pub enum Command {
     Probe,
     /// End the session for this reason.
     Terminate(Cause),
-    /// End the session at once for this reason, without waiting for the peer, which has begun another one.
+    /// End the session at once for this reason, without waiting for the peer, which has begun another one or is gone.
     Abandon(Cause),
     /// Apply a changed configuration: at once for repeated actions (echoes, challenges), otherwise with the next negotiation.
     Configure(Arc<SessionConfig>),
@@ -201,6 +201,18 @@ pub enum Command {
     /// everything counts except the interface identifier. Router Advertisements announce other prefixes at once, and withdraw those
     /// that are missing. A DHCPv6 client that takes Reconfigure messages is told.
     SetGrant(Grant),
+}
+
+/// Who looks for signs of life of the subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// The link, with LCP echo requests.
+    Link,
+    /// The user plane. The link asks only after [`Command::Probe`].
+    UserPlane,
+    /// Nobody, because the path to the subscriber's user plane is interrupted. Its silence is excused: missed echoes and challenges do not
+    /// count, and due ones are postponed.
+    Nobody,
 }
 
 /// Frame to the access line.

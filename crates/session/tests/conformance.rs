@@ -96,6 +96,11 @@ const INDEX: &[(&str, &[Behaviour])] = &[
         of("RFC 1661 §5.8", "An Echo-Reply carries our own magic number; missed echoes end the session.",
             &["session/link::echoes_carry_our_own_magic_number", "e2e echo-replies"],
             &["session/link::three_missed_echoes_end_the_session", "control/echoes::a_user_plane_of_before_is_not_asked_to_answer"]),
+        of("RFC 1661 §5.8", "The user plane asks a silent peer; who answers no request has lost its carrier, and nobody else.",
+            &["userplane/keepalive::a_subscriber_who_answers_nothing_is_asked_as_often_as_set_and_then_reported",
+              "control/echoes::a_subscriber_who_is_gone_as_the_user_plane_says_has_lost_its_carrier"],
+            &["userplane/keepalive::of_131_072_sessions_exactly_the_1000_that_fall_silent_are_found_in_time",
+              "userplane/keepalive::a_worker_that_stands_still_makes_nobody_gone"]),
         of("RFC 1661 §6.1", "The peer's MRU is respected, unless it is too small to be meant.",
             &["session/lcp::a_small_mru_is_the_peers_right_but_not_a_tiny_one"],
             &["session/lcp::a_small_mru_is_the_peers_right_but_not_a_tiny_one"]),
@@ -216,7 +221,7 @@ fn files(test: &str) -> Vec<PathBuf> {
     }
     let (file, _) = test.split_once("::").expect("a test has a file");
     let (room, file) = file.split_once('/').expect("a test has a room");
-    let places = ["src", "tests", "tests/behaviour"].into_iter();
+    let places = ["src", "src/engine/tests", "tests", "tests/behaviour"].into_iter();
     let files = places.map(|place| root().join(format!("crates/{room}/{place}/{file}.rs")));
     files.collect()
 }

@@ -327,14 +327,14 @@ fn an_open_session_is_authenticated_again_and_stays_open() {
 
 #[test]
 fn a_peer_that_cannot_be_reached_has_not_failed_to_authenticate_again() {
-    for is_reachable in [true, false] {
+    for watch in [Watch::Link, Watch::UserPlane, Watch::Nobody] {
         let mut line = Line::open();
-        line.is_reachable = is_reachable;
+        line.watch = watch;
         line.command(Command::Reauthenticate);
         line.pass(Duration::from_secs(300));
         let failed = Output::Closed(Cause::AuthFailed);
         let is_over = line.take_outputs().contains(&failed);
-        assert_eq!(is_over, is_reachable);
+        assert_eq!(is_over, watch != Watch::Nobody);
     }
 }
 

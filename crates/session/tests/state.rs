@@ -39,28 +39,54 @@ fn a_magic_number_of_zero_is_refused_with_a_better_one() {
     assert_ne!(options[2..], [0; 4]);
 }
 
-#[test]
-fn silence_that_is_excused_does_not_end_the_session() {
+fn ipv4_only() -> Line {
     let mut line = Line::new();
     line.authenticate(Grant {
         ipv6: None,
         ..grant()
     });
     line.open_ipcp();
+    line
+}
+
+#[test]
+fn silence_that_is_excused_does_not_end_the_session() {
+    let mut line = ipv4_only();
     for _ in 0..3 {
         line.pass_to_next();
         line.expect_kind(LCP, 9);
     }
-    line.is_reachable = false;
+    line.watch = Watch::Nobody;
     line.pass_to_next();
     line.expect_silence();
-    line.is_reachable = true;
+    line.watch = Watch::Link;
     // From here on it is counted anew: three more, then the end.
     for _ in 0..3 {
         line.pass_to_next();
         line.expect_kind(LCP, 9);
     }
     line.pass_to_next();
+    assert!(!line.take_outputs().is_empty());
+}
+
+#[test]
+fn a_peer_that_the_user_plane_watches_is_asked_only_for_a_sign_of_life_at_once() {
+    let mut line = ipv4_only();
+    line.watch = Watch::UserPlane;
+    line.pass(600 * SECOND);
+    line.expect_silence();
+    line.command(Command::Probe);
+    line.expect_kind(LCP, 9);
+    line.pass(SECOND);
+    for _ in 0..2 {
+        line.expect_kind(LCP, 9);
+    }
+    line.pass(600 * SECOND);
+    line.expect_silence();
+    assert!(line.link.status().is_silent);
+    // when the user plane does not watch any more, the link does
+    line.watch = Watch::Link;
+    line.pass(300 * SECOND);
     assert!(!line.take_outputs().is_empty());
 }
 

@@ -30,6 +30,8 @@ use std::time::Duration;
 
 use dataplane::{InstanceIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
 use pfcp::bng::{Rejection, RuleSet, Usage, UsageMeter};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use wire::pfcp::{
     Cause, FSeid, IeId, Message, NodeId, SessionEstablishmentRequest, SessionModificationRequest,
     UsageReport, bbf_ie, ie,
@@ -45,6 +47,7 @@ mod change;
 mod departed;
 mod echoes;
 mod idle;
+mod keepalive;
 mod ledger;
 mod nets;
 mod peers;
@@ -52,7 +55,9 @@ mod tunnels;
 mod usage;
 
 use departed::Departed;
+pub use echoes::FromSubscriber;
 use idle::Idleness;
+use keepalive::Watch;
 pub use ledger::Expected;
 use peers::Peer;
 pub use tunnels::{Downlink, NoDownlink};
@@ -162,6 +167,8 @@ pub enum Output<T> {
         /// The request.
         message: Message,
     },
+    /// Send a frame by an access port. It may get lost.
+    Send(PortIndex, Vec<u8>),
     /// Announce a subscriber prefix.
     AddNet(InstanceIndex, Announcement),
     /// Withdraw a subscriber prefix.
@@ -209,6 +216,8 @@ enum Operation<T> {
     Report,
     /// Counters for the idle check.
     Look,
+    /// Counters for the check whether the subscriber lives.
+    Check,
     Remove(After<T>),
 }
 
@@ -291,6 +300,7 @@ struct Session<T> {
     unacknowledged: Unacknowledged,
     report_at: Option<Duration>,
     idleness: Idleness,
+    watch: Watch,
     operation: Operation<T>,
     waiting: VecDeque<(T, Wanted)>,
     /// Last audit that named the session.
@@ -303,9 +313,14 @@ impl<T> Session<T> {
         matches!(self.operation, Operation::Remove(_))
     }
 
+    /// Times of its next usage report, idle check and check for life.
+    fn timers(&self) -> [Option<Duration>; 3] {
+        [self.report_at, self.idleness.look_at, self.watch.check_at]
+    }
+
     /// Whether the session has a timer for this time.
     fn is_armed(&self, at: Duration) -> bool {
-        [self.report_at, self.idleness.look_at].contains(&Some(at))
+        self.timers().contains(&Some(at))
     }
 }
 
@@ -325,6 +340,7 @@ pub struct Engine<T> {
     departed: Departed,
     timers: BinaryHeap<Reverse<(Duration, Seid)>>,
     outputs: VecDeque<Output<T>>,
+    random: SmallRng,
     /// Set while the worker is behind: establishments are rejected meanwhile.
     pub worker_behind: bool,
     /// Counters since the start.
@@ -336,6 +352,7 @@ impl<T: Copy> Engine<T> {
     pub fn new(config: Config) -> Self {
         Self {
             table: Table::new(config.capacity(), config.workers, config.seed),
+            random: SmallRng::seed_from_u64(config.seed.into()),
             config,
             defaults: BTreeMap::new(),
             nets: BTreeMap::new(),
@@ -484,6 +501,7 @@ impl<T: Copy> Engine<T> {
             }
             (Operation::Report, false) => self.report(now, index),
             (Operation::Look, false) => self.looked(now, index),
+            (Operation::Check, false) => self.checked(now, index),
             (Operation::Remove(after), true) => return self.removed(now, index, after),
             // This answers an earlier query than the one that is waited for.
             (operation, _) => session.operation = operation,

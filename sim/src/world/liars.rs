@@ -111,8 +111,9 @@ impl World<'_> {
             ..UsageReport::default()
         };
         let report = SessionReportRequest {
-            report_type: ReportType::USAGE,
+            report_type: ReportType::USAGE | ReportType::INACTIVITY,
             usage_reports: vec![usage],
+            unanswered_echoes: Some(3),
         };
         Packet::session(seid, self.random.random_range(0..1 << 24), report)
     }

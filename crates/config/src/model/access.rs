@@ -33,7 +33,8 @@ pub struct AccessProfile {
     pub trust_line_tags: bool,
     /// Authentication protocols in order of preference. A change applies to new sessions.
     pub authentication: Vec<Authentication>,
-    /// Time between LCP echo requests to a subscriber, varied by up to 10 %. 0: the gateway sends none.
+    /// Time between LCP echo requests to a subscriber, varied by up to 10 %. The user plane sends them, and does not ask a subscriber that
+    /// has sent packets since. 0: the gateway sends none.
     #[schemars(range(max = 3600), extend("x-unit" = "seconds"))]
     pub echo_interval: u16,
     /// Number of consecutive unanswered LCP echo requests that ends the session.

@@ -9,7 +9,7 @@ use crate::authorization::Proposal;
 use crate::counters::Counter;
 use crate::topology::UserPlaneId;
 use aaa::ErrorCause;
-use policy::{Bindings, Policy};
+use policy::{Bindings, PacketSettings, Policy};
 use std::sync::Arc;
 use wire::pfcp::Cause;
 
@@ -49,7 +49,10 @@ impl ControlPlane {
     /// Whether the session's user plane supports a policy.
     fn check_capability(&self, index: u32, policy: &Policy) -> Result<(), String> {
         let plane = self.plane_of(index);
-        let packets = &policy.forwarding.packets;
+        let packets = PacketSettings {
+            keepalive: None, // where the user plane cannot, the control plane does it
+            ..policy.forwarding.packets
+        };
         let known = packets.limited_to(|setting| self.user_planes.takes_setting(plane, setting));
         let lacking = packets.differences(&known);
         let mut lacking: Vec<&str> = lacking.map(|setting| setting.label).collect();

@@ -13,7 +13,7 @@ use aaa::{AccessAccept, AccessRequest, Credentials, Outcome, Secret};
 use core::net::Ipv4Addr;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Command, Family, Grant, Ipv4Grant, Ipv6Grant,
-    Output, Status,
+    Output, Status, Watch,
 };
 
 impl ControlPlane {
@@ -37,16 +37,44 @@ impl ControlPlane {
         }
     }
 
+    /// Who looks for signs of life of a session's subscriber. The user plane does it if it takes the setting and has acknowledged it together
+    /// with an open address family.
+    fn watch(&self, index: u32) -> Watch {
+        let (rules, plane) = (&self.sessions[index].rules, self.plane_of(index));
+        if !self.user_planes.is_answering(plane) {
+            return Watch::Nobody;
+        }
+        let told = &rules.last_sent.forwarding;
+        let is_open = told.bindings.iter().next().is_some();
+        let is_acknowledged = rules.up_seid.is_some() && !rules.modifying;
+        let is_known = |setting: &_| self.user_planes.takes_setting(plane, setting);
+        let packets = || told.packets.limited_to(is_known);
+        let does = is_open && is_acknowledged && packets().keepalive.is_some();
+        match does && self.user_planes.answers_echoes(plane) {
+            true => Watch::UserPlane,
+            false => Watch::Link,
+        }
+    }
+
+    /// Ends a session whose subscriber answers no echo requests, as the user plane says. A subscriber that is watched by the link meanwhile
+    /// negotiates anew.
+    pub(super) fn on_unanswered(&mut self, now: Now, index: u32) {
+        if self.watch(index) == Watch::UserPlane {
+            self.abandon(now, index, Cause::LostCarrier);
+        }
+    }
+
     pub(super) fn on_session_timeout(&mut self, now: Now, index: u32) {
-        let Some(entry) = self.sessions.get_mut(index) else {
+        if self.sessions.get_mut(index).is_none() {
             return;
-        };
-        if entry.is_closing() {
+        }
+        if self.sessions[index].is_closing() {
             return self.delete(now, index); // once more
         }
-        let plane = entry.user_plane;
+        let watch = self.watch(index);
+        let entry = self.entry(index);
         if let Some(link) = &mut entry.link {
-            link.on_timeout(now.at, self.user_planes.is_answering(plane));
+            link.on_timeout(now.at, watch);
         }
         if entry.account.next_interim.is_some_and(|at| at <= now.at) {
             self.ask_interim(now, index);

@@ -13,7 +13,7 @@ use crate::topology::{PortId, SegmentId};
 use core::time::Duration;
 use policy::Access;
 use session::discovery::{Padr, Refusal};
-use session::{Circuit, Command, Status};
+use session::{Cause, Circuit, Command, Status};
 use std::collections::{HashMap, VecDeque};
 use wire::eth::PPPOE_DISCOVERY;
 
@@ -245,7 +245,7 @@ impl ControlPlane {
 
     fn give_way(&mut self, now: Now, index: u32) {
         self.counters.count(Counter::Redialled);
-        self.abandon(now, index);
+        self.abandon(now, index, Cause::NasRequest);
     }
 
     /// Answers a repeated PADR with the PADS of its session, which may have been lost. Until the user plane is ready, PADS is still to

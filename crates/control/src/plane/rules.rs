@@ -516,7 +516,9 @@ impl ControlPlane {
                     self.user_planes.acknowledge(id, up_seid, cause);
                 }
                 let packets = self.sessions[index].policy.forwarding.packets;
-                if is_idle && packets.idle_timeout.is_some() {
+                if report.unanswered_echoes.is_some() {
+                    self.on_unanswered(now, index);
+                } else if is_idle && packets.idle_timeout.is_some() {
                     self.end(now, index, Cause::IdleTimeout);
                 }
             }

@@ -19,11 +19,11 @@ use policy::Binding;
 use session::{Cause, Command, Phase};
 
 impl ControlPlane {
-    /// Ends a session whose subscriber has begun another one, and does not wait for its goodbye.
-    pub(super) fn abandon(&mut self, now: Now, index: u32) {
+    /// Ends a session whose subscriber has begun another one or is gone, and does not wait for its goodbye.
+    pub(super) fn abandon(&mut self, now: Now, index: u32, cause: Cause) {
         match self.entry(index).link {
-            Some(_) => self.drive(now, index, Command::Abandon(Cause::NasRequest)),
-            None => self.release(now, index, Cause::NasRequest),
+            Some(_) => self.drive(now, index, Command::Abandon(cause)),
+            None => self.release(now, index, cause),
         }
     }
 
@@ -63,7 +63,7 @@ impl ControlPlane {
         if !self.sessions[holder].is_ending() {
             self.counters.count(Counter::Redialled);
         }
-        self.abandon(now, holder);
+        self.abandon(now, holder, Cause::NasRequest);
     }
 
     /// Goes on with an answer that waited for a session's addresses.

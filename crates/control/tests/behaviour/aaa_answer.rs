@@ -258,6 +258,7 @@ fn a_test_shows_what_each_attribute_comes_to_and_leaves_nothing_behind() {
         "MTU 1492 (link)",
         "rate up 2000 kbit/s (aaa)",
         "rate down 8000 kbit/s (aaa)",
+        "keepalive 30 s, 3 failures (access-profile)",
         "session timeout 3600 s (aaa)",
         "action at the session timeout re-authentication (aaa)",
         "name servers 192.0.2.53, 2001:db8::53 (profile)",

@@ -1,12 +1,16 @@
-//! LCP echo requests that the user plane answers: what it is told for that.
+//! LCP echo requests that the user plane answers and sends: what it is told for that, and what it says.
 
+use crate::world::radius::number;
 use crate::world::{Choice, World};
+use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
+use policy::Keepalive;
 use wire::eth::{Frame, PPPOE_SESSION};
-use wire::lcp::Opt;
+use wire::lcp::{ECHO_REQUEST, Opt};
 use wire::pfcp::SluiceFeatures;
 use wire::ppp::{self, Control};
+use wire::radius::Kind;
 
 const WHILE: Duration = Duration::from_secs(30);
 
@@ -72,5 +76,84 @@ fn a_user_plane_of_before_is_not_asked_to_answer() {
     w.run(WHILE);
     assert_eq!(w.homes[0].state(), State::Online);
     assert_eq!(told(&w), [None]);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+/// Number of LCP echo requests that homes have got since `from` frames.
+fn asked(w: &World, from: usize) -> usize {
+    let frames = w.heard[from..]
+        .iter()
+        .map(|bytes| Frame::parse(bytes).unwrap());
+    let sessions = frames.filter(|frame| frame.header.ethertype == PPPOE_SESSION);
+    let requests = sessions.filter(|frame| {
+        let data = ppp::Frame::parse(&frame.payload[6..]).unwrap();
+        let packet = Control::parse(data.payload);
+        data.protocol == ppp::LCP && packet.is_ok_and(|packet| packet.code == ECHO_REQUEST)
+    });
+    requests.count()
+}
+
+#[test]
+fn a_subscriber_is_watched_by_the_user_plane_or_else_by_the_control_plane() {
+    const LONG: Duration = Duration::from_secs(300);
+    let mut w = World::new(1, Choice::default());
+    w.with_watching_user_plane();
+    w.run(WHILE);
+    w.dial_all();
+    w.run(WHILE);
+    let keepalive = |w: &World| {
+        let rules = w.up.subscribers();
+        rules[0].forwarding.packets.keepalive
+    };
+    let every_30_s = Keepalive {
+        interval: 30,
+        failures: 3,
+    };
+    assert_eq!(keepalive(&w), Some(every_30_s));
+    let from = w.heard.len();
+    w.run(LONG);
+    w.restart_control_plane();
+    w.run(LONG);
+    assert_eq!(asked(&w, from), 0);
+    w.configure(&["set access-profiles pppoe echo-interval 5"])
+        .unwrap();
+    w.run(WHILE);
+    assert_eq!(keepalive(&w).map(|keepalive| keepalive.interval), Some(5));
+    // a user plane of before cannot do it
+    w.with_earlier_user_plane(SluiceFeatures::SETTINGS | SluiceFeatures::ECHO_REPLIES);
+    w.run(WHILE);
+    let from = w.heard.len();
+    w.run(LONG);
+    assert_eq!(keepalive(&w), None);
+    assert!((50..=70).contains(&asked(&w, from)), "{}", asked(&w, from));
+    assert_eq!(w.count(Counter::PolicyRefused), 0, "nothing is missing");
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn a_subscriber_who_is_gone_as_the_user_plane_says_has_lost_its_carrier() {
+    let mut w = World::new(2, Choice::radius());
+    w.with_watching_user_plane();
+    w.run(WHILE);
+    w.dial_all();
+    w.up.says_gone = true;
+    // of a session that the control plane watches the user plane cannot know it
+    w.configure(&["set access-profiles pppoe echo-interval 0"])
+        .unwrap();
+    w.run(WHILE);
+    w.user_plane_reports(70);
+    w.run(Duration::from_secs(1));
+    assert_eq!(w.sessions().len(), 2);
+    w.configure(&["delete access-profiles pppoe echo-interval"])
+        .unwrap();
+    w.run(WHILE);
+    w.user_plane_reports(70);
+    w.run(WHILE);
+    assert_eq!((w.sessions().len(), w.stored_sessions()), (0, 0));
+    let [.., first, second] = &w.radius.records[..] else {
+        panic!("{:?}", w.radius.records);
+    };
+    let causes = [first, second].map(|stop| number(stop, Kind::ACCT_TERMINATE_CAUSE));
+    assert_eq!(causes, [2, 2], "lost carrier");
     assert!(w.plane.ledger().is_balanced());
 }

@@ -47,6 +47,7 @@ fn report(sequence: u32, octets: u64) -> SessionReportRequest {
             volume: Some(volume),
             ..UsageReport::default()
         }],
+        unanswered_echoes: None,
     }
 }
 

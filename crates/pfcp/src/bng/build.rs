@@ -293,7 +293,9 @@ impl SessionSpec {
                 });
             }
         }
-        if !change.create_pdrs.is_empty() {
+        // a keepalive needs the number, which an earlier control plane may not have told
+        let asks_for_keepalive = before.packets.keepalive != self.forwarding.packets.keepalive;
+        if !change.create_pdrs.is_empty() || asks_for_keepalive {
             change.lcp_connectivity = self.open_echo_magic().map(echoes::answers);
         }
         (change != SessionModificationRequest::default()).then_some(change)

@@ -169,6 +169,13 @@ fn changed_settings() -> Vec<PacketSettings> {
             rate_down: Some(Rate::MOST),
             ..spec
         },
+        PacketSettings {
+            keepalive: Some(policy::Keepalive {
+                interval: 30,
+                failures: 3,
+            }),
+            ..spec
+        },
     ];
     let names = |settings: &PacketSettings| spec.differences(settings).map(|s| s.name);
     let seen: Vec<&str> = changed.iter().flat_map(names).collect();

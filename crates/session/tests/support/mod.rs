@@ -123,8 +123,8 @@ pub fn restored(snapshot: Snapshot, now: Duration) -> Link {
 pub struct Line {
     pub link: Link,
     pub now: Duration,
-    /// Whether the path to the subscriber's user plane is there.
-    pub is_reachable: bool,
+    /// Who watches the subscriber.
+    pub watch: Watch,
     pub ladder: Ladder,
     outputs: VecDeque<Output>,
 }
@@ -143,7 +143,7 @@ impl Line {
         let mut line = Line {
             link,
             now,
-            is_reachable: true,
+            watch: Watch::Link,
             ladder: Ladder::new(),
             outputs: VecDeque::new(),
         };
@@ -211,7 +211,7 @@ impl Line {
         while let Some(at) = self.link.poll_at().filter(|at| *at <= end) {
             assert!(at >= self.now, "a deadline in the past");
             self.now = at;
-            self.link.on_timeout(at, self.is_reachable);
+            self.link.on_timeout(at, self.watch);
             assert!(
                 self.link.poll_at().is_none_or(|next| next > at),
                 "a timer that does not advance"

@@ -134,7 +134,7 @@ impl Server {
         while let Some(link) = &mut self.current
             && let Some(at) = link.poll_at().filter(|at| *at <= now)
         {
-            link.on_timeout(at, true);
+            link.on_timeout(at, Watch::Link);
             self.drain(at);
         }
     }

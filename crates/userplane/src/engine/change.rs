@@ -13,6 +13,7 @@ use wire::pfcp::{
 
 use super::departed::Last;
 use super::idle::Idleness;
+use super::keepalive::Watch;
 use super::{
     After, Engine, Establishment, MAX_DEFAULT_SESSIONS, Modification, Now, Operation, Rules,
     Session, Unacknowledged, Wanted, WorkerCommand, cause, offending, own_seid, rejection,
@@ -64,6 +65,7 @@ impl<T: Copy> Engine<T> {
             unacknowledged: Unacknowledged::default(),
             report_at: None,
             idleness: Idleness::default(),
+            watch: Watch::default(),
             operation: Operation::None,
             waiting: VecDeque::new(),
             audited: self.peers.get(&peer).map_or(0, |peer| peer.audit),
@@ -209,6 +211,7 @@ impl<T: Copy> Engine<T> {
         };
         self.follow_usage_rule(now, index, false);
         self.follow_idle_timeout(now, index);
+        self.follow_keepalive(now, index);
         self.accept(to, seid);
     }
 
@@ -350,6 +353,7 @@ impl<T: Copy> Engine<T> {
     pub(super) fn modified(&mut self, now: Now, index: SessionIndex, done: Modification<T>) {
         let usage_reports = self.follow_usage_rule(now, index, done.query);
         self.follow_idle_timeout(now, index);
+        self.follow_keepalive(now, index);
         let message = SessionModificationResponse {
             cause: Cause::REQUEST_ACCEPTED,
             usage_reports,
@@ -465,7 +469,11 @@ impl<T: Copy> Engine<T> {
             Operation::Establish { to, .. } => self.refuse_establishment(to, 0, &gone),
             Operation::Modify(modification) => self.refuse_modification(modification.to, 0, &gone),
             Operation::Restore { to, .. } => self.refuse_modification(to, 0, &gone),
-            Operation::None | Operation::Report | Operation::Look | Operation::Remove(_) => {}
+            Operation::None
+            | Operation::Report
+            | Operation::Look
+            | Operation::Check
+            | Operation::Remove(_) => {}
         }
         for (to, wanted) in waiting {
             self.refuse(to, 0, &wanted, &gone);

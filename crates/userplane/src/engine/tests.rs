@@ -15,6 +15,7 @@ use super::*;
 
 mod audit;
 mod echoes;
+mod keepalive;
 mod ledger;
 mod nets;
 mod path;
@@ -40,6 +41,8 @@ struct Bench {
     responses: Vec<(u32, u64, Message)>,
     reports: Vec<(u64, SessionReportRequest)>,
     nets: Vec<(bool, Announcement)>,
+    /// Frames for access ports.
+    sent: Vec<Vec<u8>>,
 }
 
 fn cp() -> SocketAddr {
@@ -84,6 +87,7 @@ impl Bench {
             responses: Vec::new(),
             reports: Vec::new(),
             nets: Vec::new(),
+            sent: Vec::new(),
         }
     }
 
@@ -111,6 +115,7 @@ impl Bench {
                         self.reports.push((token, m));
                     }
                     Output::Report { message, .. } => panic!("{message:?}"),
+                    Output::Send(_, frame) => self.sent.push(frame),
                     Output::AddNet(_, net) => self.nets.push((true, net)),
                     Output::RemoveNet(_, net) => self.nets.push((false, net)),
                 }

@@ -96,13 +96,16 @@ impl<T: Copy> Engine<T> {
             self.timers.pop();
             // A timer is not removed when it becomes void; it is found void here.
             let session = self.table.resolve(seid);
-            let due = session.map(|s| [s.report_at, s.idleness.look_at].map(|t| t == Some(at)));
-            let [report, look] = due.unwrap_or_default();
+            let due = session.map(|session| session.timers().map(|timer| timer == Some(at)));
+            let [report, look, check] = due.unwrap_or_default();
             if report {
                 self.report_due(now, seid, at);
             }
             if look {
                 self.look_due(now, seid);
+            }
+            if check {
+                self.check_due(now, seid);
             }
         }
     }
@@ -162,13 +165,15 @@ impl<T: Copy> Engine<T> {
             return;
         }
         kept.in_flight = kept.reports.len();
-        let report_type = match session.idleness.is_idle {
+        let unanswered_echoes = session.watch.unanswered();
+        let report_type = match session.idleness.is_idle || unanswered_echoes.is_some() {
             true => ReportType::USAGE | ReportType::INACTIVITY,
             false => ReportType::USAGE,
         };
         let message = SessionReportRequest {
             report_type,
             usage_reports: kept.reports.clone(),
+            unanswered_echoes,
         };
         self.outputs.push_back(Output::Report {
             peer: session.peer,

@@ -9,6 +9,7 @@ use tokio::net::UdpSocket;
 use super::{Counters, Now, PORTION, Port, UserPlane};
 use crate::cpri::Verdict;
 use crate::device::Device;
+use crate::engine::FromSubscriber;
 
 impl UserPlane {
     /// Handles a GTP-U datagram in the buffer.
@@ -89,9 +90,10 @@ impl UserPlane {
                 let wrapped = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
                 send_gtpu(gtpu, wrapped, counters);
             }
-            PuntKind::Session(index) => match engine.echo_reply(index, punt.frame) {
-                Some(reply) => replies.push((punt.port, reply)),
-                None => {
+            PuntKind::Session(index) => match engine.from_subscriber(index, punt.frame) {
+                FromSubscriber::Answer(reply) => replies.push((punt.port, reply)),
+                FromSubscriber::Taken => {}
+                FromSubscriber::Pass => {
                     let tunnel = engine.control_tunnel(index);
                     let wrapped = redirection.wrap_control(tunnel, punt.frame);
                     send_gtpu(gtpu, wrapped, counters);

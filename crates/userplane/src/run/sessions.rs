@@ -1,6 +1,6 @@
 //! Connects the PFCP transport, the sessions and the worker.
 
-use dataplane::Event as WorkerEvent;
+use dataplane::{Event as WorkerEvent, Inject};
 use pfcp::Output;
 use tracing::warn;
 
@@ -52,6 +52,10 @@ impl UserPlane {
                     if let Some((index, rate)) = new {
                         self.for_worker(ForWorker::Sample(index, Some(rate)));
                     }
+                }
+                engine::Output::Send(port, frame) => {
+                    let sent = self.controller.inject(Inject::Port(port, &frame));
+                    self.counters.inject_busy += u64::from(sent.is_err());
                 }
                 engine::Output::AddNet(instance, net) => {
                     if let Some(instance) = self.instances.get_mut(&instance) {

@@ -264,6 +264,8 @@ group! {
         required report_type: ReportType = ie::REPORT_TYPE,
         /// What was used.
         repeated usage_reports: UsageReport = ie::USAGE_REPORT_IN_REPORT,
+        /// How many LCP echo requests the subscriber has not answered, who is gone by that.
+        optional unanswered_echoes: u8 = own::UNANSWERED_ECHOES,
     }
 }
 

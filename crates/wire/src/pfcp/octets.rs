@@ -95,6 +95,7 @@ fn a_report_of_the_user_plane_s_own_accord() {
     let request = SessionReportRequest {
         report_type: ReportType::USAGE,
         usage_reports: vec![usage],
+        unanswered_echoes: None,
     };
     let octets = "
         21 38 0068               # version 1 with SEID (§7.2.2), Session Report Request, length
@@ -109,6 +110,21 @@ fn a_report_of_the_user_plane_s_own_accord() {
           0042 0021 36           # Volume Measurement: ULVOL, DLVOL, ULNOP, DLNOP
             0000000000000064 00000000000007d0 0000000000000001 0000000000000002
           0043 0004 0000003c     # Duration Measurement";
+    message_agrees(Packet::session(0xabc, 0x0001_0203, request), octets);
+}
+
+#[test]
+fn a_subscriber_who_answers_no_echo_requests_is_reported_in_an_element_of_our_own() {
+    let request = SessionReportRequest {
+        report_type: ReportType::INACTIVITY,
+        usage_reports: Vec::new(),
+        unanswered_echoes: Some(3),
+    };
+    let octets = "
+        21 38 0018               # version 1 with SEID (§7.2.2), Session Report Request, length
+        0000000000000abc 010203 00 # SEID, sequence number, spare
+        0027 0001 08             # Report Type (§8.2.21): UPIR
+        8009 0003 7ed9 03        # Unanswered Echoes of enterprise 32473";
     message_agrees(Packet::session(0xabc, 0x0001_0203, request), octets);
 }
 

@@ -424,6 +424,13 @@ impl World {
         self.settle();
     }
 
+    /// A user plane that watches subscribers takes the place of the one that was there.
+    pub fn with_watching_user_plane(&mut self) {
+        self.lives += 1;
+        self.up = UserPlane::watching(7 + self.lives);
+        self.settle();
+    }
+
     /// The user plane reports so many octets of every session, of its own accord.
     pub fn user_plane_reports(&mut self, octets: u64) {
         self.up.report(self.now, octets);

@@ -4,7 +4,7 @@ use super::{CP, PORT, UP, at};
 use core::time::Duration;
 use pfcp::bng::{DecodedRules, RuleSet, SubscriberRules};
 use pfcp::{Config, Features, Node, RequestId, Role};
-use policy::{Bindings, PacketSettings};
+use policy::{Bindings, PacketSettings, Setting};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{
@@ -46,6 +46,8 @@ pub struct UserPlane {
     pub audited: usize,
     /// Reports say that sessions are idle.
     pub says_idle: bool,
+    /// Whether its reports say that the subscriber answers no echo requests.
+    pub says_gone: bool,
     /// Its reports tell of address families.
     tells_families: bool,
     /// Sessions are not deleted, and nobody is told why.
@@ -106,8 +108,19 @@ impl Held {
 }
 
 impl UserPlane {
+    /// One that leaves the keepalive to the control plane, so that silence of homes is its affair.
     pub(super) fn new(recovery: u32) -> Self {
-        let all = PacketSettings::SETTINGS.iter().map(|setting| setting.id);
+        Self::with_settings(recovery, |setting| setting.name != "keepalive")
+    }
+
+    /// One that takes every setting. It reports silence only when told to.
+    pub(super) fn watching(recovery: u32) -> Self {
+        Self::with_settings(recovery, |_| true)
+    }
+
+    fn with_settings(recovery: u32, takes: impl Fn(&Setting) -> bool) -> Self {
+        let all = PacketSettings::SETTINGS.iter();
+        let taken = all.filter(|setting| takes(setting));
         let features = Features {
             sluice: Some(
                 SluiceFeatures::SETTINGS
@@ -116,7 +129,7 @@ impl UserPlane {
                     | SluiceFeatures::METRICS,
             ),
             lanes: Some(Lanes::even(WORKERS)),
-            known_settings: Some(KnownSettings::of(all)),
+            known_settings: Some(KnownSettings::of(taken.map(|setting| setting.id))),
             ..Features::default()
         };
         Self::with_features(recovery, features)
@@ -153,6 +166,7 @@ impl UserPlane {
             invents_sessions: 0,
             audited: 0,
             says_idle: false,
+            says_gone: false,
             tells_families: features.known_settings.is_some(),
             keeps_all: false,
             kept: 0,
@@ -418,7 +432,7 @@ impl UserPlane {
 
     /// Reports so many octets up, and twice as many down, of every session.
     pub(super) fn report(&mut self, now: Duration, octets: u64) {
-        let report_type = match self.says_idle {
+        let report_type = match self.says_idle || self.says_gone {
             true => ReportType::USAGE | ReportType::INACTIVITY,
             false => ReportType::USAGE,
         };
@@ -427,6 +441,7 @@ impl UserPlane {
                 let report = SessionReportRequest {
                     report_type,
                     usage_reports: vec![held.report(octets, self.tells_families)],
+                    unanswered_echoes: self.says_gone.then_some(3),
                 };
                 self.last_report = Some((held.cp_seid, report.clone()));
                 let asked = self
