@@ -2,7 +2,7 @@
 
 use crate::plan::HOMES;
 use core::time::Duration;
-use cpe::{Auth, Family, Home, HomeConfig};
+use cpe::{Auth, Delegation, Family, Home, HomeConfig};
 use dataplane::PortIndex;
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -128,6 +128,8 @@ impl House {
         }
         config.echo_interval =
             [None, Some(10), Some(30)][random.random_range(0..3)].map(Duration::from_secs);
+        config.delegation = [None, Some(false), Some(true)][random.random_range(0..3)]
+            .map(|rapid_commit| Delegation { rapid_commit });
         House {
             home: Home::new(config.clone(), random.random()),
             line,
@@ -174,6 +176,11 @@ impl House {
             Family::V4 => self.config.ipv4,
             Family::V6 => self.config.ipv6,
         }
+    }
+
+    /// Whether it asks for a delegated prefix.
+    pub fn wants_prefix(&self) -> bool {
+        self.config.ipv6 && self.config.delegation.is_some()
     }
 
     /// Whether the first household still lives here: RADIUS gives nothing special to others.

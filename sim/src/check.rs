@@ -11,7 +11,7 @@ use control::plane::StoredSession;
 use core::time::Duration;
 use cpe::{Family, Party, State};
 use dataplane::SessionEntry;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use northbound::Ledger;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use userplane::announcement::Announcement;
 use wire::eth::{Frame, PPPOE_SESSION};
 use wire::pfcp::Cause;
 use wire::ppp::{self, Control};
-use wire::{gtpu, ipcp, nd, pppoe};
+use wire::{dhcpv6, gtpu, ipcp, ipv6, nd, pppoe, udp};
 
 /// What the checks remember.
 #[derive(Default)]
@@ -130,11 +130,16 @@ impl World<'_> {
         let mut held = self.control.iter().flat_map(ControlPlane::held);
         let stored = held.find(|held| held.teid == teid).and_then(|held| {
             let key = StoredSession::key(held.seid);
-            StoredSession::read(&key, self.disk.live.get(&key)?)
+            let value = self.disk.live.get(&key)?;
+            let session = StoredSession::read(&key, value)?;
+            let delegated = StoredSession::delegated(value).into_iter();
+            let own = addresses(session.ipv4, session.ipv6);
+            Some(
+                own.chain(delegated.map(IpNet::from))
+                    .any(|net| net == released),
+            )
         });
-        stored.is_some_and(|stored| {
-            addresses(stored.ipv4, stored.ipv6).any(|address| address == released)
-        })
+        stored.unwrap_or(false)
     }
 
     /// Whoever claims to be a user plane from another address hears nothing, or that it is refused.
@@ -214,7 +219,7 @@ impl World<'_> {
                 house.home.state()
             ));
         }
-        if let Some(wrong) = self.wrong_route(home) {
+        if let Some(wrong) = self.wrong_route(home).or_else(|| self.wrong_prefix(home)) {
             return Some(format!("home{home} is online, and {wrong}"));
         }
         Family::ALL
@@ -234,6 +239,22 @@ impl World<'_> {
                 (heard == 0)
                     .then(|| format!("home{home} is online and hears nothing in {family:?}"))
             })
+    }
+
+    /// What a home that asks for a delegated prefix has in place of that of its session.
+    fn wrong_prefix(&self, home: usize) -> Option<String> {
+        let house = &self.houses[home];
+        if !house.wants_prefix() {
+            return None;
+        }
+        let mut held = self.control.iter().flat_map(ControlPlane::held);
+        let held = held.find(|held| {
+            let line = Line::of_circuit(held.user_plane.0.into(), held.circuit);
+            line == Some(house.line) && Some(held.pppoe_id) == house.home.session_id()
+        })?;
+        let theirs: Vec<Ipv6Net> = held.bindings.delegated().collect();
+        let own = house.home.delegated();
+        (own != theirs).then(|| format!("has {own:?} by DHCPv6, and its session {theirs:?}"))
     }
 
     /// A network behind a home's router that is not announced, or that the history does not know, although the home has the
@@ -345,9 +366,10 @@ fn released(bytes: &[u8]) -> Option<(u32, IpNet)> {
             })
         }
         ppp::IPV6 => {
-            let nd::Message::RouterAdvertisement(ra) =
-                nd::Packet::parse(frame.payload).ok()?.message
-            else {
+            let Ok(packet) = nd::Packet::parse(frame.payload) else {
+                return Some((teid, delegated(frame.payload)?.into()));
+            };
+            let nd::Message::RouterAdvertisement(ra) = packet.message else {
                 return None;
             };
             ra.options.into_iter().find_map(|option| match option {
@@ -359,6 +381,20 @@ fn released(bytes: &[u8]) -> Option<(u32, IpNet)> {
         }
         _ => None,
     }
+}
+
+/// The prefix that a Reply of DHCPv6 delegates.
+fn delegated(packet: &[u8]) -> Option<Ipv6Net> {
+    let packet = ipv6::Packet::parse(packet).ok()?;
+    let datagram = udp::Datagram::parse(packet.payload).ok()?;
+    let message = dhcpv6::Message::parse(datagram.payload).ok()?;
+    message.options.iter().find_map(|option| match option {
+        dhcpv6::Opt::IaPd(ia) => {
+            let mut leased = ia.prefixes().filter(|prefix| prefix.valid_lifetime > 0);
+            leased.find_map(|lease| Ipv6Net::new(lease.prefix, lease.length).ok())
+        }
+        _ => None,
+    })
 }
 
 /// Time for which homes are listened to before the calm is judged.

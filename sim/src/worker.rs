@@ -229,21 +229,29 @@ impl Workers {
 
     /// A packet from the core: the frame that it becomes, and at which port; `None` if no session has the address.
     pub fn downlink(&mut self, packet: &[u8]) -> Option<(PortIndex, Vec<u8>)> {
-        let (protocol, prefix) = match packet.first()? >> 4 {
-            4 => (
-                ppp::IPV4,
-                IpNet::from(IpAddr::from(
-                    ipv4::Packet::parse(packet).ok()?.header.destination,
-                )),
-            ),
+        let (protocol, to) = match packet.first()? >> 4 {
+            4 => {
+                let to = ipv4::Packet::parse(packet).ok()?.header.destination;
+                (ppp::IPV4, IpAddr::from(to))
+            }
             _ => {
-                let address = ipv6::Packet::parse(packet).ok()?.header.destination;
-                (ppp::IPV6, IpNet::new(address.into(), 64).ok()?.trunc())
+                let to = ipv6::Packet::parse(packet).ok()?.header.destination;
+                (ppp::IPV6, IpAddr::from(to))
             }
         };
-        let index = *self.by_address.get(&prefix)?;
+        let index = self.longest_match(to)?;
         let worker = self.of(index.0);
         self.all[worker].downlink(index, protocol, packet)
+    }
+
+    /// The session to which the longest prefix with an address leads.
+    fn longest_match(&self, address: IpAddr) -> Option<SessionIndex> {
+        let longest = IpNet::from(address).max_prefix_len();
+        let nets = (1..=longest)
+            .rev()
+            .map(|length| IpNet::new(address, length));
+        let mut known = nets.filter_map(|net| self.by_address.get(&net.ok()?.trunc()));
+        known.next().copied()
     }
 }
 
@@ -422,7 +430,10 @@ fn source_v6(entry: &SessionEntry, bytes: &[u8]) -> Result<(), UplinkResult> {
                 .is_some_and(|kind| discovery.contains(kind))
         }
         ipv6::UDP => {
-            udp::Datagram::parse(packet.payload).is_ok_and(|d| d.destination_port == DHCPV6_SERVER)
+            let to = packet.header.destination;
+            (to.is_multicast() || to.is_unicast_link_local())
+                && udp::Datagram::parse(packet.payload)
+                    .is_ok_and(|d| d.destination_port == DHCPV6_SERVER)
         }
         _ => false,
     };

@@ -180,6 +180,7 @@ impl Home {
             }
             // Other multicast of the link is not for us.
             _ if to.is_multicast() => Received::Quiet,
+            _ if self.former_link_local == Some(to) => Received::Quiet,
             _ if !self.has_address(to) => Received::Stray("an IPv6 packet for another address"),
             ipv6::UDP => match udp::Datagram::parse_v6(packet.payload, from, to) {
                 Ok(datagram) if to == self.link_local() => match datagram.destination_port {

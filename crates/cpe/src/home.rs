@@ -216,6 +216,8 @@ pub struct Home {
     pub(crate) ipv6: Negotiation<Ipv6>,
     /// The address from the Router Advertisement's prefix.
     pub(crate) slaac: Option<Ipv6Addr>,
+    /// Link-local address before IPV6CP began anew: what was under way then still goes there.
+    pub(crate) former_link_local: Option<Ipv6Addr>,
     pub(crate) dns_v6: Vec<Ipv6Addr>,
     pub(crate) leases: Leases,
     /// Families that the gateway does not have, by [`Family`].
@@ -247,6 +249,7 @@ impl Home {
             ipv4: Negotiation::new(Ipv4::default()),
             ipv6: Negotiation::new(Ipv6::new(&mut random)),
             slaac: None,
+            former_link_local: None,
             dns_v6: Vec::new(),
             leases: Leases::default(),
             lacking: [!config.ipv4, !config.ipv6],
@@ -517,6 +520,7 @@ impl Home {
         self.ipv4.stop();
         self.ipv4.terms = Ipv4::default();
         self.ipv6.stop();
+        self.former_link_local = Some(self.link_local());
         self.ipv6.terms = Ipv6::new(&mut self.random);
         self.lacking = [!self.config.ipv4, !self.config.ipv6];
         for timer in [Timer::Ipv4, Timer::Ipv6, Timer::Router, Timer::Prefix] {

@@ -88,6 +88,14 @@ impl StoredSession {
         })
     }
 
+    /// Delegated prefixes in an entry of the store, if the session's rules for IPv6 were requested.
+    pub fn delegated(value: &[u8]) -> Vec<Ipv6Net> {
+        let record = Record::from_bytes(value).ok();
+        let record = record.filter(|record| record.families[1]);
+        let policy = record.and_then(|record| record.fifth).map(|f| f.policy);
+        policy.map_or(Vec::new(), |p| p.forwarding.bindings.delegated().collect())
+    }
+
     /// Entry of a store for this session, with all other fields taken from `value`. Measurements make large stores from it.
     ///
     /// # Errors
