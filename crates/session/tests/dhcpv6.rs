@@ -4,14 +4,6 @@ use session::*;
 use std::time::Duration;
 use support::*;
 use wire::dhcpv6::{self, reconfigure};
-use wire::nd::{Message, Packet};
-
-fn ipv6_only() -> Grant {
-    Grant {
-        ipv4: None,
-        ..grant()
-    }
-}
 
 /// A UDP datagram from port 546 to port 547 with its checksum, in IPv6, in PPP.
 fn dhcpv6_frame(source: &str, destination: &str, message: &[u8]) -> Vec<u8> {
@@ -55,21 +47,14 @@ const SOLICIT: &[u8] = &[
 fn a_prefix_is_told_by_dhcpv6_only_when_its_rules_are_installed() {
     let mut line = Line::new();
     line.authenticate(with_leases());
-    let (id, options) = line.expect_kind(IPV6CP, 1);
-    line.send(IPV6CP, 2, id, &options);
-    line.send(IPV6CP, 1, 8, &home_ipv6cp());
-    line.expect_kind(IPV6CP, 2);
-    line.expect(Output::Install(Family::Ipv6));
+    line.negotiate_ipv6cp();
     let solicit = dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT);
     assert_eq!(
         line.send_discarded(&solicit),
         "IPv6 packet before IPv6 is up"
     );
     line.command(Command::Installed(Family::Ipv6));
-    let ra = Packet::parse(&line.expect_ipv6()).unwrap();
-    let Message::RouterAdvertisement(ra) = ra.message else {
-        panic!()
-    };
+    let (_, ra) = line.expect_advertisement();
     assert!(ra.managed && ra.other);
     line.expect(Output::Up(Family::Ipv6));
     line.send_frame(&solicit);
@@ -92,16 +77,8 @@ fn flags_of_advertisements_say_what_dhcpv6_has() {
         change(grant.ipv6.as_mut().unwrap());
         let mut line = Line::new();
         line.authenticate(grant);
-        let (id, options) = line.expect_kind(IPV6CP, 1);
-        line.send(IPV6CP, 2, id, &options);
-        line.send(IPV6CP, 1, 8, &home_ipv6cp());
-        line.expect_kind(IPV6CP, 2);
-        line.expect(Output::Install(Family::Ipv6));
-        line.command(Command::Installed(Family::Ipv6));
-        match Packet::parse(&line.expect_ipv6()).unwrap().message {
-            Message::RouterAdvertisement(ra) => (ra.managed, ra.other),
-            other => panic!("{other:?}"),
-        }
+        let ra = line.open_ipv6cp();
+        (ra.managed, ra.other)
     };
     assert_eq!(flags(|_| {}), (true, true));
     assert_eq!(flags(|grant| grant.address = None), (false, true));
@@ -191,24 +168,26 @@ fn renumbered(prefix: &str) -> Grant {
     grant
 }
 
-fn quiet_config() -> SessionConfig {
-    SessionConfig {
+/// A line with leases on which nothing is sent by itself: the first advertisements are over.
+fn quiet_line() -> Line {
+    let mut line = Line::with(SessionConfig {
         echo_interval: Duration::ZERO,
         ra: RaConfig {
             interval: Duration::from_secs(1_000_000),
             ..RaConfig::default()
         },
         ..SessionConfig::default()
-    }
+    });
+    line.authenticate(with_leases());
+    line.open_ipv6cp();
+    line.pass(60 * SECOND);
+    line.take_outputs();
+    line
 }
 
 #[test]
 fn a_changed_prefix_is_told_by_reconfigure_until_the_client_renews_rfc8415_18_3_11() {
-    let mut line = Line::with(quiet_config());
-    line.authenticate(with_leases());
-    line.open_ipv6cp();
-    line.pass(60 * SECOND); // the first advertisements
-    line.take_outputs();
+    let mut line = quiet_line();
     line.send_frame(&dhcpv6_frame(
         "fe80::9",
         "ff02::1:2",
@@ -252,11 +231,7 @@ fn a_changed_prefix_is_told_by_reconfigure_until_the_client_renews_rfc8415_18_3_
 
 #[test]
 fn a_client_that_does_not_answer_gets_eight_of_them_rfc8415_7_6() {
-    let mut line = Line::with(quiet_config());
-    line.authenticate(with_leases());
-    line.open_ipv6cp();
-    line.pass(60 * SECOND);
-    line.take_outputs();
+    let mut line = quiet_line();
     line.send_frame(&dhcpv6_frame(
         "fe80::9",
         "ff02::1:2",
@@ -270,11 +245,7 @@ fn a_client_that_does_not_answer_gets_eight_of_them_rfc8415_7_6() {
 
 #[test]
 fn a_client_that_takes_no_reconfigure_gets_neither_key_nor_message() {
-    let mut line = Line::with(quiet_config());
-    line.authenticate(with_leases());
-    line.open_ipv6cp();
-    line.pass(60 * SECOND);
-    line.take_outputs();
+    let mut line = quiet_line();
     line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT));
     let reply = expect_dhcpv6(&mut line);
     let reply = dhcpv6::Message::parse(&reply).unwrap();

@@ -16,13 +16,6 @@ fn ipv4_only() -> Grant {
     }
 }
 
-fn ipv6_only() -> Grant {
-    Grant {
-        ipv4: None,
-        ..grant()
-    }
-}
-
 #[test]
 fn the_address_is_released_only_when_its_rules_are_installed() {
     let mut line = Line::new();
@@ -199,10 +192,7 @@ fn ipv6_frame(source: &str, destination: &str, message: Message) -> Vec<u8> {
 }
 
 fn expect_ra(line: &mut Line) -> Packet {
-    let packet = Packet::parse(&line.expect_ipv6()).unwrap();
-    let Message::RouterAdvertisement(ra) = &packet.message else {
-        panic!("{packet:?}")
-    };
+    let (packet, ra) = line.expect_advertisement();
     assert_eq!(ra.router_lifetime, 1800);
     let Opt::Prefix(prefix) = ra.options[0] else {
         panic!()
@@ -226,12 +216,7 @@ fn expect_ra(line: &mut Line) -> Packet {
 fn the_prefix_is_released_only_when_its_rules_are_installed() {
     let mut line = Line::new();
     line.authenticate(ipv6_only());
-    let (id, options) = line.expect_kind(IPV6CP, 1);
-    assert_eq!(options, [1, 10, 0, 0, 0, 0, 0, 0, 0x12, 0x34]);
-    line.send(IPV6CP, 2, id, &options);
-    line.send(IPV6CP, 1, 8, &home_ipv6cp());
-    line.expect_kind(IPV6CP, 2);
-    line.expect(Output::Install(Family::Ipv6));
+    line.negotiate_ipv6cp();
     let solicitation = ipv6_frame(
         "fe80::9",
         "ff02::2",
@@ -286,10 +271,7 @@ fn advertisements_are_repeated() {
 
 /// Prefixes of the next Router Advertisement, with their valid and preferred lifetimes.
 fn advertised(line: &mut Line) -> Vec<(String, u32, u32)> {
-    let packet = Packet::parse(&line.expect_ipv6()).unwrap();
-    let Message::RouterAdvertisement(ra) = packet.message else {
-        panic!("{packet:?}")
-    };
+    let (_, ra) = line.expect_advertisement();
     let prefixes = ra.options.into_iter().filter_map(|option| match option {
         Opt::Prefix(p) => Some((p.prefix.to_string(), p.valid_lifetime, p.preferred_lifetime)),
         _ => None,
@@ -369,11 +351,7 @@ fn who_begins_ppp_anew_without_a_prefix_is_told_that_it_is_gone() {
     let reply = accept(ipv6_only());
     line.command(Command::Auth { attempt, reply });
     line.expect_kind(CHAP, 3);
-    let (id, options) = line.expect_kind(IPV6CP, 1);
-    line.send(IPV6CP, 2, id, &options);
-    line.send(IPV6CP, 1, 8, &home_ipv6cp());
-    line.expect_kind(IPV6CP, 2);
-    line.expect(Output::Install(Family::Ipv6));
+    line.negotiate_ipv6cp();
     line.command(Command::Installed(Family::Ipv6));
     let told = advertised(&mut line);
     let gone = ("2001:db8:0:8::".to_owned(), 0, 0);
