@@ -86,19 +86,13 @@ fn asked(line: &mut Line) -> Asked {
 fn hear(line: &mut Line, payload: &[u8]) -> Received<'static> {
     let source = ipv6::link_local(GATEWAY_ID);
     let to = ipv6::link_local(ipv6::interface_id(line.home.ipv6().unwrap()));
-    let mut datagram = Vec::new();
+    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
     udp::Datagram {
         source_port: 547,
         destination_port: 546,
         payload,
     }
-    .emit_v6(source, to, &mut datagram);
-    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
-    ipv6::Packet {
-        header: ipv6::Header::new(ipv6::UDP, source, to),
-        payload: &datagram,
-    }
-    .emit(&mut frame);
+    .emit_packet_v6(source, to, &mut frame);
     match line.home.handle_frame(line.now, &session_frame(&frame)) {
         Received::Quiet => Received::Quiet,
         Received::Stray(why) => Received::Stray(why),
@@ -367,19 +361,13 @@ fn datagrams_come_from_and_go_to_its_own_network() {
     let host: Ipv6Addr = "2001:db8:7700::1".parse().unwrap();
     assert_eq!(source_of(&line), host);
     let mut line = line;
-    let mut datagram = Vec::new();
+    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
     udp::Datagram {
         source_port: 6,
         destination_port: 5,
         payload: b"reply",
     }
-    .emit_v6("2001:db8:ffff::1".parse().unwrap(), host, &mut datagram);
-    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
-    ipv6::Packet {
-        header: ipv6::Header::new(ipv6::UDP, "2001:db8:ffff::1".parse().unwrap(), host),
-        payload: &datagram,
-    }
-    .emit(&mut frame);
+    .emit_packet_v6("2001:db8:ffff::1".parse().unwrap(), host, &mut frame);
     let frame = session_frame(&frame);
     let received = line.home.handle_frame(line.now, &frame);
     assert!(matches!(received, Received::Datagram(d) if d.payload == b"reply"));

@@ -71,21 +71,14 @@ pub(crate) fn on_packet(
 
 /// PPP frame with a message to a client.
 pub(crate) fn frame(ends: Ends, client: Ipv6Addr, message: &[u8]) -> Vec<u8> {
-    let source = link_local(ends.ours);
-    let mut payload = Vec::with_capacity(message.len() + 8);
+    let mut frame = Vec::with_capacity(message.len() + 50);
+    frame.extend_from_slice(&ppp::IPV6.to_be_bytes());
     let datagram = Datagram {
         source_port: SERVER_PORT,
         destination_port: CLIENT_PORT,
         payload: message,
     };
-    datagram.emit_v6(source, client, &mut payload);
-    let mut frame = Vec::with_capacity(payload.len() + 42);
-    frame.extend_from_slice(&ppp::IPV6.to_be_bytes());
-    ipv6::Packet {
-        header: ipv6::Header::new(ipv6::UDP, source, client),
-        payload: &payload,
-    }
-    .emit(&mut frame);
+    datagram.emit_packet_v6(link_local(ends.ours), client, &mut frame);
     frame
 }
 

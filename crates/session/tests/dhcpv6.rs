@@ -4,29 +4,22 @@ use session::*;
 use std::time::Duration;
 use support::*;
 use wire::dhcpv6::{self, reconfigure};
+use wire::udp::Datagram;
 
-/// A UDP datagram from port 546 to port 547 with its checksum, in IPv6, in PPP.
+/// A message from a client's port to a server's, in PPP.
 fn dhcpv6_frame(source: &str, destination: &str, message: &[u8]) -> Vec<u8> {
-    let length = (message.len() + 8) as u16;
-    let address = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap().octets();
-    let (source, destination) = (address(source), address(destination));
-    let mut udp = [&[2, 34, 2, 35][..], &length.to_be_bytes(), &[0, 0], message].concat();
-    let pseudo = [
-        &source[..],
-        &destination,
-        &[0, 0],
-        &length.to_be_bytes(),
-        &[0, 0, 0, 17],
-    ];
-    let sum = wire::checksum::of(&[&pseudo.concat()[..], &udp].concat());
-    udp[6..8].copy_from_slice(&sum.to_be_bytes());
-    let header = [
-        &[0, 0x57, 0x60, 0, 0, 0][..],
-        &length.to_be_bytes(),
-        &[17, 64],
-    ]
-    .concat();
-    [&header[..], &source, &destination, &udp].concat()
+    let mut frame = vec![0, 0x57];
+    let datagram = Datagram {
+        source_port: 546,
+        destination_port: 547,
+        payload: message,
+    };
+    datagram.emit_packet_v6(
+        source.parse().unwrap(),
+        destination.parse().unwrap(),
+        &mut frame,
+    );
+    frame
 }
 
 fn with_leases() -> Grant {
