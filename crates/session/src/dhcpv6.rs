@@ -59,11 +59,17 @@ pub(crate) fn on_packet(
     let answer = server.answer(&message, is_multicast)?;
     let mut payload = Vec::with_capacity(256);
     answer.emit(&mut payload);
-    if is_multicast && answer.kind == dhcpv6::REPLY {
-        reconfigure.on_reply(core, ends, &message, source, &mut payload);
-    }
+    let after = match answer.kind {
+        dhcpv6::REPLY if is_multicast => {
+            reconfigure.after_reply(core, ends, &message, source, &mut payload)
+        }
+        _ => None,
+    };
     if payload.len() > LONGEST_ANSWER {
         return Err(Discarded("DHCPv6 message whose answer is too long"));
+    }
+    if let Some(after) = after {
+        *reconfigure = after;
     }
     core.send_frame(frame(ends, source, &payload));
     Ok(())

@@ -1,7 +1,7 @@
 //! Reconfigure: tells a client of DHCPv6 that its leases or settings have changed (RFC 8415 §18.3.11).
 //!
-//! The server knows who takes such messages from the client's last message. A restart of the gateway forgets that, and the next
-//! message brings it back. The client's key outlives a restart: it follows from the gateway's key.
+//! The server knows from a client's messages that it takes a Reconfigure. A restart of the gateway forgets that, and the next message
+//! brings it back. The client's key outlives a restart: it follows from the gateway's key.
 use crate::layer::Core;
 use crate::router::Ends;
 use crate::time::Deadline;
@@ -48,21 +48,11 @@ impl ReconfigureKey {
 struct Client {
     address: Ipv6Addr,
     duid: Box<[u8]>,
-    /// Message type with which it answers: Renew if it has leases.
+    /// Message type with which it is to answer: Renew if its message was about leases, else Information-request.
     answer: u8,
-    /// Last number against replay.
-    replay: u64,
 }
 
 impl Client {
-    /// Next number against replay (RFC 8415 §20.3): nanoseconds since 1970, which rise over restarts, too. Two messages of one
-    /// instant differ.
-    fn next_replay(&mut self, config: &DhcpConfig, now: Duration) -> u64 {
-        let clock = u64::try_from((config.epoch + now).as_nanos()).unwrap_or(u64::MAX);
-        self.replay = clock.max(self.replay.saturating_add(1));
-        self.replay
-    }
-
     fn key(&self, config: &DhcpConfig, ends: Ends) -> [u8; KEY_LEN] {
         config.reconfigure_key.of_client(&self.duid, ends.ours)
     }
@@ -71,8 +61,12 @@ impl Client {
 /// The Reconfigure of a session, if one is under way.
 pub(crate) struct Reconfigure {
     client: Option<Box<Client>>,
+    /// Time of the next transmission.
     pub(crate) at: Deadline,
+    /// Number of transmissions.
     sent: u8,
+    /// Last number against replay.
+    replay: u64,
 }
 
 impl Reconfigure {
@@ -81,42 +75,69 @@ impl Reconfigure {
             client: None,
             at: Deadline::NEVER,
             sent: 0,
+            replay: 0,
         }
     }
 
-    /// Notes who has sent a message that is answered with a Reply, and gives the key to a client that takes Reconfigure messages
-    /// (§20.4.2). A client that asks learns what has changed, so no more is said to it.
-    pub(crate) fn on_reply(
-        &mut self,
+    /// Forgets the client.
+    fn forgotten(&self) -> Self {
+        Reconfigure {
+            replay: self.replay,
+            ..Self::silent()
+        }
+    }
+
+    /// State after a Reply to a message. Options for a client that takes Reconfigure messages are appended to the Reply: its key
+    /// (RFC 8415 §20.4.2). `None` if the message changes nothing.
+    pub(crate) fn after_reply(
+        &self,
         core: &Core,
         ends: Ends,
         message: &Message<'_>,
         source: Ipv6Addr,
         reply: &mut Vec<u8>,
-    ) {
+    ) -> Option<Self> {
         let answer = match message.kind {
             dhcpv6::INFORMATION_REQUEST => dhcpv6::INFORMATION_REQUEST,
             dhcpv6::SOLICIT | dhcpv6::REQUEST | dhcpv6::RENEW | dhcpv6::REBIND => dhcpv6::RENEW,
-            _ => return,
+            _ => return None,
         };
-        self.at = Deadline::NEVER;
-        let before = self.client.take();
+        if self.keeps_client(answer) {
+            return None;
+        }
+        let mut after = self.forgotten();
         let accepts = message.options.contains(&Opt::ReconfigureAccept);
-        let Some(duid) = message.client_id().filter(|_| accepts) else {
-            return;
-        };
-        let mut client = Client {
-            address: source,
-            duid: duid.into(),
-            answer,
-            replay: before.map_or(0, |client| client.replay),
-        };
-        let config = &core.config.dhcp;
-        let information = reconfigure::key_information(&client.key(config, ends));
-        Opt::ReconfigureAccept.emit(reply);
-        let replay = client.next_replay(config, core.now);
-        reconfigure::key_option(replay, &information).emit(reply);
-        self.client = Some(Box::new(client));
+        if let Some(duid) = message.client_id().filter(|_| accepts) {
+            let client = Client {
+                address: source,
+                duid: duid.into(),
+                answer,
+            };
+            let config = &core.config.dhcp;
+            let information = reconfigure::key_information(&client.key(config, ends));
+            Opt::ReconfigureAccept.emit(reply);
+            let replay = after.next_replay(config, core.now);
+            reconfigure::key_option(replay, &information).emit(reply);
+            after.client = Some(Box::new(client));
+        }
+        Some(after)
+    }
+
+    /// Whether a message after which the client would answer in this way changes nothing. A Reconfigure is repeated until the
+    /// message comes that it asks for (RFC 8415 §18.3.11). A client with leases goes on to renew: that brings settings, too.
+    fn keeps_client(&self, answer: u8) -> bool {
+        let is_under_way = self.at != Deadline::NEVER;
+        let present = self.client.as_ref().map(|client| client.answer);
+        present
+            .is_some_and(|present| present != answer && (is_under_way || present == dhcpv6::RENEW))
+    }
+
+    /// Next number against replay (RFC 8415 §20.3): nanoseconds since 1970, so that it rises over a restart, too. It does not if the
+    /// clock was set back meanwhile. Within a session it always rises.
+    fn next_replay(&mut self, config: &DhcpConfig, now: Duration) -> u64 {
+        let clock = u64::try_from((config.epoch + now).as_nanos()).unwrap_or(u64::MAX);
+        self.replay = clock.max(self.replay.saturating_add(1));
+        self.replay
     }
 
     /// Sends the first Reconfigure, if the client takes it.
@@ -133,14 +154,12 @@ impl Reconfigure {
     }
 
     fn send(&mut self, core: &mut Core, ends: Ends) {
-        let Some(client) = &mut self.client else {
+        let config = &core.config.dhcp;
+        let replay = self.next_replay(config, core.now);
+        let Some(client) = &self.client else {
             return;
         };
-        let config = &core.config.dhcp;
-        let (key, replay) = (
-            client.key(config, ends),
-            client.next_replay(config, core.now),
-        );
+        let key = client.key(config, ends);
         let message = reconfigure::Reconfigure {
             server: config.duid.as_bytes(),
             client: &client.duid,

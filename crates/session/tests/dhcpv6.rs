@@ -143,9 +143,50 @@ fn another_grant_counts_from_the_next_message_on() {
     assert!(!holds(&[56, 0x20, 1, 0x0d, 0xb8, 0x77, 0]));
 }
 
-/// SOLICIT of a client that takes Reconfigure messages.
-fn solicit_with_accept() -> Vec<u8> {
-    [SOLICIT, &[0, 20, 0, 0]].concat()
+/// A message of a client that takes Reconfigure messages.
+fn with_accept(message: &[u8]) -> Vec<u8> {
+    [message, &[0, 20, 0, 0]].concat()
+}
+
+/// IA_PD 2 without a prefix.
+const IA_PD: [u8; 16] = [0, 25, 0, 12, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0];
+/// Information-request of the same client.
+const INFORMATION_REQUEST: &[u8] = &[11, 0, 0, 7, 0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 9];
+
+/// Renew of the same client to this server.
+fn renew(options: &[u8]) -> Vec<u8> {
+    let client = [
+        5, 0, 0, 6, 0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 9, 0, 2, 0, 18,
+    ];
+    let duid = SessionConfig::default().dhcp.duid;
+    [&client[..], duid.as_bytes(), options].concat()
+}
+
+/// The answer to a message.
+#[track_caller]
+fn ask(line: &mut Line, message: &[u8]) -> Vec<u8> {
+    line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", message));
+    expect_dhcpv6(line)
+}
+
+/// The key that a Reply gives, and its number against replay.
+fn key_of(reply: &[u8]) -> ([u8; 16], u64) {
+    reconfigure::key_of(&dhcpv6::Message::parse(reply).unwrap()).expect("a key")
+}
+
+/// Message types that the Reconfigure messages ask for which the link has sent.
+fn reconfigured(line: &mut Line) -> Vec<u8> {
+    let outputs = line.take_outputs();
+    let packets = outputs.iter().filter_map(ppp_of);
+    let messages = packets.filter_map(|frame| match frame {
+        [0, 0x57, packet @ ..] if packet[6] == 17 => Some(&packet[48..]),
+        _ => None,
+    });
+    let asked = messages.map(|message| {
+        let at = message.windows(4).position(|code| code == [0, 19, 0, 1]);
+        message[at.expect("a Reconfigure") + 4]
+    });
+    asked.collect()
 }
 
 /// Message of the packet that the link sends next.
@@ -161,16 +202,20 @@ fn renumbered(prefix: &str) -> Grant {
     grant
 }
 
-/// A line with leases on which nothing is sent by itself: the first advertisements are over.
-fn quiet_line() -> Line {
-    let mut line = Line::with(SessionConfig {
+fn quiet_config() -> SessionConfig {
+    SessionConfig {
         echo_interval: Duration::ZERO,
         ra: RaConfig {
             interval: Duration::from_secs(1_000_000),
             ..RaConfig::default()
         },
         ..SessionConfig::default()
-    });
+    }
+}
+
+/// A line with leases on which nothing is sent by itself: the first advertisements are over.
+fn quiet_line() -> Line {
+    let mut line = Line::with(quiet_config());
     line.authenticate(with_leases());
     line.open_ipv6cp();
     line.pass(60 * SECOND);
@@ -181,14 +226,8 @@ fn quiet_line() -> Line {
 #[test]
 fn a_changed_prefix_is_told_by_reconfigure_until_the_client_renews_rfc8415_18_3_11() {
     let mut line = quiet_line();
-    line.send_frame(&dhcpv6_frame(
-        "fe80::9",
-        "ff02::1:2",
-        &solicit_with_accept(),
-    ));
-    let reply = expect_dhcpv6(&mut line);
-    let (key, first) =
-        reconfigure::key_of(&dhcpv6::Message::parse(&reply).unwrap()).expect("a key");
+    let reply = ask(&mut line, &with_accept(SOLICIT));
+    let (key, first) = key_of(&reply);
 
     line.command(Command::SetGrant(with_leases()));
     line.expect_silence();
@@ -206,15 +245,7 @@ fn a_changed_prefix_is_told_by_reconfigure_until_the_client_renews_rfc8415_18_3_
         last = replay;
         line.expect_silence();
     }
-    // Renew to this server
-    let duid = SessionConfig::default().dhcp.duid;
-    let mut renew = vec![
-        5, 0, 0, 6, 0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 9, 0, 2, 0, 18,
-    ];
-    renew.extend(duid.as_bytes());
-    renew.extend([0, 25, 0, 12, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0]);
-    line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", &renew));
-    expect_dhcpv6(&mut line);
+    ask(&mut line, &renew(&IA_PD));
     line.pass(600 * SECOND);
     line.expect_silence();
     // it has not said again that it takes them
@@ -225,12 +256,7 @@ fn a_changed_prefix_is_told_by_reconfigure_until_the_client_renews_rfc8415_18_3_
 #[test]
 fn a_client_that_does_not_answer_gets_eight_of_them_rfc8415_7_6() {
     let mut line = quiet_line();
-    line.send_frame(&dhcpv6_frame(
-        "fe80::9",
-        "ff02::1:2",
-        &solicit_with_accept(),
-    ));
-    expect_dhcpv6(&mut line);
+    ask(&mut line, &with_accept(SOLICIT));
     line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
     line.pass(3600 * SECOND);
     assert_eq!(line.take_outputs().len(), 8);
@@ -246,4 +272,80 @@ fn a_client_that_takes_no_reconfigure_gets_neither_key_nor_message() {
     line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
     line.pass(60 * SECOND);
     line.expect_silence();
+}
+
+/// A line whose client waits for a prefix that has changed: a Reconfigure has told it to renew.
+fn told_to_renew() -> Line {
+    let mut line = quiet_line();
+    ask(&mut line, &with_accept(SOLICIT));
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    assert_eq!(reconfigured(&mut line), [dhcpv6::RENEW]);
+    line
+}
+
+#[test]
+fn an_information_request_does_not_end_a_reconfigure_that_asks_for_a_renew_rfc8415_18_3_11() {
+    for information in [
+        INFORMATION_REQUEST.to_vec(),
+        with_accept(INFORMATION_REQUEST),
+    ] {
+        let mut line = told_to_renew();
+        ask(&mut line, &information);
+        line.pass(2 * SECOND);
+        assert_eq!(reconfigured(&mut line), [dhcpv6::RENEW]);
+        ask(&mut line, &with_accept(&renew(&IA_PD)));
+        line.pass(600 * SECOND);
+        line.expect_silence();
+        // a client with leases is told to renew, whatever else it has asked for
+        ask(&mut line, &information);
+        line.command(Command::SetGrant(renumbered("2001:db8:9900::/56")));
+        assert_eq!(reconfigured(&mut line), [dhcpv6::RENEW]);
+    }
+}
+
+#[test]
+fn a_renew_does_not_end_a_reconfigure_that_asks_for_an_information_request_rfc8415_18_3_11() {
+    let mut line = quiet_line();
+    ask(&mut line, &with_accept(INFORMATION_REQUEST));
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    assert_eq!(reconfigured(&mut line), [dhcpv6::INFORMATION_REQUEST]);
+    ask(&mut line, &with_accept(&renew(&IA_PD)));
+    line.pass(2 * SECOND);
+    assert_eq!(reconfigured(&mut line), [dhcpv6::INFORMATION_REQUEST]);
+    ask(&mut line, &with_accept(INFORMATION_REQUEST));
+    line.pass(600 * SECOND);
+    line.expect_silence();
+    // with leases it renews
+    ask(&mut line, &with_accept(&renew(&IA_PD)));
+    line.command(Command::SetGrant(renumbered("2001:db8:9900::/56")));
+    assert_eq!(reconfigured(&mut line), [dhcpv6::RENEW]);
+}
+
+#[test]
+fn a_renew_whose_answer_is_too_long_does_not_end_a_reconfigure() {
+    let mut line = told_to_renew();
+    let renew = with_accept(&renew(&IA_PD.repeat(60)));
+    assert_eq!(
+        line.send_discarded(&dhcpv6_frame("fe80::9", "ff02::1:2", &renew)),
+        "DHCPv6 message whose answer is too long"
+    );
+    line.pass(2 * SECOND);
+    assert_eq!(reconfigured(&mut line), [dhcpv6::RENEW]);
+}
+
+#[test]
+fn numbers_against_replay_rise_though_the_clock_is_set_back_rfc8415_20_3() {
+    let mut line = quiet_line();
+    let at = |seconds| {
+        let mut config = quiet_config();
+        config.dhcp.epoch = Duration::from_secs(seconds);
+        Command::Configure(config.into())
+    };
+    line.command(at(2_000_000));
+    let (_, first) = key_of(&ask(&mut line, &with_accept(SOLICIT)));
+    line.command(at(1_000_000));
+    // forgotten in between
+    ask(&mut line, SOLICIT);
+    let (_, second) = key_of(&ask(&mut line, &with_accept(SOLICIT)));
+    assert_eq!(second, first + 1);
 }
