@@ -79,8 +79,8 @@ impl Reconfigure {
         }
     }
 
-    /// Forgets the client.
-    fn forgotten(&self) -> Self {
+    /// Without the client.
+    pub(crate) fn forgotten(&self) -> Self {
         Reconfigure {
             replay: self.replay,
             ..Self::silent()
@@ -140,13 +140,14 @@ impl Reconfigure {
         self.replay
     }
 
-    /// Sends the first Reconfigure, if the client takes it.
-    pub(crate) fn begin(&mut self, core: &mut Core, ends: Ends) {
-        self.sent = 0;
-        self.send(core, ends);
+    /// Makes the first Reconfigure due, if the client takes it.
+    pub(crate) fn begin(&mut self, now: Duration) {
+        if self.client.is_some() {
+            (self.at, self.sent) = (Deadline::after(now, Duration::ZERO), 0);
+        }
     }
 
-    /// Sends the Reconfigure again, if that is due.
+    /// Sends the Reconfigure that is due. IPV6CP must be open.
     pub(crate) fn on_timeout(&mut self, core: &mut Core, ends: Ends) {
         if self.at.take_if_due(core.now) {
             self.send(core, ends);

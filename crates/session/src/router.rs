@@ -52,9 +52,11 @@ impl Router {
         }
     }
 
-    /// Stops the advertisements. What was advertised is known, and is withdrawn when the peer comes back without it.
+    /// Stops the advertisements and Reconfigure messages. What was advertised is known, and is withdrawn when the peer comes back
+    /// without it.
     pub(crate) fn silence(&mut self) {
         (self.at, self.sent) = (Deadline::NEVER, 0);
+        self.reconfigure = self.reconfigure.forgotten();
     }
 
     /// Router of a session that continues after a restart. Its next advertisement comes at a random time within the interval.

@@ -213,7 +213,7 @@ impl Session {
             .min(self.ipv6cp.deadline())
             .min(self.keepalive.at)
             .min(self.router.at)
-            .min(self.router.reconfigure.at)
+            .min(self.reconfigure_at())
             .min(self.start)
             .min(self.setup)
             .get()
@@ -254,7 +254,8 @@ impl Session {
             self.router.renumber(&mut self.core, ends, before);
         }
         if !is_told {
-            self.router.reconfigure.begin(&mut self.core, ends);
+            self.router.reconfigure.begin(self.core.now);
+            self.send_reconfigure();
         }
     }
 
@@ -294,9 +295,7 @@ impl Session {
         if self.router.at.take_if_due(now) {
             self.advertise();
         }
-        self.router
-            .reconfigure
-            .on_timeout(&mut self.core, ends(&self.ipv6cp));
+        self.send_reconfigure();
         if self.setup.take_if_due(now) {
             self.close(Cause::NegotiationFailed);
         }
@@ -531,6 +530,7 @@ impl Session {
                 RulesState::Asked => {}
                 RulesState::Installed | RulesState::Up => {
                     self.advertise();
+                    self.send_reconfigure();
                     self.report_up(Family::Ipv6);
                 }
             }
@@ -595,6 +595,22 @@ impl Session {
         if let Some(grant) = &self.ipv6 {
             self.router
                 .advertise(&mut self.core, ends(&self.ipv6cp), grant);
+        }
+    }
+
+    /// Sends the Reconfigure that is due. Until IPV6CP is open it waits, because the peer discards IPv6 packets (RFC 5072 §2).
+    fn send_reconfigure(&mut self) {
+        if self.ipv6cp.state() == State::Opened {
+            self.router
+                .reconfigure
+                .on_timeout(&mut self.core, ends(&self.ipv6cp));
+        }
+    }
+
+    fn reconfigure_at(&self) -> Deadline {
+        match self.ipv6cp.state() {
+            State::Opened => self.router.reconfigure.at,
+            _ => Deadline::NEVER,
         }
     }
 

@@ -322,6 +322,49 @@ fn a_renew_does_not_end_a_reconfigure_that_asks_for_an_information_request_rfc84
 }
 
 #[test]
+fn a_reconfigure_waits_while_ipv6cp_is_negotiated_again() {
+    let mut line = told_to_renew();
+    let renegotiate = |line: &mut Line| {
+        line.send(IPV6CP, 1, 20, &home_ipv6cp());
+        let (id, options) = line.expect_kind(IPV6CP, 1);
+        line.expect_packet(IPV6CP, 2, 20, &home_ipv6cp());
+        (id, options)
+    };
+    let (id, options) = renegotiate(&mut line);
+    line.pass(2 * SECOND);
+    line.expect_silence();
+    line.send(IPV6CP, 2, id, &options);
+    assert_eq!(reconfigured(&mut line), [dhcpv6::RENEW]);
+
+    ask(&mut line, &with_accept(&renew(&IA_PD)));
+    let (id, options) = renegotiate(&mut line);
+    line.command(Command::SetGrant(renumbered("2001:db8:9900::/56")));
+    line.expect_silence();
+    line.send(IPV6CP, 2, id, &options);
+    assert_eq!(reconfigured(&mut line), [dhcpv6::RENEW]);
+}
+
+#[test]
+fn a_reconfigure_ends_with_ipv6cp() {
+    let mut line = told_to_renew();
+    line.send(IPV6CP, 5, 20, &[]);
+    line.expect_packet(IPV6CP, 6, 20, &[]);
+    line.expect(Output::Down(Family::Ipv6));
+    line.pass(60 * SECOND);
+    assert_eq!(reconfigured(&mut line), []);
+    // the next client has not said yet that it takes them
+    line.send(IPV6CP, 1, 21, &home_ipv6cp());
+    let (id, options) = line.expect_kind(IPV6CP, 1);
+    line.expect_packet(IPV6CP, 2, 21, &home_ipv6cp());
+    line.send(IPV6CP, 2, id, &options);
+    line.expect(Output::Install(Family::Ipv6));
+    line.command(Command::Installed(Family::Ipv6));
+    line.take_outputs();
+    line.command(Command::SetGrant(renumbered("2001:db8:9900::/56")));
+    assert_eq!(reconfigured(&mut line), []);
+}
+
+#[test]
 fn a_renew_whose_answer_is_too_long_does_not_end_a_reconfigure() {
     let mut line = told_to_renew();
     let renew = with_accept(&renew(&IA_PD.repeat(60)));
