@@ -44,12 +44,16 @@ impl ReconfigureKey {
     }
 }
 
-/// Client that takes Reconfigure messages.
+/// Client that takes Reconfigure messages, and the Reconfigure that is under way.
 struct Client {
     address: Ipv6Addr,
     duid: Box<[u8]>,
     /// Message type with which it is to answer: Renew if its message was about leases, else Information-request.
     answer: u8,
+    /// Time of the next transmission.
+    at: Deadline,
+    /// Number of transmissions.
+    sent: u8,
 }
 
 impl Client {
@@ -58,13 +62,9 @@ impl Client {
     }
 }
 
-/// The Reconfigure of a session, if one is under way.
+/// Reconfigure messages of a session.
 pub(crate) struct Reconfigure {
     client: Option<Box<Client>>,
-    /// Time of the next transmission.
-    pub(crate) at: Deadline,
-    /// Number of transmissions.
-    sent: u8,
     /// Last number against replay.
     replay: u64,
 }
@@ -73,18 +73,23 @@ impl Reconfigure {
     pub(crate) const fn silent() -> Self {
         Reconfigure {
             client: None,
-            at: Deadline::NEVER,
-            sent: 0,
             replay: 0,
         }
     }
 
     /// Without the client.
-    pub(crate) fn forgotten(&self) -> Self {
+    pub(crate) const fn forgotten(&self) -> Self {
         Reconfigure {
+            client: None,
             replay: self.replay,
-            ..Self::silent()
         }
+    }
+
+    /// Time of the next transmission.
+    pub(crate) fn at(&self) -> Deadline {
+        self.client
+            .as_ref()
+            .map_or(Deadline::NEVER, |client| client.at)
     }
 
     /// State after a Reply to a message. Options for a client that takes Reconfigure messages are appended to the Reply: its key
@@ -112,11 +117,13 @@ impl Reconfigure {
                 address: source,
                 duid: duid.into(),
                 answer,
+                at: Deadline::NEVER,
+                sent: 0,
             };
             let config = &core.config.dhcp;
             let information = reconfigure::key_information(&client.key(config, ends));
-            Opt::ReconfigureAccept.emit(reply);
             let replay = after.next_replay(config, core.now);
+            Opt::ReconfigureAccept.emit(reply);
             reconfigure::key_option(replay, &information).emit(reply);
             after.client = Some(Box::new(client));
         }
@@ -126,10 +133,10 @@ impl Reconfigure {
     /// Whether a message after which the client would answer in this way changes nothing. A Reconfigure is repeated until the
     /// message comes that it asks for (RFC 8415 §18.3.11). A client with leases goes on to renew: that brings settings, too.
     fn keeps_client(&self, answer: u8) -> bool {
-        let is_under_way = self.at != Deadline::NEVER;
-        let present = self.client.as_ref().map(|client| client.answer);
-        present
-            .is_some_and(|present| present != answer && (is_under_way || present == dhcpv6::RENEW))
+        self.client.as_ref().is_some_and(|client| {
+            let is_under_way = client.at != Deadline::NEVER;
+            client.answer != answer && (is_under_way || client.answer == dhcpv6::RENEW)
+        })
     }
 
     /// Next number against replay (RFC 8415 §20.3): nanoseconds since 1970, so that it rises over a restart, too. It does not if the
@@ -140,27 +147,23 @@ impl Reconfigure {
         self.replay
     }
 
-    /// Makes the first Reconfigure due, if the client takes it.
+    /// Makes the first Reconfigure due, if a client takes it.
     pub(crate) fn begin(&mut self, now: Duration) {
-        if self.client.is_some() {
-            (self.at, self.sent) = (Deadline::after(now, Duration::ZERO), 0);
+        if let Some(client) = &mut self.client {
+            (client.at, client.sent) = (Deadline::after(now, Duration::ZERO), 0);
         }
     }
 
     /// Sends the Reconfigure that is due. IPV6CP must be open.
     pub(crate) fn on_timeout(&mut self, core: &mut Core, ends: Ends) {
-        if self.at.take_if_due(core.now) {
-            self.send(core, ends);
+        if !self.at().is_due(core.now) {
+            return;
         }
-    }
-
-    fn send(&mut self, core: &mut Core, ends: Ends) {
-        let config = &core.config.dhcp;
-        let replay = self.next_replay(config, core.now);
-        let Some(client) = &self.client else {
+        let replay = self.next_replay(&core.config.dhcp, core.now);
+        let Some(client) = &mut self.client else {
             return;
         };
-        let key = client.key(config, ends);
+        let config = &core.config.dhcp;
         let message = reconfigure::Reconfigure {
             server: config.duid.as_bytes(),
             client: &client.duid,
@@ -168,13 +171,13 @@ impl Reconfigure {
             replay,
         };
         let mut payload = Vec::with_capacity(256);
-        message.emit(&key, &mut payload);
+        message.emit(&client.key(config, ends), &mut payload);
         let frame = crate::dhcpv6::frame(ends, client.address, &payload);
         core.send_frame(frame);
-        self.sent += 1;
-        if self.sent < MOST {
-            let pause = TIMEOUT * (1 << (self.sent - 1));
-            self.at = Deadline::after(core.now, pause);
-        }
+        client.sent += 1;
+        client.at = match client.sent < MOST {
+            true => Deadline::after(core.now, TIMEOUT * (1 << (client.sent - 1))),
+            false => Deadline::NEVER,
+        };
     }
 }

@@ -6,7 +6,7 @@ use crate::ipv6cp::Ipv6cp;
 use crate::keepalive::Keepalive;
 use crate::layer::{Core, Layer, Notes, REJECTED_PART};
 use crate::lcp::Lcp;
-use crate::router::{Ends, Router};
+use crate::router::{self, Ends, Router};
 use crate::time::{Deadline, Rng};
 use crate::types::{
     Cause, Command, Discarded, Family, Grant, Ipv6Grant, Output, Phase, Random, RulesState,
@@ -243,15 +243,16 @@ impl Session {
             (grant.address, &grant.delegated, &grant.dns)
                 == (ipv6.address, &ipv6.delegated, &ipv6.dns)
         };
-        let (is_told, is_renumbered) = (is_told(before), !before.prefixes().eq(ipv6.prefixes()));
+        let (is_told, is_advertised) =
+            (is_told(before), router::is_advertised_alike(before, &ipv6));
         **before = ipv6;
         if self.ipv6_rules < RulesState::Installed {
             return;
         }
         let ends = ends(&self.ipv6cp);
         // otherwise the first advertisement has them
-        if is_renumbered && self.ipv6cp.state() == State::Opened {
-            self.router.renumber(&mut self.core, ends, before);
+        if !is_advertised && self.ipv6cp.state() == State::Opened {
+            self.router.advertise_change(&mut self.core, ends, before);
         }
         if !is_told {
             self.router.reconfigure.begin(self.core.now);
@@ -609,7 +610,7 @@ impl Session {
 
     fn reconfigure_at(&self) -> Deadline {
         match self.ipv6cp.state() {
-            State::Opened => self.router.reconfigure.at,
+            State::Opened => self.router.reconfigure.at(),
             _ => Deadline::NEVER,
         }
     }

@@ -392,3 +392,32 @@ fn numbers_against_replay_rise_though_the_clock_is_set_back_rfc8415_20_3() {
     let (_, second) = key_of(&ask(&mut line, &with_accept(SOLICIT)));
     assert_eq!(second, first + 1);
 }
+
+#[test]
+fn changed_flags_and_name_servers_are_advertised_at_once() {
+    let mut line = quiet_line();
+    let change = |line: &mut Line, change: fn(&mut Ipv6Grant)| {
+        let mut grant = with_leases();
+        change(grant.ipv6.as_mut().unwrap());
+        line.command(Command::SetGrant(grant));
+        let (_, ra) = line.expect_advertisement();
+        line.expect_silence();
+        ra
+    };
+    let ra = change(&mut line, |grant| grant.address = None);
+    assert_eq!((ra.managed, ra.other), (false, true));
+    let ra = change(&mut line, |grant| {
+        (grant.address, grant.delegated) = (None, Vec::new());
+    });
+    assert_eq!((ra.managed, ra.other), (false, false));
+    let ra = change(&mut line, |grant| grant.dns.clear());
+    assert_eq!(ra.options.len(), 1, "{ra:?}");
+    // as often as at the beginning
+    line.pass(60 * SECOND);
+    assert_eq!(line.take_outputs().len(), 3);
+    // other leases under the same flags are DHCPv6's
+    line.command(Command::SetGrant(with_leases()));
+    line.expect_advertisement();
+    line.command(Command::SetGrant(renumbered("2001:db8:8800::/56")));
+    line.expect_silence();
+}
