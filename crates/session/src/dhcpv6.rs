@@ -114,12 +114,14 @@ impl<'a> Server<'a> {
     /// Why the message gets no answer.
     fn answer(&self, message: &Message<'a>, is_multicast: bool) -> Result<Message<'a>, Discarded> {
         self.validate(message, is_multicast)?;
-        if !is_multicast {
-            // §18.4: nobody got the Server Unicast option from us.
-            let refused = told(status::USE_MULTICAST, "use ff02::1:2");
-            return Ok(self.reply(message, vec![refused]));
-        }
         match message.kind {
+            // §18.4: nobody got the Server Unicast option from us.
+            dhcpv6::REQUEST | dhcpv6::RENEW | dhcpv6::RELEASE | dhcpv6::DECLINE
+                if !is_multicast =>
+            {
+                let refused = told(status::USE_MULTICAST, "use ff02::1:2");
+                Ok(self.reply(message, vec![refused]))
+            }
             dhcpv6::SOLICIT => Ok(self.offer(message)),
             dhcpv6::REQUEST | dhcpv6::RENEW | dhcpv6::REBIND => Ok(self.assign(message)),
             dhcpv6::CONFIRM => self.confirm(message),

@@ -393,10 +393,12 @@ fn messages_must_have_a_client_with_a_duid_rfc8415_16() {
 #[test]
 fn messages_of_servers_are_discarded_rfc8415_16_3_16_10_16_11() {
     for kind in [dhcpv6::ADVERTISE, dhcpv6::REPLY, dhcpv6::RECONFIGURE] {
-        assert_eq!(
-            refusal(&to_us(kind, vec![]), true),
-            "DHCPv6 message of a server"
-        );
+        for is_multicast in [true, false] {
+            assert_eq!(
+                refusal(&to_us(kind, vec![]), is_multicast),
+                "DHCPv6 message of a server"
+            );
+        }
     }
 }
 
