@@ -229,10 +229,10 @@ impl<'a> Server<'a> {
         if (message, kind) == (dhcpv6::REQUEST, Kind::Address) && !others.is_empty() {
             return refused(ia, status::NOT_ON_LINK, "not an address of this link");
         }
-        // What does not fit the link any more gets no further time (§18.3.4, §18.3.5).
+        // What does not fit the link any more gets no further time (§18.3.4, §18.3.5). NoBinding would leave it to the client until
+        // its lifetime ends, and makes it send a Request (§18.2.10.1).
         let stale = match message {
-            dhcpv6::REBIND => others,
-            dhcpv6::RENEW if !ours.is_empty() => others,
+            dhcpv6::RENEW | dhcpv6::REBIND => others,
             _ => Vec::new(),
         };
         match (ours.is_empty() && stale.is_empty(), message, kind) {

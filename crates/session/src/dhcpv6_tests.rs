@@ -252,9 +252,20 @@ fn a_renew_extends_and_withdraws_what_is_gone_rfc8415_18_3_4() {
 
 #[test]
 fn a_renew_of_nothing_that_we_have_has_no_binding_rfc8415_18_3_4() {
-    let asked = to_us(dhcpv6::RENEW, vec![na(1, &[OURS]), pd(2, &[PREFIX])]);
+    let asked = to_us(dhcpv6::RENEW, vec![na(1, &[]), pd(2, &[])]);
     let said = said(&nothing(), &asked);
     assert_eq!(said.options, ["na1 0/0 NoBinding", "pd2 0/0 NoBinding"]);
+}
+
+#[test]
+fn a_renew_withdraws_what_is_gone_though_nothing_is_left_rfc8415_18_3_4() {
+    let asked = to_us(dhcpv6::RENEW, vec![na(1, &[OURS]), pd(2, &[PREFIX])]);
+    let said = said(&nothing(), &asked);
+    let withdrawn = [
+        "na1 0/0 2001:db8:5::7=0/0",
+        "pd2 0/0 2001:db8:7700::/56=0/0",
+    ];
+    assert_eq!(said.options, withdrawn);
 }
 
 #[test]

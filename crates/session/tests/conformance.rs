@@ -169,7 +169,7 @@ const INDEX: &[(&str, &[Behaviour])] = &[
             &["session/dhcpv6_tests::a_confirm_says_whether_the_addresses_fit_rfc8415_18_3_3"]),
         of("RFC 8415 §18.3.4, §18.3.5", "Renew and Rebind extend leases, and withdraw what is gone.",
             &["session/dhcpv6_tests::a_renew_extends_and_withdraws_what_is_gone_rfc8415_18_3_4", "session/dhcpv6_tests::a_rebind_extends_or_withdraws_rfc8415_18_3_5"],
-            &["session/dhcpv6_tests::a_renew_of_nothing_that_we_have_has_no_binding_rfc8415_18_3_4"]),
+            &["session/dhcpv6_tests::a_renew_of_nothing_that_we_have_has_no_binding_rfc8415_18_3_4", "session/dhcpv6_tests::a_renew_withdraws_what_is_gone_though_nothing_is_left_rfc8415_18_3_4"]),
         of("RFC 8415 §18.3.6", "An Information-request gets settings alone.",
             &["session/dhcpv6_tests::an_information_request_gets_settings_alone_rfc8415_18_3_6"],
             &["session/dhcpv6_tests::settings_come_only_if_they_are_asked_for_rfc8415_21_7"]),
