@@ -149,7 +149,7 @@ const INDEX: &[(&str, &[Behaviour])] = &[
     ("Neighbour discovery", &[
         of("RFC 4861 §6.2.4, §6.2.6", "Router Advertisements come at the start, at intervals, and when they are solicited.",
             &["session/network::advertisements_are_repeated", "e2e pppd-ipv6"],
-            &["wire/nd_tests::a_packet_that_crossed_a_router_is_refused"]),
+            &["session/network::who_is_not_on_the_link_gets_no_advertisement_and_without_ipv6_nobody_does"]),
         of("RFC 4861 §6.1, §7.1", "Packets with a hop limit below 255, a wrong checksum or bad options are discarded.",
             &["wire/nd_tests::emit_then_parse"],
             &["wire/nd_tests::a_packet_that_crossed_a_router_is_refused", "wire/nd_tests::option_lengths_of_zero_and_beyond_the_end_are_refused"]),

@@ -269,6 +269,35 @@ fn advertisements_are_repeated() {
     }
 }
 
+#[test]
+fn who_is_not_on_the_link_gets_no_advertisement_and_without_ipv6_nobody_does() {
+    let mut line = Line::open_with(SessionConfig {
+        echo_interval: Duration::ZERO,
+        ..SessionConfig::default()
+    });
+    let solicit = |source| {
+        let message = Message::RouterSolicitation { options: vec![] };
+        ipv6_frame(source, "ff02::2", message)
+    };
+    assert_eq!(
+        line.send_discarded(&solicit("2001:db8:0:7::9")),
+        "ND from a source that is not link-local"
+    );
+    // RFC 4861 §6.1.1: it has crossed a router
+    let mut routed = solicit("fe80::9");
+    routed[9] -= 1;
+    line.send_discarded(&routed);
+    line.send(IPV6CP, 5, 11, &[]);
+    line.expect_packet(IPV6CP, 6, 11, &[]);
+    line.expect(Output::Down(Family::Ipv6));
+    assert_eq!(
+        line.send_discarded(&solicit("fe80::9")),
+        "IPv6 packet before IPv6 is up"
+    );
+    line.pass(2 * RA_INTERVAL);
+    line.expect_silence();
+}
+
 /// Prefixes of the next Router Advertisement, with their valid and preferred lifetimes.
 fn advertised(line: &mut Line) -> Vec<(String, u32, u32)> {
     let (_, ra) = line.expect_advertisement();
