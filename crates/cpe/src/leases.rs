@@ -6,6 +6,7 @@ use core::time::Duration;
 use ipnet::Ipv6Net;
 use wire::dhcpv6::reconfigure;
 use wire::dhcpv6::{self, Ia, IaAddress, IaPrefix, Message, Opt, status};
+use wire::nd::RouterAdvertisement;
 use wire::{ppp, udp};
 
 /// After this many messages the pause between two of them stops to grow.
@@ -94,10 +95,11 @@ impl Home {
         self.leases.address
     }
 
-    /// A Router Advertisement has come: it begins to ask, unless it has begun.
-    pub(crate) fn may_ask_for_leases(&mut self, now: Duration, is_managed: bool) {
-        if self.config.delegation.is_some() && self.leases.phase == Phase::Idle {
-            self.leases.is_managed = is_managed;
+    /// A Router Advertisement has come: it begins to ask if the M or O flag is set (RFC 7084, WPD-4), unless it has begun.
+    pub(crate) fn may_ask_for_leases(&mut self, now: Duration, ra: &RouterAdvertisement) {
+        let is_idle = self.config.delegation.is_some() && self.leases.phase == Phase::Idle;
+        if is_idle && (ra.managed || ra.other) {
+            self.leases.is_managed = ra.managed;
             self.begin_exchange(now, Phase::Solicit);
         }
     }

@@ -35,7 +35,14 @@ impl Asked {
     }
 }
 
+/// A home that asks for leases, to which an advertisement with the O flag has come.
 fn home(rapid_commit: bool, managed: bool) -> Line {
+    let mut line = open_home(rapid_commit);
+    advertise(&mut line, managed, true);
+    line
+}
+
+fn open_home(rapid_commit: bool) -> Line {
     let mut line = Line::new(HomeConfig {
         ipv4: false,
         echo_interval: None,
@@ -47,10 +54,14 @@ fn home(rapid_commit: bool, managed: bool) -> Line {
     let request = line.controls().remove(0);
     line.open_ipv6(&request);
     line.sent();
+    line
+}
+
+fn advertise(line: &mut Line, managed: bool, other: bool) {
     line.nd(nd::Message::RouterAdvertisement(nd::RouterAdvertisement {
         router_lifetime: 1800,
         managed,
-        other: true,
+        other,
         options: vec![nd::Opt::Prefix(nd::PrefixInformation {
             prefix: "2001:db8:100:7::".parse().unwrap(),
             length: 64,
@@ -61,7 +72,6 @@ fn home(rapid_commit: bool, managed: bool) -> Line {
         })],
         ..Default::default()
     }));
-    line
 }
 
 /// The only message that the home has sent.
@@ -211,6 +221,18 @@ fn rapid_commit_brings_a_prefix_by_two_messages_and_no_address_without_m() {
     let prefix = [Opt::RapidCommit, pd("2001:db8:7700::", 56)];
     answer(&mut line, &solicit, dhcpv6::REPLY, &prefix);
     has(&line, &["2001:db8:7700::/56"]);
+}
+
+/// RFC 7084, WPD-4.
+#[test]
+fn it_asks_when_an_advertisement_says_that_there_is_something_to_ask_for() {
+    for (managed, other) in [(true, false), (false, true)] {
+        let mut line = open_home(true);
+        advertise(&mut line, false, false);
+        assert!(line.sent().is_empty());
+        advertise(&mut line, managed, other);
+        assert_eq!(asked(&mut line).kind(), dhcpv6::SOLICIT);
+    }
 }
 
 #[test]
