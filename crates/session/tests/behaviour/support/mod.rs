@@ -1,6 +1,5 @@
 //! The subscriber's side of a script. Its packets are put together octet by octet, not by the codecs that the server
 //! uses, so that the two cannot share a mistake.
-#![allow(dead_code)]
 pub mod exchange;
 pub mod pcap;
 pub mod server;

@@ -1,10 +1,9 @@
 //! IPCP, IPV6CP and neighbor discovery, by scripts.
-mod support;
+use crate::support::*;
 use ipnet::Ipv6Net;
 use proptest::prelude::*;
 use session::*;
 use std::time::Duration;
-use support::*;
 use wire::nd::{Message, Opt, Packet};
 
 const RA_INTERVAL: Duration = Duration::from_secs(600);
