@@ -131,7 +131,8 @@ impl Reconfigure {
     }
 
     /// Whether a message after which the client would answer in this way changes nothing. A Reconfigure is repeated until the
-    /// message comes that it asks for (RFC 8415 §18.3.11). A client with leases goes on to renew: that brings settings, too.
+    /// message comes that it asks for (RFC 8415 §18.3.11); for a Renew, any other about leases brings as much. A client with leases
+    /// goes on to renew: that brings settings, too.
     fn keeps_client(&self, answer: u8) -> bool {
         self.client.as_ref().is_some_and(|client| {
             let is_under_way = client.at != Deadline::NEVER;
