@@ -421,18 +421,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
         packet
     };
     let v6 = |from, to| {
-        let (mut datagram, mut packet) = (Vec::new(), Vec::new());
+        let mut packet = Vec::new();
         udp::Datagram {
             source_port: 5,
             destination_port: 547,
             payload: b"text",
         }
-        .emit_v6(from, to, &mut datagram);
-        ipv6::Packet {
-            header: ipv6::Header::new(17, from, to),
-            payload: &datagram,
-        }
-        .emit(&mut packet);
+        .emit_packet_v6(from, to, &mut packet);
         packet
     };
     let far4 = [192, 0, 2, 1].into();

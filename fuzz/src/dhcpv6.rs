@@ -149,19 +149,13 @@ impl World {
     }
 
     fn packet_to(&self, to: Ipv6Addr, payload: &[u8]) -> Vec<u8> {
-        let source = ipv6::link_local(PEER);
-        let (mut datagram, mut packet) = (Vec::new(), Vec::new());
+        let mut packet = Vec::new();
         Datagram {
             source_port: dhcpv6::CLIENT_PORT,
             destination_port: dhcpv6::SERVER_PORT,
             payload: &payload[..payload.len().min(1400)],
         }
-        .emit_v6(source, to, &mut datagram);
-        ipv6::Packet {
-            header: ipv6::Header::new(ipv6::UDP, source, to),
-            payload: &datagram,
-        }
-        .emit(&mut packet);
+        .emit_packet_v6(ipv6::link_local(PEER), to, &mut packet);
         packet
     }
 

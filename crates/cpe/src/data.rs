@@ -28,11 +28,11 @@ impl Home {
             destination_port,
             payload,
         };
-        let mut segment = Vec::with_capacity(payload.len() + 8);
         let mut packet = Vec::with_capacity(payload.len() + 48);
         let protocol = match to {
             IpAddr::V4(to) => {
                 let from = self.ipv4()?;
+                let mut segment = Vec::with_capacity(payload.len() + 8);
                 datagram.emit_v4(from, to, &mut segment);
                 let header = ipv4::Header {
                     dont_fragment: true,
@@ -47,14 +47,7 @@ impl Home {
                 ppp::IPV4
             }
             IpAddr::V6(to) => {
-                let from = self.source_v6()?;
-                datagram.emit_v6(from, to, &mut segment);
-                let header = ipv6::Header::new(ipv6::UDP, from, to);
-                ipv6::Packet {
-                    header,
-                    payload: &segment,
-                }
-                .emit(&mut packet);
+                datagram.emit_packet_v6(self.source_v6()?, to, &mut packet);
                 ppp::IPV6
             }
         };

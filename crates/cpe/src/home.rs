@@ -179,7 +179,7 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    const ALL: [Timer; 8] = [
+    pub(crate) const ALL: [Timer; 8] = [
         Timer::Answer,
         Timer::Link,
         Timer::Ipv4,
@@ -229,7 +229,7 @@ pub struct Home {
     pub(crate) next_id: u8,
     /// Why we are hanging up.
     pub(crate) ending: Option<End>,
-    pub(crate) timers: [Option<Duration>; 8],
+    pub(crate) timers: [Option<Duration>; Timer::ALL.len()],
     outputs: VecDeque<Output>,
 }
 
@@ -258,7 +258,7 @@ impl Home {
             echoes_missed: 0,
             next_id: 0,
             ending: None,
-            timers: [None; 8],
+            timers: [None; Timer::ALL.len()],
             outputs: VecDeque::new(),
             config,
             random,
@@ -503,7 +503,7 @@ impl Home {
         self.close_networks();
         self.link.stop();
         self.link.terms = Link::new(self.config.auth, &mut self.random);
-        self.timers = [None; 8];
+        self.timers = [None; Timer::ALL.len()];
         (self.state, self.session_id, self.concentrator) = (State::Offline, 0, MacAddr::ZERO);
         self.offer.clear();
         self.ending = None;

@@ -6,7 +6,8 @@ use core::time::Duration;
 use ipnet::Ipv6Net;
 use wire::dhcpv6::reconfigure;
 use wire::dhcpv6::{self, Ia, IaAddress, IaPrefix, Message, Opt, status};
-use wire::{ipv6, ppp, udp};
+use wire::nd::RouterAdvertisement;
+use wire::{ppp, udp};
 
 /// After this many messages the pause between two of them stops to grow.
 const DOUBLINGS: u8 = 5;
@@ -94,10 +95,11 @@ impl Home {
         self.leases.address
     }
 
-    /// A Router Advertisement has come: it begins to ask, unless it has begun.
-    pub(crate) fn may_ask_for_leases(&mut self, now: Duration, is_managed: bool) {
-        if self.config.delegation.is_some() && self.leases.phase == Phase::Idle {
-            self.leases.is_managed = is_managed;
+    /// A Router Advertisement has come: it begins to ask if the M or O flag is set (RFC 7084, WPD-4), unless it has begun.
+    pub(crate) fn may_ask_for_leases(&mut self, now: Duration, ra: &RouterAdvertisement) {
+        let is_idle = self.config.delegation.is_some() && self.leases.phase == Phase::Idle;
+        if is_idle && (ra.managed || ra.other) {
+            self.leases.is_managed = ra.managed;
             self.begin_exchange(now, Phase::Solicit);
         }
     }
@@ -181,25 +183,19 @@ impl Home {
             options.push(Opt::RapidCommit);
         }
         options.extend(leases.associations());
-        let (mut payload, mut datagram, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut payload, mut packet) = (Vec::new(), Vec::new());
         Message {
             kind,
             transaction: leases.transaction,
             options,
         }
         .emit(&mut payload);
-        let (source, destination) = (self.link_local(), dhcpv6::ALL_SERVERS);
         udp::Datagram {
             source_port: dhcpv6::CLIENT_PORT,
             destination_port: dhcpv6::SERVER_PORT,
             payload: &payload,
         }
-        .emit_v6(source, destination, &mut datagram);
-        ipv6::Packet {
-            header: ipv6::Header::new(ipv6::UDP, source, destination),
-            payload: &datagram,
-        }
-        .emit(&mut packet);
+        .emit_packet_v6(self.link_local(), dhcpv6::ALL_SERVERS, &mut packet);
         self.send_packet(ppp::IPV6, &packet);
     }
 

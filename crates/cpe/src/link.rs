@@ -168,7 +168,7 @@ impl Home {
     /// Hangs up in good order: Terminate-Request, Terminate-Ack, PADT.
     pub(crate) fn terminate(&mut self, now: Duration, end: End) {
         self.close_networks();
-        self.timers = [None; 8];
+        self.timers = [None; Timer::ALL.len()];
         self.state = State::Closing;
         self.ending = Some(end);
         self.tries = 0;
@@ -194,7 +194,7 @@ impl Home {
     /// The gateway ends the session: its PADT follows, or ours after a while.
     fn wait_for_end(&mut self, now: Duration, end: End) {
         self.close_networks();
-        self.timers = [None; 8];
+        self.timers = [None; Timer::ALL.len()];
         self.state = State::Closing;
         self.ending = Some(end);
         self.tries = 0;

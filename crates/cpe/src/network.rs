@@ -231,7 +231,7 @@ impl Home {
         if self.slaac.replace(address) != Some(address) {
             self.output(Output::Up(address.into()));
         }
-        self.may_ask_for_leases(now, ra.managed);
+        self.may_ask_for_leases(now, ra);
         self.judge_progress(now);
     }
 

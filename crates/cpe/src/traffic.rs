@@ -292,9 +292,9 @@ impl Verifier {
 /// Which of a stream's latest sequence numbers came.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// The number after the highest that came.
-    next: u64,
-    /// Bit i: `next - 1 - i` came.
+    /// The highest number that came.
+    highest: u64,
+    /// Bit i: `highest - i` came; 0: nothing has come.
     came: u128,
     received: u64,
     late: u64,
@@ -317,18 +317,18 @@ impl Window {
     }
 
     pub(crate) fn arrived(&mut self, sequence: u64) -> Verdict {
-        if sequence >= self.next {
-            let ahead = sequence - self.next + 1;
+        if self.came == 0 || sequence > self.highest {
+            let ahead = sequence - self.highest;
             self.came = u32::try_from(ahead)
                 .ok()
                 .and_then(|by| self.came.checked_shl(by))
                 .unwrap_or(0)
                 | 1;
-            self.next = sequence + 1;
+            self.highest = sequence;
             self.received += 1;
             return Verdict::InOrder;
         }
-        let behind = self.next - 1 - sequence;
+        let behind = self.highest - sequence;
         if behind >= u128::BITS.into() || self.came >> behind & 1 == 1 {
             self.duplicated += 1;
             return Verdict::Duplicate;

@@ -73,6 +73,27 @@ fn what_is_too_old_to_tell_is_not_counted_as_received() {
 }
 
 #[test]
+fn the_last_number_of_all_is_a_number_like_others() {
+    let last = u64::MAX;
+    let mut verifier = Verifier::new(RUN, 2);
+    let mut check = |home, sequence| verifier.check(at(home), &from_internet(home, sequence));
+    assert_eq!(check(0, last), Verdict::InOrder);
+    assert_eq!(
+        [last, last - 1].map(|n| check(0, n)),
+        [Verdict::Duplicate, Verdict::Late]
+    );
+    assert_eq!(
+        [0, last, 0, last].map(|n| check(1, n)),
+        [
+            Verdict::InOrder,
+            Verdict::InOrder,
+            Verdict::Duplicate,
+            Verdict::Duplicate
+        ]
+    );
+}
+
+#[test]
 fn the_wrong_receiver_sender_or_family_is_misdelivery() {
     let mut verifier = Verifier::new(RUN, 3);
     let good = from_internet(1, 0);

@@ -35,7 +35,14 @@ impl Asked {
     }
 }
 
+/// A home that asks for leases, to which an advertisement with the O flag has come.
 fn home(rapid_commit: bool, managed: bool) -> Line {
+    let mut line = open_home(rapid_commit);
+    advertise(&mut line, managed, true);
+    line
+}
+
+fn open_home(rapid_commit: bool) -> Line {
     let mut line = Line::new(HomeConfig {
         ipv4: false,
         echo_interval: None,
@@ -47,10 +54,14 @@ fn home(rapid_commit: bool, managed: bool) -> Line {
     let request = line.controls().remove(0);
     line.open_ipv6(&request);
     line.sent();
+    line
+}
+
+fn advertise(line: &mut Line, managed: bool, other: bool) {
     line.nd(nd::Message::RouterAdvertisement(nd::RouterAdvertisement {
         router_lifetime: 1800,
         managed,
-        other: true,
+        other,
         options: vec![nd::Opt::Prefix(nd::PrefixInformation {
             prefix: "2001:db8:100:7::".parse().unwrap(),
             length: 64,
@@ -61,7 +72,6 @@ fn home(rapid_commit: bool, managed: bool) -> Line {
         })],
         ..Default::default()
     }));
-    line
 }
 
 /// The only message that the home has sent.
@@ -86,19 +96,13 @@ fn asked(line: &mut Line) -> Asked {
 fn hear(line: &mut Line, payload: &[u8]) -> Received<'static> {
     let source = ipv6::link_local(GATEWAY_ID);
     let to = ipv6::link_local(ipv6::interface_id(line.home.ipv6().unwrap()));
-    let mut datagram = Vec::new();
+    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
     udp::Datagram {
         source_port: 547,
         destination_port: 546,
         payload,
     }
-    .emit_v6(source, to, &mut datagram);
-    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
-    ipv6::Packet {
-        header: ipv6::Header::new(ipv6::UDP, source, to),
-        payload: &datagram,
-    }
-    .emit(&mut frame);
+    .emit_packet_v6(source, to, &mut frame);
     match line.home.handle_frame(line.now, &session_frame(&frame)) {
         Received::Quiet => Received::Quiet,
         Received::Stray(why) => Received::Stray(why),
@@ -217,6 +221,18 @@ fn rapid_commit_brings_a_prefix_by_two_messages_and_no_address_without_m() {
     let prefix = [Opt::RapidCommit, pd("2001:db8:7700::", 56)];
     answer(&mut line, &solicit, dhcpv6::REPLY, &prefix);
     has(&line, &["2001:db8:7700::/56"]);
+}
+
+/// RFC 7084, WPD-4.
+#[test]
+fn it_asks_when_an_advertisement_says_that_there_is_something_to_ask_for() {
+    for (managed, other) in [(true, false), (false, true)] {
+        let mut line = open_home(true);
+        advertise(&mut line, false, false);
+        assert!(line.sent().is_empty());
+        advertise(&mut line, managed, other);
+        assert_eq!(asked(&mut line).kind(), dhcpv6::SOLICIT);
+    }
 }
 
 #[test]
@@ -367,19 +383,13 @@ fn datagrams_come_from_and_go_to_its_own_network() {
     let host: Ipv6Addr = "2001:db8:7700::1".parse().unwrap();
     assert_eq!(source_of(&line), host);
     let mut line = line;
-    let mut datagram = Vec::new();
+    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
     udp::Datagram {
         source_port: 6,
         destination_port: 5,
         payload: b"reply",
     }
-    .emit_v6("2001:db8:ffff::1".parse().unwrap(), host, &mut datagram);
-    let mut frame = ppp::IPV6.to_be_bytes().to_vec();
-    ipv6::Packet {
-        header: ipv6::Header::new(ipv6::UDP, "2001:db8:ffff::1".parse().unwrap(), host),
-        payload: &datagram,
-    }
-    .emit(&mut frame);
+    .emit_packet_v6("2001:db8:ffff::1".parse().unwrap(), host, &mut frame);
     let frame = session_frame(&frame);
     let received = line.home.handle_frame(line.now, &frame);
     assert!(matches!(received, Received::Datagram(d) if d.payload == b"reply"));

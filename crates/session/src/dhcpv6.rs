@@ -59,11 +59,17 @@ pub(crate) fn on_packet(
     let answer = server.answer(&message, is_multicast)?;
     let mut payload = Vec::with_capacity(256);
     answer.emit(&mut payload);
-    if is_multicast && answer.kind == dhcpv6::REPLY {
-        reconfigure.on_reply(core, ends, &message, source, &mut payload);
-    }
+    let after = match answer.kind {
+        dhcpv6::REPLY if is_multicast => {
+            reconfigure.after_reply(core, ends, &message, source, &mut payload)
+        }
+        _ => None,
+    };
     if payload.len() > LONGEST_ANSWER {
         return Err(Discarded("DHCPv6 message whose answer is too long"));
+    }
+    if let Some(after) = after {
+        *reconfigure = after;
     }
     core.send_frame(frame(ends, source, &payload));
     Ok(())
@@ -71,21 +77,14 @@ pub(crate) fn on_packet(
 
 /// PPP frame with a message to a client.
 pub(crate) fn frame(ends: Ends, client: Ipv6Addr, message: &[u8]) -> Vec<u8> {
-    let source = link_local(ends.ours);
-    let mut payload = Vec::with_capacity(message.len() + 8);
+    let mut frame = Vec::with_capacity(message.len() + 50);
+    frame.extend_from_slice(&ppp::IPV6.to_be_bytes());
     let datagram = Datagram {
         source_port: SERVER_PORT,
         destination_port: CLIENT_PORT,
         payload: message,
     };
-    datagram.emit_v6(source, client, &mut payload);
-    let mut frame = Vec::with_capacity(payload.len() + 42);
-    frame.extend_from_slice(&ppp::IPV6.to_be_bytes());
-    ipv6::Packet {
-        header: ipv6::Header::new(ipv6::UDP, source, client),
-        payload: &payload,
-    }
-    .emit(&mut frame);
+    datagram.emit_packet_v6(link_local(ends.ours), client, &mut frame);
     frame
 }
 
@@ -115,12 +114,14 @@ impl<'a> Server<'a> {
     /// Why the message gets no answer.
     fn answer(&self, message: &Message<'a>, is_multicast: bool) -> Result<Message<'a>, Discarded> {
         self.validate(message, is_multicast)?;
-        if !is_multicast {
-            // §18.4: nobody got the Server Unicast option from us.
-            let refused = told(status::USE_MULTICAST, "use ff02::1:2");
-            return Ok(self.reply(message, vec![refused]));
-        }
         match message.kind {
+            // §18.4: nobody got the Server Unicast option from us.
+            dhcpv6::REQUEST | dhcpv6::RENEW | dhcpv6::RELEASE | dhcpv6::DECLINE
+                if !is_multicast =>
+            {
+                let refused = told(status::USE_MULTICAST, "use ff02::1:2");
+                Ok(self.reply(message, vec![refused]))
+            }
             dhcpv6::SOLICIT => Ok(self.offer(message)),
             dhcpv6::REQUEST | dhcpv6::RENEW | dhcpv6::REBIND => Ok(self.assign(message)),
             dhcpv6::CONFIRM => self.confirm(message),
@@ -228,10 +229,10 @@ impl<'a> Server<'a> {
         if (message, kind) == (dhcpv6::REQUEST, Kind::Address) && !others.is_empty() {
             return refused(ia, status::NOT_ON_LINK, "not an address of this link");
         }
-        // What does not fit the link any more gets no further time (§18.3.4, §18.3.5).
+        // What does not fit the link any more gets no further time (§18.3.4, §18.3.5). NoBinding would leave it to the client until
+        // its lifetime ends, and makes it send a Request (§18.2.10.1).
         let stale = match message {
-            dhcpv6::REBIND => others,
-            dhcpv6::RENEW if !ours.is_empty() => others,
+            dhcpv6::RENEW | dhcpv6::REBIND => others,
             _ => Vec::new(),
         };
         match (ours.is_empty() && stale.is_empty(), message, kind) {

@@ -252,9 +252,20 @@ fn a_renew_extends_and_withdraws_what_is_gone_rfc8415_18_3_4() {
 
 #[test]
 fn a_renew_of_nothing_that_we_have_has_no_binding_rfc8415_18_3_4() {
-    let asked = to_us(dhcpv6::RENEW, vec![na(1, &[OURS]), pd(2, &[PREFIX])]);
+    let asked = to_us(dhcpv6::RENEW, vec![na(1, &[]), pd(2, &[])]);
     let said = said(&nothing(), &asked);
     assert_eq!(said.options, ["na1 0/0 NoBinding", "pd2 0/0 NoBinding"]);
+}
+
+#[test]
+fn a_renew_withdraws_what_is_gone_though_nothing_is_left_rfc8415_18_3_4() {
+    let asked = to_us(dhcpv6::RENEW, vec![na(1, &[OURS]), pd(2, &[PREFIX])]);
+    let said = said(&nothing(), &asked);
+    let withdrawn = [
+        "na1 0/0 2001:db8:5::7=0/0",
+        "pd2 0/0 2001:db8:7700::/56=0/0",
+    ];
+    assert_eq!(said.options, withdrawn);
 }
 
 #[test]
@@ -393,10 +404,12 @@ fn messages_must_have_a_client_with_a_duid_rfc8415_16() {
 #[test]
 fn messages_of_servers_are_discarded_rfc8415_16_3_16_10_16_11() {
     for kind in [dhcpv6::ADVERTISE, dhcpv6::REPLY, dhcpv6::RECONFIGURE] {
-        assert_eq!(
-            refusal(&to_us(kind, vec![]), true),
-            "DHCPv6 message of a server"
-        );
+        for is_multicast in [true, false] {
+            assert_eq!(
+                refusal(&to_us(kind, vec![]), is_multicast),
+                "DHCPv6 message of a server"
+            );
+        }
     }
 }
 

@@ -295,7 +295,7 @@ impl Discovery {
         let offer = time
             .iter()
             .fold(0, |offer, octet| offer << 8 | u64::from(*octet));
-        let age = Duration::from_micros(number(now).wrapping_sub(offer) & MOST_OFFERS);
+        let age = Duration::from_micros(number(now).wrapping_sub(offer) & LAST_OFFER);
         let mac = self.mac(time, circuit);
         if mac.verify_truncated_left(hash).is_err() || age > self.config.cookie_lifetime {
             return Err(Discarded(
@@ -306,12 +306,12 @@ impl Discovery {
     }
 }
 
-/// Highest number of an offer. Then they begin again.
-const MOST_OFFERS: u64 = (1 << (8 * TIME_LEN)) - 1;
+/// Number of the last offer. After it the numbers begin again.
+const LAST_OFFER: u64 = (1 << (8 * TIME_LEN)) - 1;
 
 /// Number of the offers at this time.
 fn number(now: Duration) -> u64 {
-    now.as_micros() as u64 & MOST_OFFERS
+    now.as_micros() as u64 & LAST_OFFER
 }
 
 /// PADT that ends a session, with a text (Generic-Error).

@@ -1,4 +1,4 @@
-//! Text ladder of an exchange, one line per frame, for tests and for tracing a subscriber.
+//! Text ladder of an exchange, one line per frame, for the recordings and tests of this crate. `sluice trace` has its own words.
 //!
 //! It never shows passwords or CHAP responses: a weak password could be guessed from a response.
 use core::fmt;
@@ -7,8 +7,6 @@ use wire::eth::{self, Frame};
 use wire::ppp::{self, Control, RawOption};
 use wire::pppoe::{self, AccessLine, Discovery, Tag};
 use wire::{chap, ipcp, ipv4, ipv6, ipv6cp, lcp, nd, pap};
-
-mod dhcpv6;
 
 /// Direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,16 +279,12 @@ fn describe_chap(payload: &[u8]) -> wire::Result<String> {
 
 fn describe_ipv6(packet: &[u8]) -> wire::Result<String> {
     let Ok(discovery) = nd::Packet::parse(packet) else {
-        let packet = ipv6::Packet::parse(packet)?;
-        if let Some(described) = dhcpv6::describe(&packet) {
-            return Ok(described);
-        }
         let ipv6::Header {
             source,
             destination,
             next_header,
             ..
-        } = packet.header;
+        } = ipv6::Packet::parse(packet)?.header;
         return Ok(format!(
             "IPv6 {source} > {destination} next header {next_header}"
         ));

@@ -1,7 +1,7 @@
 //! Reconfigure: tells a client of DHCPv6 that its leases or settings have changed (RFC 8415 §18.3.11).
 //!
-//! The server knows who takes such messages from the client's last message. A restart of the gateway forgets that, and the next
-//! message brings it back. The client's key outlives a restart: it follows from the gateway's key.
+//! The server knows from a client's messages that it takes a Reconfigure. A restart of the gateway forgets that, and the next message
+//! brings it back. The client's key outlives a restart: it follows from the gateway's key.
 use crate::layer::Core;
 use crate::router::Ends;
 use crate::time::Deadline;
@@ -44,103 +44,127 @@ impl ReconfigureKey {
     }
 }
 
-/// Client that takes Reconfigure messages.
+/// Client that takes Reconfigure messages, and the Reconfigure that is under way.
 struct Client {
     address: Ipv6Addr,
     duid: Box<[u8]>,
-    /// Message type with which it answers: Renew if it has leases.
+    /// Message type with which it is to answer: Renew if its message was about leases, else Information-request.
     answer: u8,
-    /// Last number against replay.
-    replay: u64,
+    /// Time of the next transmission.
+    at: Deadline,
+    /// Number of transmissions.
+    sent: u8,
 }
 
 impl Client {
-    /// Next number against replay (RFC 8415 §20.3): nanoseconds since 1970, which rise over restarts, too. Two messages of one
-    /// instant differ.
-    fn next_replay(&mut self, config: &DhcpConfig, now: Duration) -> u64 {
-        let clock = u64::try_from((config.epoch + now).as_nanos()).unwrap_or(u64::MAX);
-        self.replay = clock.max(self.replay.saturating_add(1));
-        self.replay
-    }
-
     fn key(&self, config: &DhcpConfig, ends: Ends) -> [u8; KEY_LEN] {
         config.reconfigure_key.of_client(&self.duid, ends.ours)
     }
 }
 
-/// The Reconfigure of a session, if one is under way.
+/// Reconfigure messages of a session.
 pub(crate) struct Reconfigure {
     client: Option<Box<Client>>,
-    pub(crate) at: Deadline,
-    sent: u8,
+    /// Last number against replay.
+    replay: u64,
 }
 
 impl Reconfigure {
     pub(crate) const fn silent() -> Self {
         Reconfigure {
             client: None,
-            at: Deadline::NEVER,
-            sent: 0,
+            replay: 0,
         }
     }
 
-    /// Notes who has sent a message that is answered with a Reply, and gives the key to a client that takes Reconfigure messages
-    /// (§20.4.2). A client that asks learns what has changed, so no more is said to it.
-    pub(crate) fn on_reply(
-        &mut self,
+    /// Without the client.
+    pub(crate) const fn forgotten(&self) -> Self {
+        Reconfigure {
+            client: None,
+            replay: self.replay,
+        }
+    }
+
+    /// Time of the next transmission.
+    pub(crate) fn at(&self) -> Deadline {
+        self.client
+            .as_ref()
+            .map_or(Deadline::NEVER, |client| client.at)
+    }
+
+    /// State after a Reply to a message. Options for a client that takes Reconfigure messages are appended to the Reply: its key
+    /// (RFC 8415 §20.4.2). `None` if the message changes nothing.
+    pub(crate) fn after_reply(
+        &self,
         core: &Core,
         ends: Ends,
         message: &Message<'_>,
         source: Ipv6Addr,
         reply: &mut Vec<u8>,
-    ) {
+    ) -> Option<Self> {
         let answer = match message.kind {
             dhcpv6::INFORMATION_REQUEST => dhcpv6::INFORMATION_REQUEST,
             dhcpv6::SOLICIT | dhcpv6::REQUEST | dhcpv6::RENEW | dhcpv6::REBIND => dhcpv6::RENEW,
-            _ => return,
+            _ => return None,
         };
-        self.at = Deadline::NEVER;
-        let before = self.client.take();
+        if self.keeps_client(answer) {
+            return None;
+        }
+        let mut after = self.forgotten();
         let accepts = message.options.contains(&Opt::ReconfigureAccept);
-        let Some(duid) = message.client_id().filter(|_| accepts) else {
-            return;
-        };
-        let mut client = Client {
-            address: source,
-            duid: duid.into(),
-            answer,
-            replay: before.map_or(0, |client| client.replay),
-        };
-        let config = &core.config.dhcp;
-        let information = reconfigure::key_information(&client.key(config, ends));
-        Opt::ReconfigureAccept.emit(reply);
-        let replay = client.next_replay(config, core.now);
-        reconfigure::key_option(replay, &information).emit(reply);
-        self.client = Some(Box::new(client));
+        if let Some(duid) = message.client_id().filter(|_| accepts) {
+            let client = Client {
+                address: source,
+                duid: duid.into(),
+                answer,
+                at: Deadline::NEVER,
+                sent: 0,
+            };
+            let config = &core.config.dhcp;
+            let information = reconfigure::key_information(&client.key(config, ends));
+            let replay = after.next_replay(config, core.now);
+            Opt::ReconfigureAccept.emit(reply);
+            reconfigure::key_option(replay, &information).emit(reply);
+            after.client = Some(Box::new(client));
+        }
+        Some(after)
     }
 
-    /// Sends the first Reconfigure, if the client takes it.
-    pub(crate) fn begin(&mut self, core: &mut Core, ends: Ends) {
-        self.sent = 0;
-        self.send(core, ends);
+    /// Whether a message after which the client would answer in this way changes nothing. A Reconfigure is repeated until the
+    /// message comes that it asks for (RFC 8415 §18.3.11); for a Renew, any other about leases brings as much. A client with leases
+    /// goes on to renew: that brings settings, too.
+    fn keeps_client(&self, answer: u8) -> bool {
+        self.client.as_ref().is_some_and(|client| {
+            let is_under_way = client.at != Deadline::NEVER;
+            client.answer != answer && (is_under_way || client.answer == dhcpv6::RENEW)
+        })
     }
 
-    /// Sends the Reconfigure again, if that is due.
-    pub(crate) fn on_timeout(&mut self, core: &mut Core, ends: Ends) {
-        if self.at.take_if_due(core.now) {
-            self.send(core, ends);
+    /// Next number against replay (RFC 8415 §20.3): nanoseconds since 1970, so that it rises over a restart, too. It does not if the
+    /// clock was set back meanwhile. Within a session it always rises.
+    fn next_replay(&mut self, config: &DhcpConfig, now: Duration) -> u64 {
+        let clock = u64::try_from((config.epoch + now).as_nanos()).unwrap_or(u64::MAX);
+        self.replay = clock.max(self.replay.saturating_add(1));
+        self.replay
+    }
+
+    /// Makes the first Reconfigure due, if a client takes it.
+    pub(crate) fn begin(&mut self, now: Duration) {
+        if let Some(client) = &mut self.client {
+            (client.at, client.sent) = (Deadline::after(now, Duration::ZERO), 0);
         }
     }
 
-    fn send(&mut self, core: &mut Core, ends: Ends) {
+    /// Sends the Reconfigure that is due. IPV6CP must be open.
+    pub(crate) fn on_timeout(&mut self, core: &mut Core, ends: Ends) {
+        if !self.at().is_due(core.now) {
+            return;
+        }
+        let replay = self.next_replay(&core.config.dhcp, core.now);
         let Some(client) = &mut self.client else {
             return;
         };
         let config = &core.config.dhcp;
-        let (key, replay) = (
-            client.key(config, ends),
-            client.next_replay(config, core.now),
-        );
         let message = reconfigure::Reconfigure {
             server: config.duid.as_bytes(),
             client: &client.duid,
@@ -148,13 +172,13 @@ impl Reconfigure {
             replay,
         };
         let mut payload = Vec::with_capacity(256);
-        message.emit(&key, &mut payload);
+        message.emit(&client.key(config, ends), &mut payload);
         let frame = crate::dhcpv6::frame(ends, client.address, &payload);
         core.send_frame(frame);
-        self.sent += 1;
-        if self.sent < MOST {
-            let pause = TIMEOUT * (1 << (self.sent - 1));
-            self.at = Deadline::after(core.now, pause);
-        }
+        client.sent += 1;
+        client.at = match client.sent < MOST {
+            true => Deadline::after(core.now, TIMEOUT * (1 << (client.sent - 1))),
+            false => Deadline::NEVER,
+        };
     }
 }

@@ -52,9 +52,11 @@ impl Router {
         }
     }
 
-    /// Stops the advertisements. What was advertised is known, and is withdrawn when the peer comes back without it.
+    /// Stops the advertisements and Reconfigure messages. What was advertised is known, and is withdrawn when the peer comes back
+    /// without it.
     pub(crate) fn silence(&mut self) {
         (self.at, self.sent) = (Deadline::NEVER, 0);
+        self.reconfigure = self.reconfigure.forgotten();
     }
 
     /// Router of a session that continues after a restart. Its next advertisement comes at a random time within the interval.
@@ -69,8 +71,8 @@ impl Router {
         }
     }
 
-    /// Goes on with other prefixes, which are advertised soon and as often as at the beginning.
-    pub(crate) fn renumber(&mut self, core: &mut Core, ends: Ends, grant: &Ipv6Grant) {
+    /// Goes on with a grant that is advertised otherwise: at once, and as often as at the beginning (RFC 4861 §6.2.4).
+    pub(crate) fn advertise_change(&mut self, core: &mut Core, ends: Ends, grant: &Ipv6Grant) {
         self.sent = 0;
         self.advertise(core, ends, grant);
     }
@@ -204,6 +206,11 @@ fn prefix_option(prefix: Ipv6Net, (valid_lifetime, preferred_lifetime): (u32, u3
         valid_lifetime,
         preferred_lifetime,
     })
+}
+
+/// Whether advertisements say the same of two grants.
+pub(crate) fn is_advertised_alike(a: &Ipv6Grant, b: &Ipv6Grant) -> bool {
+    a.prefixes().eq(b.prefixes()) && flags(a) == flags(b) && a.dns == b.dns
 }
 
 /// M and O flags (RFC 4861 §4.2). M: DHCPv6 has an address. O: it has something that the advertisement does not tell. A delegated

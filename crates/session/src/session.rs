@@ -6,7 +6,7 @@ use crate::ipv6cp::Ipv6cp;
 use crate::keepalive::Keepalive;
 use crate::layer::{Core, Layer, Notes, REJECTED_PART};
 use crate::lcp::Lcp;
-use crate::router::{Ends, Router};
+use crate::router::{self, Ends, Router};
 use crate::time::{Deadline, Rng};
 use crate::types::{
     Cause, Command, Discarded, Family, Grant, Ipv6Grant, Output, Phase, Random, RulesState,
@@ -213,7 +213,7 @@ impl Session {
             .min(self.ipv6cp.deadline())
             .min(self.keepalive.at)
             .min(self.router.at)
-            .min(self.router.reconfigure.at)
+            .min(self.reconfigure_at())
             .min(self.start)
             .min(self.setup)
             .get()
@@ -243,18 +243,20 @@ impl Session {
             (grant.address, &grant.delegated, &grant.dns)
                 == (ipv6.address, &ipv6.delegated, &ipv6.dns)
         };
-        let (is_told, is_renumbered) = (is_told(before), !before.prefixes().eq(ipv6.prefixes()));
+        let (is_told, is_advertised) =
+            (is_told(before), router::is_advertised_alike(before, &ipv6));
         **before = ipv6;
         if self.ipv6_rules < RulesState::Installed {
             return;
         }
         let ends = ends(&self.ipv6cp);
         // otherwise the first advertisement has them
-        if is_renumbered && self.ipv6cp.state() == State::Opened {
-            self.router.renumber(&mut self.core, ends, before);
+        if !is_advertised && self.ipv6cp.state() == State::Opened {
+            self.router.advertise_change(&mut self.core, ends, before);
         }
         if !is_told {
-            self.router.reconfigure.begin(&mut self.core, ends);
+            self.router.reconfigure.begin(self.core.now);
+            self.send_reconfigure();
         }
     }
 
@@ -298,9 +300,7 @@ impl Session {
         if self.router.at.take_if_due(now) {
             self.advertise();
         }
-        self.router
-            .reconfigure
-            .on_timeout(&mut self.core, ends(&self.ipv6cp));
+        self.send_reconfigure();
         if self.setup.take_if_due(now) {
             self.close(Cause::NegotiationFailed);
         }
@@ -535,6 +535,7 @@ impl Session {
                 RulesState::Asked => {}
                 RulesState::Installed | RulesState::Up => {
                     self.advertise();
+                    self.send_reconfigure();
                     self.report_up(Family::Ipv6);
                 }
             }
@@ -599,6 +600,22 @@ impl Session {
         if let Some(grant) = &self.ipv6 {
             self.router
                 .advertise(&mut self.core, ends(&self.ipv6cp), grant);
+        }
+    }
+
+    /// Sends the Reconfigure that is due. Until IPV6CP is open it waits, because the peer discards IPv6 packets (RFC 5072 §2).
+    fn send_reconfigure(&mut self) {
+        if self.ipv6cp.state() == State::Opened {
+            self.router
+                .reconfigure
+                .on_timeout(&mut self.core, ends(&self.ipv6cp));
+        }
+    }
+
+    fn reconfigure_at(&self) -> Deadline {
+        match self.ipv6cp.state() {
+            State::Opened => self.router.reconfigure.at(),
+            _ => Deadline::NEVER,
         }
     }
 

@@ -129,6 +129,12 @@ fn arp_and_ip() {
         |d, out| d.emit_v6(from, to, out),
         |octets| udp::Datagram::parse_v6(octets, from, to),
     );
+    let mut packet = Vec::new();
+    datagram.emit_packet_v6(from, to, &mut packet);
+    let octets = "60000000 000a 11 40              # RFC 8200 §3
+        fe800000000000000000000000000001 fe800000000000000000000000000002 0223 0222 000a 9627 6869";
+    assert_eq!(packet, hex(octets));
+
     let (from, to) = ([192, 0, 2, 1].into(), [198, 51, 100, 5].into());
     agree(
         "0223 0222 000a a6f1 6869",

@@ -81,6 +81,17 @@ impl<'a> Datagram<'a> {
         );
     }
 
+    /// Appends an IPv6 packet with the datagram and its checksum. The payload must fit into 65,527 octets.
+    pub fn emit_packet_v6(&self, source: Ipv6Addr, destination: Ipv6Addr, out: &mut Vec<u8>) {
+        let mut datagram = Vec::with_capacity(self.payload.len() + 8);
+        self.emit_v6(source, destination, &mut datagram);
+        ipv6::Packet {
+            header: ipv6::Header::new(ipv6::UDP, source, destination),
+            payload: &datagram,
+        }
+        .emit(out);
+    }
+
     fn length(&self) -> u16 {
         debug_assert!(self.payload.len() + 8 <= 0xffff);
         (self.payload.len() + 8) as u16

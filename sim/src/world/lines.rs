@@ -270,13 +270,7 @@ fn reply_to(address: IpAddr, label: &Label) -> Vec<u8> {
             .emit(&mut packet);
         }
         ([_, IpAddr::V6(from)], IpAddr::V6(to)) => {
-            datagram.emit_v6(from, to, &mut segment);
-            let header = ipv6::Header::new(ipv6::UDP, from, to);
-            ipv6::Packet {
-                header,
-                payload: &segment,
-            }
-            .emit(&mut packet);
+            datagram.emit_packet_v6(from, to, &mut packet);
         }
         _ => {}
     }

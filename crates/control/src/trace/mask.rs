@@ -262,7 +262,7 @@ mod tests {
             reconfigure::key_option(1, &information),
             Opt::Preference(9),
         ];
-        let (mut message, mut datagram, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut message, mut packet) = (Vec::new(), Vec::new());
         Message {
             kind: REPLY,
             transaction: 1,
@@ -275,12 +275,7 @@ mod tests {
             destination_port: CLIENT_PORT,
             payload: &message,
         }
-        .emit_v6(source, destination, &mut datagram);
-        ipv6::Packet {
-            header: ipv6::Header::new(ipv6::UDP, source, destination),
-            payload: &datagram,
-        }
-        .emit(&mut packet);
+        .emit_packet_v6(source, destination, &mut packet);
         packet
     }
 

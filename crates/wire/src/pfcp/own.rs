@@ -46,7 +46,8 @@ pub const SETTINGS: IeId = IeId::vendor(0x8005, ENTERPRISE);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(pub Vec<(u8, Vec<u8>)>);
 
-/// Type of IPv6's part of a usage report's Volume Measurement, in a Usage Report: a Volume Measurement (TS 29.244 §8.2.44). The rest is IPv4.
+/// Type of IPv6's part of a usage report's Volume Measurement, in a Usage Report: a Volume Measurement (TS 29.244 §8.2.44). The
+/// rest is IPv4.
 pub const IPV6_VOLUME: IeId = IeId::vendor(0x8008, ENTERPRISE);
 
 /// Type of the number of LCP echo requests that a subscriber has not answered, in a Session Report Request about inactivity: one octet.

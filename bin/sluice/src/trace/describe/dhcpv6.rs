@@ -78,19 +78,14 @@ mod tests {
             ],
         };
         let (source, destination) = (ipv6::link_local(1), ipv6::link_local(9));
-        let (mut payload, mut datagram, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut payload, mut packet) = (Vec::new(), Vec::new());
         message.emit(&mut payload);
         udp::Datagram {
             source_port: SERVER_PORT,
             destination_port: CLIENT_PORT,
             payload: &payload,
         }
-        .emit_v6(source, destination, &mut datagram);
-        ipv6::Packet {
-            header: ipv6::Header::new(ipv6::UDP, source, destination),
-            payload: &datagram,
-        }
-        .emit(&mut packet);
+        .emit_packet_v6(source, destination, &mut packet);
         assert_eq!(
             describe(&packet).unwrap(),
             "DHCPv6 Reply IA_NA NoAddrsAvail IA_PD 2001:db8:7700::/56 dns 2001:db8::53"

@@ -1,8 +1,7 @@
 //! LCP, authentication and the end of a session, by scripts.
-mod support;
+use crate::support::*;
 use session::*;
 use std::time::Duration;
-use support::*;
 
 #[test]
 fn a_silent_peer_is_asked_ten_times_in_thirty_seconds() {

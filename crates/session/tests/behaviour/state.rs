@@ -1,8 +1,7 @@
 //! What a session says of itself to who asks, and what it follows from outside while it is open.
-mod support;
+use crate::support::*;
 use session::*;
 use std::sync::Arc;
-use support::*;
 
 #[test]
 fn interface_identifiers_are_those_that_were_agreed_on() {

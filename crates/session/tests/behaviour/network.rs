@@ -1,10 +1,9 @@
 //! IPCP, IPV6CP and neighbor discovery, by scripts.
-mod support;
+use crate::support::*;
 use ipnet::Ipv6Net;
 use proptest::prelude::*;
 use session::*;
 use std::time::Duration;
-use support::*;
 use wire::nd::{Message, Opt, Packet};
 
 const RA_INTERVAL: Duration = Duration::from_secs(600);
@@ -12,13 +11,6 @@ const RA_INTERVAL: Duration = Duration::from_secs(600);
 fn ipv4_only() -> Grant {
     Grant {
         ipv6: None,
-        ..grant()
-    }
-}
-
-fn ipv6_only() -> Grant {
-    Grant {
-        ipv4: None,
         ..grant()
     }
 }
@@ -199,10 +191,7 @@ fn ipv6_frame(source: &str, destination: &str, message: Message) -> Vec<u8> {
 }
 
 fn expect_ra(line: &mut Line) -> Packet {
-    let packet = Packet::parse(&line.expect_ipv6()).unwrap();
-    let Message::RouterAdvertisement(ra) = &packet.message else {
-        panic!("{packet:?}")
-    };
+    let (packet, ra) = line.expect_advertisement();
     assert_eq!(ra.router_lifetime, 1800);
     let Opt::Prefix(prefix) = ra.options[0] else {
         panic!()
@@ -226,12 +215,7 @@ fn expect_ra(line: &mut Line) -> Packet {
 fn the_prefix_is_released_only_when_its_rules_are_installed() {
     let mut line = Line::new();
     line.authenticate(ipv6_only());
-    let (id, options) = line.expect_kind(IPV6CP, 1);
-    assert_eq!(options, [1, 10, 0, 0, 0, 0, 0, 0, 0x12, 0x34]);
-    line.send(IPV6CP, 2, id, &options);
-    line.send(IPV6CP, 1, 8, &home_ipv6cp());
-    line.expect_kind(IPV6CP, 2);
-    line.expect(Output::Install(Family::Ipv6));
+    line.negotiate_ipv6cp();
     let solicitation = ipv6_frame(
         "fe80::9",
         "ff02::2",
@@ -284,12 +268,38 @@ fn advertisements_are_repeated() {
     }
 }
 
+#[test]
+fn who_is_not_on_the_link_gets_no_advertisement_and_without_ipv6_nobody_does() {
+    let mut line = Line::open_with(SessionConfig {
+        echo_interval: Duration::ZERO,
+        ..SessionConfig::default()
+    });
+    let solicit = |source| {
+        let message = Message::RouterSolicitation { options: vec![] };
+        ipv6_frame(source, "ff02::2", message)
+    };
+    assert_eq!(
+        line.send_discarded(&solicit("2001:db8:0:7::9")),
+        "ND from a source that is not link-local"
+    );
+    // RFC 4861 §6.1.1: it has crossed a router
+    let mut routed = solicit("fe80::9");
+    routed[9] -= 1;
+    line.send_discarded(&routed);
+    line.send(IPV6CP, 5, 11, &[]);
+    line.expect_packet(IPV6CP, 6, 11, &[]);
+    line.expect(Output::Down(Family::Ipv6));
+    assert_eq!(
+        line.send_discarded(&solicit("fe80::9")),
+        "IPv6 packet before IPv6 is up"
+    );
+    line.pass(2 * RA_INTERVAL);
+    line.expect_silence();
+}
+
 /// Prefixes of the next Router Advertisement, with their valid and preferred lifetimes.
 fn advertised(line: &mut Line) -> Vec<(String, u32, u32)> {
-    let packet = Packet::parse(&line.expect_ipv6()).unwrap();
-    let Message::RouterAdvertisement(ra) = packet.message else {
-        panic!("{packet:?}")
-    };
+    let (_, ra) = line.expect_advertisement();
     let prefixes = ra.options.into_iter().filter_map(|option| match option {
         Opt::Prefix(p) => Some((p.prefix.to_string(), p.valid_lifetime, p.preferred_lifetime)),
         _ => None,
@@ -369,11 +379,7 @@ fn who_begins_ppp_anew_without_a_prefix_is_told_that_it_is_gone() {
     let reply = accept(ipv6_only());
     line.command(Command::Auth { attempt, reply });
     line.expect_kind(CHAP, 3);
-    let (id, options) = line.expect_kind(IPV6CP, 1);
-    line.send(IPV6CP, 2, id, &options);
-    line.send(IPV6CP, 1, 8, &home_ipv6cp());
-    line.expect_kind(IPV6CP, 2);
-    line.expect(Output::Install(Family::Ipv6));
+    line.negotiate_ipv6cp();
     line.command(Command::Installed(Family::Ipv6));
     let told = advertised(&mut line);
     let gone = ("2001:db8:0:8::".to_owned(), 0, 0);

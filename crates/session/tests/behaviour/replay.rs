@@ -1,14 +1,13 @@
 //! Recorded exchanges of real subscribers, replayed: see `pppd/README.md`.
-mod support;
+use crate::support::exchange::whole_life;
+use crate::support::pcap;
+use crate::support::server::{Prepared, Server};
 use session::discovery::DiscoveryConfig;
 use session::ladder::describe_frame;
 use session::*;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::exchange::whole_life;
-use support::pcap;
-use support::server::{Prepared, Server};
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::ppp::{self, Control};
 use wire::pppoe::{self, Discovery, Tag};

@@ -1,6 +1,5 @@
 //! The subscriber's side of a script. Its packets are put together octet by octet, not by the codecs that the server
 //! uses, so that the two cannot share a mistake.
-#![allow(dead_code)]
 pub mod exchange;
 pub mod pcap;
 pub mod server;
@@ -11,6 +10,7 @@ use session::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::nd::{self, RouterAdvertisement};
 
 pub const SESSION_ID: u16 = 0x0907;
 pub const DISCOVERY: u16 = 0x8863;
@@ -53,6 +53,13 @@ pub fn grant() -> Grant {
             address: None,
             delegated: Vec::new(),
         }),
+    }
+}
+
+pub fn ipv6_only() -> Grant {
+    Grant {
+        ipv4: None,
+        ..grant()
     }
 }
 
@@ -331,17 +338,35 @@ impl Line {
         self.expect(Output::Up(Family::Ipv4));
     }
 
-    /// IPV6CP from the gateway's request to Up.
+    /// IPV6CP from the gateway's request until it is open, and its rules are wanted.
     #[track_caller]
-    pub fn open_ipv6cp(&mut self) {
+    pub fn negotiate_ipv6cp(&mut self) {
         let (id, options) = self.expect_kind(IPV6CP, 1);
+        assert_eq!(options, [1, 10, 0, 0, 0, 0, 0, 0, 0x12, 0x34]);
         self.send(IPV6CP, 2, id, &options);
         self.send(IPV6CP, 1, 8, &home_ipv6cp());
         self.expect_packet(IPV6CP, 2, 8, &home_ipv6cp());
         self.expect(Output::Install(Family::Ipv6));
+    }
+
+    /// IPV6CP from the gateway's request to Up; gives the first Router Advertisement.
+    #[track_caller]
+    pub fn open_ipv6cp(&mut self) -> RouterAdvertisement {
+        self.negotiate_ipv6cp();
         self.command(Command::Installed(Family::Ipv6));
-        self.expect_ipv6();
+        let (_, first) = self.expect_advertisement();
         self.expect(Output::Up(Family::Ipv6));
+        first
+    }
+
+    /// The next output must be a Router Advertisement; gives its packet, too.
+    #[track_caller]
+    pub fn expect_advertisement(&mut self) -> (nd::Packet, RouterAdvertisement) {
+        let packet = nd::Packet::parse(&self.expect_ipv6()).unwrap();
+        match &packet.message {
+            nd::Message::RouterAdvertisement(ra) => (packet.clone(), ra.clone()),
+            _ => panic!("{packet:?}"),
+        }
     }
 
     /// A line with both families up.

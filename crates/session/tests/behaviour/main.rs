@@ -1,0 +1,9 @@
+//! A session as its peers see it: by scripts, and by recordings of real ones.
+
+mod dhcpv6;
+mod exchange;
+mod link;
+mod network;
+mod replay;
+mod state;
+mod support;
