@@ -6,10 +6,11 @@
 //! subscriber could not connect.
 
 use super::assigned::Assigned;
+use super::takeover::wanted;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::addresses::Kind;
-use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
+use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted, withdrawn_links};
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
@@ -17,6 +18,7 @@ use crate::next_pools::Pools;
 use crate::topology::Seid;
 use aaa::{AccessAccept, Credentials, Outcome};
 use config::model::Fallback;
+use ipnet::IpNet;
 use policy::TimeoutAction;
 use session::{AuthReply, Cause, Command, Grant, Phase};
 
@@ -201,7 +203,13 @@ impl ControlPlane {
                 return another(format!("another {}", kind.name()));
             }
         }
-        Ok(())
+        let bindings = &entry.policy.forwarding.bindings;
+        let withdrawn = withdrawn_links(bindings, &accept.framed_ipv6_prefixes);
+        let is_withdrawn = |net: &IpNet| withdrawn.iter().any(|link| link.contains(net));
+        match wanted(accept).into_iter().find(is_withdrawn) {
+            Some(net) => another(format!("{net} inside a prefix that it withdraws")),
+            None => Ok(()),
+        }
     }
 
     /// Whether an open session can stay with what it has of a kind. Of the prefixes of its link one must stay: Router Advertisements give

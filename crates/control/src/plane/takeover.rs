@@ -140,8 +140,8 @@ impl ControlPlane {
     }
 }
 
-/// Addresses and prefixes that AAA chose.
-fn wanted(accept: &AccessAccept) -> Vec<IpNet> {
+/// Addresses, prefixes and routes that AAA chose.
+pub(super) fn wanted(accept: &AccessAccept) -> Vec<IpNet> {
     let fixed = Kind::ALL.into_iter();
     let fixed = fixed.flat_map(|kind| Assigned::of(accept, kind).fixed);
     let routes = accept.framed_routes.iter().map(|route| route.net);

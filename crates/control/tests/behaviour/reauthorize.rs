@@ -39,6 +39,14 @@ fn routes(w: &World, n: usize) -> Vec<String> {
     routes.map(|binding| binding.prefix.to_string()).collect()
 }
 
+/// What a home has of IPv6, at the user plane.
+fn ipv6(w: &World, n: usize) -> Vec<String> {
+    let session = &w.up.subscribers()[n];
+    let all = session.forwarding.bindings.iter();
+    let own = all.filter(|binding| !binding.is_ipv4());
+    own.map(|binding| binding.prefix.to_string()).collect()
+}
+
 /// A world with one home, whose server has these attributes for it.
 fn answered(attributes: &[(Kind, Value)]) -> World {
     let mut w = world(1);
@@ -225,12 +233,7 @@ fn a_new_answer_may_have_other_prefixes_beside_one_of_before() {
         let prefix = Value::Ipv6Prefix(prefix(n).parse().unwrap());
         (Kind::FRAMED_IPV6_PREFIX, prefix)
     };
-    let links = |w: &World| {
-        let told = w.up.subscribers()[0].forwarding.bindings.clone();
-        let own = told.iter().filter(|binding| !binding.is_ipv4());
-        let own: Vec<String> = own.map(|binding| binding.prefix.to_string()).collect();
-        own
-    };
+    let links = |w: &World| ipv6(w, 0);
     let mut w = answered(&[link(1), link(2)]);
     let id = w.sessions().remove(0).id;
     let ask = |w: &mut World, n: u8, answer: &[(Kind, Value)]| {
@@ -269,6 +272,39 @@ fn a_new_answer_may_have_other_prefixes_beside_one_of_before() {
     ask(&mut w, 4, &[link(1)]);
     assert_eq!(w.online(), 0);
     assert!(w.plane.ledger().is_balanced());
+}
+
+/// What lies inside a prefix of the link goes with it. Otherwise the next subscriber of that prefix would share it.
+#[test]
+fn an_address_inside_a_withdrawn_prefix_goes_with_it() {
+    let link = |n: u8| {
+        let prefix = format!("2001:db8:9:{n}::/64").parse().unwrap();
+        (Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix))
+    };
+    let address = (
+        Kind::FRAMED_IPV6_ADDRESS,
+        Value::Ipv6("2001:db8:9:1::5".parse().unwrap()),
+    );
+    let inner = (Kind::FRAMED_IPV6_ROUTE, "2001:db8:9:1:7::/80".into());
+    for (again, online, left) in [
+        (vec![link(2)], 1, vec!["2001:db8:9:2::/64"]),
+        (vec![link(2), address.clone()], 0, vec![]),
+        (vec![link(2), inner.clone()], 0, vec![]),
+    ] {
+        let mut w = answered(&[link(1), link(2), address.clone(), inner.clone()]);
+        assert_eq!(ipv6(&w, 0).len(), 4);
+        w.radius.accept = again.clone();
+        assert_eq!(change(&mut w, &[user(0), only(), state(9)]), nak(507));
+        w.run(10 * SECOND);
+        assert_eq!(w.online(), online, "{again:?}");
+        if online == 1 {
+            assert_eq!(ipv6(&w, 0), left);
+        } else {
+            let stop = w.radius.records.last().unwrap();
+            assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 6, "Admin-Reset");
+        }
+        assert!(w.plane.ledger().is_balanced());
+    }
 }
 
 #[test]
