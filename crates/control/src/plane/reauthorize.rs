@@ -137,9 +137,11 @@ impl ControlPlane {
             return self.end_by_servers(now, index, cause);
         }
         self.count_attributes(index, accept);
-        self.note_accepted(now, index, accept);
         self.entry(index).accepted_by = by;
+        self.note_accepted(now, index, accept);
         self.settle_pools(now, index, accept);
+        let links = self.offered_links(index, accept);
+        let routes = self.offered_routes(index, accept);
         let entry = self.entry(index);
         entry.state = accept.state.clone().into();
         let answer = match by.is_user() {
@@ -151,8 +153,8 @@ impl ControlPlane {
             answer,
             is_whole: true,
             class: accept.class.clone().into(),
-            links: accept.framed_ipv6_prefixes.clone().into(),
-            routes: accept.framed_routes.clone().into(),
+            links,
+            routes,
             claimed: Vec::new(),
             // a session that could not stay with the pools of the answer has ended
             pools: Pools::default(),
@@ -204,7 +206,7 @@ impl ControlPlane {
             }
         }
         let bindings = &entry.policy.forwarding.bindings;
-        let withdrawn = withdrawn_links(bindings, &accept.framed_ipv6_prefixes);
+        let withdrawn = withdrawn_links(bindings, &self.offered_links(index, accept));
         let is_withdrawn = |net: &IpNet| withdrawn.iter().any(|link| link.contains(net));
         match wanted(accept).into_iter().find(is_withdrawn) {
             Some(net) => another(format!("{net} inside a prefix that it withdraws")),

@@ -3,6 +3,7 @@
 use crate::dynamic::{ACK, change, gold, history, mtu, nak, request, settings, user, world};
 use crate::world::World;
 use crate::world::radius::number;
+use control::counters::Counter;
 use core::time::Duration;
 use ipnet::IpNet;
 use policy::Role;
@@ -399,6 +400,46 @@ fn a_change_and_a_new_answer_are_carried_out_in_order() {
     assert_eq!(settings(&w, 0).mtu, Some(1300));
 }
 
+/// A subscriber of one address family gets nothing of the other one, whatever RADIUS says later.
+#[test]
+fn neither_a_new_answer_nor_a_change_gives_anything_of_an_address_family_that_is_not_offered() {
+    let link = Value::Ipv6Prefix("2001:db8:9:1::/64".parse().unwrap());
+    let routes = [
+        route("203.0.113.0/29"),
+        (Kind::FRAMED_IPV6_ROUTE, "2001:db8:a::/48".into()),
+    ];
+    let links = (Kind::FRAMED_IPV6_PREFIX, link);
+    for (families, has_ipv4) in [("ipv4-only", true), ("ipv6-only", false)] {
+        let mut w = answered(&[]);
+        w.hang_up(0);
+        w.run(10 * SECOND);
+        let line = format!("set subscriber-profiles home address-families {families}");
+        w.configure(&[&line]).unwrap();
+        w.radius.accept = [&[links.clone()][..], &routes].concat();
+        w.dial(0);
+        w.run(10 * SECOND);
+        let is_one = |w: &World| {
+            let bindings = &w.up.subscribers()[0].forwarding.bindings;
+            bindings.iter().count() == 2 && bindings.iter().all(|b| b.is_ipv4() == has_ipv4)
+        };
+        assert!(is_one(&w));
+        assert_eq!(change(&mut w, &[user(0), only(), state(9)]), nak(507));
+        w.run(10 * SECOND);
+        assert!(w.online() == 1 && is_one(&w), "{families}");
+        let [own, other] = match has_ipv4 {
+            true => [&routes[0], &routes[1]],
+            false => [&routes[1], &routes[0]],
+        };
+        let asked =
+            |route: &(Kind, Value)| request(Code::COA_REQUEST, 2, &[user(0), route.clone()]);
+        w.order("192.0.2.9", &asked(other));
+        assert_eq!(w.obeyed.pop_front().unwrap()[0], Code::COA_NAK.0);
+        w.order("192.0.2.9", &asked(own));
+        assert!(is_one(&w), "{families}");
+        assert!(w.plane.ledger().is_balanced());
+    }
+}
+
 /// Local users have no server that could be asked.
 #[test]
 fn a_session_of_a_local_user_has_no_server_to_ask() {
@@ -432,6 +473,7 @@ fn at_its_timeout_a_session_may_go_on_as_a_local_users() {
     w.radius.dead = true;
     w.run(200 * SECOND);
     assert_eq!((w.online(), settings(&w, 0).mtu), (1, Some(1300)));
+    assert_eq!(w.count(Counter::FallbackLocalUsers), 1);
     w.configure(&["set users home0 mtu 1280"]).unwrap();
     w.run(10 * SECOND);
     assert_eq!(settings(&w, 0).mtu, Some(1280));
