@@ -6,6 +6,7 @@ use control::counters::Counter;
 use core::time::Duration;
 use northbound::{Pool, Request, Response};
 use policy::{Binding, Role};
+use wire::pfcp::Cause;
 use wire::radius::{Kind, Value};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -260,6 +261,29 @@ fn a_subscriber_that_comes_back_gets_what_it_had_unless_the_profile_says_otherwi
     );
 }
 
+/// The new session does not wait for what the user plane keeps.
+#[test]
+fn a_rejected_deletion_wakes_the_session_that_waits_for_the_addresses() {
+    let mut w = world(1, Choice::default(), true);
+    online(&mut w, 0);
+    let config = w.homes[0].config().clone();
+    w.homes[0] = cpe::Home::new(config, 99);
+    w.be_late();
+    w.dial(0);
+    w.run(SECOND * 3 / 2);
+    w.answer_late_but_deletions();
+    w.run(SECOND / 2);
+    assert_eq!(w.online(), 0, "it waits");
+    w.up.refuse_deletions = Some(Cause::NO_RESOURCES_AVAILABLE);
+    w.answer_late();
+    // the next challenge of CHAP would come later
+    w.run(SECOND / 2);
+    assert_eq!(w.online(), 1);
+    w.up.refuse_deletions = None;
+    w.run(MINUTE);
+    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+}
+
 /// After a power cut the router is back before its earlier session is over.
 #[test]
 fn a_router_that_reboots_has_its_addresses_of_pools_again_at_once() {
@@ -274,7 +298,7 @@ fn a_router_that_reboots_has_its_addresses_of_pools_again_at_once() {
     };
     let before = had(&mut w);
     for deletions_fail in [false, true] {
-        w.up.refuse_deletions = deletions_fail.then_some(wire::pfcp::Cause::NO_RESOURCES_AVAILABLE);
+        w.up.refuse_deletions = deletions_fail.then_some(Cause::NO_RESOURCES_AVAILABLE);
         let config = w.homes[0].config().clone();
         w.homes[0] = cpe::Home::new(config, 99);
         w.dial(0);
@@ -282,11 +306,6 @@ fn a_router_that_reboots_has_its_addresses_of_pools_again_at_once() {
         if !deletions_fail {
             assert_eq!((w.online(), had(&mut w)), (2, before.clone()));
         }
-    }
-    // it does not wait for ever for what its user plane keeps
-    for _ in 0..3 {
-        w.dial(0);
-        w.run(MINUTE);
     }
     assert_eq!(w.online(), 2);
     w.up.refuse_deletions = None;

@@ -180,6 +180,25 @@ fn a_subscriber_that_negotiates_ppp_anew_gets_addresses_as_if_it_had_connected()
     assert!(w.plane.ledger().is_balanced());
 }
 
+/// The user plane keeps the earlier session, so that its addresses do not become free.
+#[test]
+fn a_router_that_reboots_does_not_wait_for_addresses_of_which_its_pools_are_others() {
+    for by_change in [true, false] {
+        let mut w = world(1);
+        match by_change {
+            true => walled(&mut w, 0),
+            false => w.radius.accept = vec![pool("walled"), pool6("walled6")],
+        }
+        w.up.keeps_all = true;
+        w.homes[0] = Home::new(w.homes[0].config().clone(), 99);
+        w.dial(0);
+        w.run(3 * SECOND);
+        assert_eq!(w.online(), 1, "{by_change}");
+        let ipv4 = w.homes[0].ipv4().unwrap().to_string();
+        assert!(ipv4.starts_with("100.127.0."), "{ipv4}");
+    }
+}
+
 #[test]
 fn a_session_that_is_authorized_anew_stays_and_its_next_connection_is_changed() {
     let mut w = world(1);
@@ -296,7 +315,7 @@ fn a_vendors_attribute_names_a_pool_as_it_does_at_the_start() {
 }
 
 #[test]
-fn a_subscriber_known_by_its_user_name_is_changed_on_every_line() {
+fn the_change_is_of_the_line_or_of_the_user_name_as_the_access_profile_says() {
     for (identity, on_other_line) in [("user-name", WALLED), ("line", FREE)] {
         let mut w = world(1);
         let set = format!("set access-profiles pppoe subscriber-identity {identity}");

@@ -416,6 +416,16 @@ impl World {
         self.settle();
     }
 
+    /// The user plane answers what waits, and lets deletions wait on.
+    pub fn answer_late_but_deletions(&mut self) {
+        let late = self.up.late.take().unwrap_or_default().into_iter();
+        let (deletions, others) =
+            late.partition(|(_, _, message)| matches!(message, Message::SessionDeletionRequest(_)));
+        self.up.late = Some(others);
+        self.answer_late();
+        self.up.late = Some(deletions);
+    }
+
     /// An earlier user plane takes the place of the one that was there: it has these features, and says neither its lanes nor which
     /// settings it knows.
     pub fn with_earlier_user_plane(&mut self, features: SluiceFeatures) {
