@@ -67,11 +67,8 @@ impl Peer {
 
     /// Status of the server.
     pub(crate) fn status(&self, now: Duration) -> ServerStatus {
-        ServerStatus {
-            window: self.window.size(),
-            waiting: self.waiting.len(),
-            ..self.server.status(now)
-        }
+        self.server
+            .status(now, self.window.size(), self.waiting.len())
     }
 
     /// Number of open requests.

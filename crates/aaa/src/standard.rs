@@ -156,7 +156,7 @@ pub static STANDARD: &[Standard] = &[
     row(Kind::FRAMED_IPV6_ROUTE, RECORD, InAccept::Obeyed, InChange::Changes, "IPv6 network behind the subscriber. Its first metric is that of the route which is announced. A gateway has no effect."),
     row(Kind::FRAMED_IPV6_POOL, NOWHERE, InAccept::Obeyed, InChange::ChangesNext, "IPv6 pool of the subscriber."),
     row(Kind::ERROR_CAUSE, NOWHERE, InAccept::NotEnforced, InChange::Unsupported, "In a NAK: why a request is rejected."),
-    row(Kind::DELEGATED_IPV6_PREFIX, RECORD, InAccept::Obeyed, InChange::Identifies, "Prefix that is delegated to the subscriber's router, of at most 64 bits; several are possible."),
+    row(Kind::DELEGATED_IPV6_PREFIX, RECORD, InAccept::Obeyed, InChange::Identifies, "Prefix that is delegated to the subscriber's router, of at most 64 bits. Up to 16 are possible."),
     row(Kind::FRAMED_IPV6_ADDRESS, RECORD, InAccept::Obeyed, InChange::Identifies, "IPv6 address of the subscriber's router."),
     row(Kind::DNS_SERVER_IPV6_ADDRESS, NOWHERE, InAccept::Obeyed, InChange::Changes, "DNS server."),
     row(Kind::ROUTE_IPV6_INFORMATION, NOWHERE, InAccept::NotEnforced, InChange::Unsupported, "Router Advertisements have no such option yet."),

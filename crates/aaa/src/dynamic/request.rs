@@ -221,33 +221,28 @@ fn identify(ids: &mut SessionIds, kind: Kind, value: &Value) -> Result<bool, Err
             Value::Ipv4(address) => set(&mut ids.framed_ip, Some(*address)),
             _ => set(&mut ids.framed_ip, None),
         },
-        Kind::FRAMED_IPV6_PREFIX => match value {
-            Value::Ipv6Prefix(prefix) if ids.framed_ipv6_prefixes.contains(prefix) => {
-                Err(ErrorCause::InvalidRequest)
-            }
-            Value::Ipv6Prefix(prefix) => {
-                ids.framed_ipv6_prefixes.push(*prefix);
-                Ok(())
-            }
-            _ => Err(ErrorCause::InvalidAttributeValue),
-        },
+        Kind::FRAMED_IPV6_PREFIX => add(&mut ids.framed_ipv6_prefixes, value),
         Kind::FRAMED_IPV6_ADDRESS => match value {
             Value::Ipv6(address) => set(&mut ids.framed_ipv6_address, Some(*address)),
             _ => set(&mut ids.framed_ipv6_address, None),
         },
-        Kind::DELEGATED_IPV6_PREFIX => match value {
-            Value::Ipv6Prefix(prefix) if ids.delegated_prefixes.contains(prefix) => {
-                Err(ErrorCause::InvalidRequest)
-            }
-            Value::Ipv6Prefix(prefix) => {
-                ids.delegated_prefixes.push(*prefix);
-                Ok(())
-            }
-            _ => Err(ErrorCause::InvalidAttributeValue),
-        },
+        Kind::DELEGATED_IPV6_PREFIX => add(&mut ids.delegated_prefixes, value),
         _ => return Ok(false),
     }?;
     Ok(true)
+}
+
+/// Adds a prefix, which must not be named twice.
+fn add(prefixes: &mut Vec<Ipv6Net>, value: &Value) -> Result<(), ErrorCause> {
+    let Value::Ipv6Prefix(prefix) = value else {
+        return Err(ErrorCause::InvalidAttributeValue);
+    };
+    let prefix = prefix.trunc();
+    if prefixes.contains(&prefix) {
+        return Err(ErrorCause::InvalidRequest);
+    }
+    prefixes.push(prefix);
+    Ok(())
 }
 
 /// Two values for what is one contradict each other.

@@ -31,8 +31,10 @@ impl<'a> Assigned<'a> {
             }
             Kind::Delegated => {
                 let fixed = accept.delegated_prefixes.iter();
-                let fixed = fixed.map(|prefix| IpNet::from(prefix.trunc()));
-                (fixed.collect(), &accept.delegated_pool)
+                (
+                    fixed.copied().map(IpNet::from).collect(),
+                    &accept.delegated_pool,
+                )
             }
             Kind::Ipv6Address => {
                 let fixed = accept.framed_ipv6_address;

@@ -14,8 +14,9 @@ use aaa::{AccessAccept, FramedRoute};
 use ipnet::{IpNet, Ipv6Net};
 use policy::{Binding, Bindings, Role};
 
-/// What AAA passes on is what a session has room for.
-const _: () = assert!(aaa::MOST_PREFIXES == policy::MOST_LINKS);
+/// What AAA passes on is what a session has room for, and what its subscriber is told.
+const _: () = assert!(aaa::MOST_LINKS == policy::MOST_LINKS);
+const _: () = assert!(aaa::MOST_DELEGATED == session::MOST_DELEGATED);
 
 impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
