@@ -1,11 +1,9 @@
 //! Pools that RADIUS servers have changed and that count from the subscriber's next connection on, in memory and in the store.
 
-use crate::entry::LineIds;
 use crate::records::{from_bytes, to_bytes};
-use crate::remembered::{Remember, Remembered};
+use crate::remembered::{KeyLine, Remember, Remembered};
 use aaa::AccessAccept;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// Prefix of the keys of changed pools, followed by an encoded [`PoolsKey`].
 pub(crate) const NEXT_POOLS_PREFIX: &[u8] = b"next-pools/";
@@ -69,33 +67,13 @@ impl Pools {
     }
 }
 
-/// Subscriber of changed pools: the user name, and the access line if that is what its access profile knows it by. Names, because numbers
-/// of ports change. The MAC address is not part of it: another router must not undo the change.
+/// Subscriber of changed pools: the user name, and the access line if that is what its access profile knows it by. The MAC
+/// address is not part of it: another router must not undo the change.
 #[derive(Debug, Serialize)]
 pub(crate) struct PoolsKey<'a> {
     pub servers: Option<&'a str>,
     pub username: &'a [u8],
-    pub line: Option<PoolsLine<'a>>,
-}
-
-/// Access line in a [`PoolsKey`].
-#[derive(Debug, Serialize)]
-pub(crate) struct PoolsLine<'a> {
-    pub user_plane: &'a str,
-    pub port: &'a str,
-    /// Outer and inner VLAN id.
-    pub vlans: (Option<u16>, Option<u16>),
-    pub ids: &'a LineIds,
-}
-
-impl PoolsKey<'_> {
-    /// Octets of the key, which distinguish it from every other one.
-    pub fn to_bytes(&self) -> Arc<[u8]> {
-        let octets = postcard::to_stdvec(self);
-        octets
-            .expect("a key has a size that serde can state")
-            .into()
-    }
+    pub line: Option<KeyLine<'a>>,
 }
 
 /// Changed pools of a subscriber.

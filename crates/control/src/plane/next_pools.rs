@@ -7,7 +7,8 @@ use crate::addresses::Kind;
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::fallback::AcceptedBy;
-use crate::next_pools::{NextPools, Pools, PoolsKey, PoolsLine};
+use crate::next_pools::{NextPools, Pools, PoolsKey};
+use crate::remembered::encode_key;
 use aaa::AccessAccept;
 use config::model::SubscriberIdentity;
 use std::sync::Arc;
@@ -16,23 +17,12 @@ impl ControlPlane {
     /// Key of the changed pools of a session's subscriber.
     fn pools_key(&self, entry: &Entry) -> Arc<[u8]> {
         let access = self.view().access_profile(entry.segment);
-        let port = self.topology.segment(entry.segment).port;
-        let port = self.topology.port(port);
-        let line = PoolsLine {
-            user_plane: &self.topology.user_plane(port.user_plane).node_id,
-            port: &port.name,
-            vlans: entry.circuit.tags.vids(),
-            ids: &entry.line,
-        };
-        let key = PoolsKey {
+        let is_of_line = access.subscriber_identity == SubscriberIdentity::Line;
+        encode_key(&PoolsKey {
             servers: access.server_group.as_deref(),
             username: &entry.who.username,
-            line: match access.subscriber_identity {
-                SubscriberIdentity::Line => Some(line),
-                SubscriberIdentity::UserName => None,
-            },
-        };
-        key.to_bytes()
+            line: is_of_line.then(|| self.key_line(entry)),
+        })
     }
 
     /// Remembers changed pools of a session's subscriber, in place of those of the same families.
