@@ -3,9 +3,9 @@
 //! A binding inside a prefix block of the session's group is announced with that block. Every other binding is announced by the
 //! session's own rules; a user plane that does not support that announces it as a prefix block of the group.
 
-use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::addresses::{Given, Holder, Kind, Net};
+use crate::assigned::Assigned;
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::pool::PoolError;

@@ -1,9 +1,9 @@
 //! Link of a session: its commands and outputs, authentication and timers.
 
-use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::addresses::Kind;
+use crate::assigned::Assigned;
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;

@@ -5,11 +5,11 @@
 //! session cannot get, such as another address, ends it: the subscriber gets it when it connects again. So does an answer with which the
 //! subscriber could not connect.
 
-use super::assigned::Assigned;
 use super::takeover::wanted;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::addresses::Kind;
+use crate::assigned::Assigned;
 use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted, withdrawn_links};
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;

@@ -7,9 +7,9 @@
 //! new session waits for that between AAA's answer and the reply to the subscriber, and does not come online without them. If it
 //! takes longer than a subscriber waits, the subscriber connects once more.
 
-use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::addresses::{Kind, Net};
+use crate::assigned::Assigned;
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::topology::Seid;

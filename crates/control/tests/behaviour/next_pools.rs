@@ -102,6 +102,55 @@ fn a_session_keeps_its_addresses_and_its_subscriber_gets_others_when_it_connects
 }
 
 #[test]
+fn pools_of_delegated_prefixes_and_router_addresses_count_from_the_next_connection_too() {
+    let mut w = world(1);
+    w.configure(&[
+        "set ipv6-pools lans prefix 2001:db8:4000::/36",
+        "set ipv6-pools lans prefix-length 56",
+        "set ipv6-pools others prefix 2001:db8:6000::/36",
+        "set ipv6-pools others prefix-length 56",
+        "set ipv6-pools routers prefix 2001:db8:5000::/64",
+        "set ipv6-pools routers prefix-length 128",
+        "set subscriber-profiles home delegated-pools lans",
+    ])
+    .unwrap();
+    let delegated = |name: &str| (Kind::DELEGATED_IPV6_PREFIX_POOL, name.into());
+    let address = |name: &str| (Kind::STATEFUL_IPV6_ADDRESS_POOL, name.into());
+    let has = |w: &World, expected: [&str; 2]| {
+        let bindings = w.up.subscribers()[0].forwarding.bindings.clone();
+        let address = bindings.ipv6_address().map(|own| own.to_string());
+        let delegated: Vec<String> = bindings.delegated().map(|own| own.to_string()).collect();
+        let own = [address.unwrap_or_default(), delegated.join(" ")];
+        assert_eq!(own, expected);
+    };
+    reconnect(&mut w, 0);
+    has(&w, ["", "2001:db8:4000::/56"]);
+    let both = [user(0), delegated("others"), address("routers")];
+    assert_eq!(change(&mut w, &both), ACK);
+    has(&w, ["", "2001:db8:4000::/56"]);
+    w.restart_control_plane();
+    w.run(5 * SECOND);
+    let shown = ["delegated pool others", "IPv6 address pool routers"];
+    assert_eq!(to_come(&mut w), shown);
+    reconnect(&mut w, 0);
+    has(&w, ["2001:db8:5000::", "2001:db8:6000::/56"]);
+    assert!(to_come(&mut w).is_empty());
+
+    let invalid = nak(values::ERROR_CAUSE_INVALID_ATTRIBUTE_VALUE);
+    assert_eq!(change(&mut w, &[user(0), delegated("routers")]), invalid);
+    assert_eq!(change(&mut w, &[user(0), address("lans")]), invalid);
+    // an answer that says something of it is newer
+    let prefix = Value::Ipv6Prefix("2001:db8:9900::/48".parse().unwrap());
+    w.radius.accept = vec![(Kind::DELEGATED_IPV6_PREFIX, prefix)];
+    reconnect(&mut w, 0);
+    has(&w, ["2001:db8:5000::", "2001:db8:9900::/48"]);
+    w.radius.accept.clear();
+    reconnect(&mut w, 0);
+    has(&w, ["2001:db8:5000::", "2001:db8:4000::/56"]);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
 fn changed_pools_are_acknowledged_when_they_are_durable_and_survive_the_control_plane() {
     let mut w = world(1);
     let bytes = request(

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use ipnet::IpNet;
 
 /// What AAA says of one kind.
-pub(super) struct Assigned<'a> {
+pub(crate) struct Assigned<'a> {
     /// The addresses or prefixes themselves. They come before a pool.
     pub fixed: Vec<IpNet>,
     /// Name of the pool.
