@@ -244,8 +244,8 @@ impl Client {
         self.accounting.slots.claim(slot)
     }
 
-    /// Delivers an accounting record to a server, and to the next one if that does not answer. `token` identifies it in [`Output::Accounted`], which
-    /// frees the slot.
+    /// Delivers an accounting record to a server, and to the next one if that does not answer. `token` identifies it in
+    /// [`Output::Accounted`], which frees the slot.
     pub fn account(
         &mut self,
         now: Duration,

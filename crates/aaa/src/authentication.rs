@@ -83,8 +83,8 @@ impl Client {
         self.requests.iter().map(|(_, open)| open.token)
     }
 
-    /// Nobody waits for the answer to an authentication any more. It is dropped if it was not sent yet; then this returns true, and there is
-    /// no [`Output::Done`]. Otherwise the server works on it, and it ends as usual.
+    /// Nobody waits for the answer to an authentication any more. It is dropped if it was not sent yet; then this returns true, and there
+    /// is no [`Output::Done`]. Otherwise the server works on it, and it ends as usual.
     pub fn withdraw_authentication(&mut self, token: u64) -> bool {
         let Some(key) = self.waiting.remove(&token) else {
             return false;

@@ -425,7 +425,9 @@ impl ControlPlane {
         let of_pools = nets.filter(|net| self.addresses.pool_of(*net).is_some());
         let most = self.configuration.limits.sessions as usize;
         let identity = subscriber.identity.clone();
-        self.sticky.remember(identity, of_pools, most);
+        if self.sticky.remember(identity, of_pools, most) {
+            self.counters.count(Counter::StickyAddressesFull);
+        }
     }
 
     /// What the session's subscriber had, the latest first.

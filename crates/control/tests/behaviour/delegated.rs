@@ -261,6 +261,30 @@ fn a_subscriber_that_comes_back_gets_what_it_had_unless_the_profile_says_otherwi
     );
 }
 
+#[test]
+fn the_subscriber_that_is_offline_for_longest_is_forgotten_first_and_a_counter_says_so() {
+    let choice = Choice {
+        sessions: 2,
+        ..Choice::default()
+    };
+    let mut w = world(4, choice, true);
+    // so that the blocks stay
+    online(&mut w, 3);
+    for home in 0..2 {
+        online(&mut w, home);
+        away(&mut w, home);
+    }
+    assert_eq!(w.count(Counter::StickyAddressesFull), 0);
+    online(&mut w, 2);
+    away(&mut w, 2);
+    assert_eq!(w.count(Counter::StickyAddressesFull), 1);
+    for (home, ipv4) in [(1, "100.64.0.4"), (0, "100.64.0.6")] {
+        online(&mut w, home);
+        assert_eq!(w.homes[home].ipv4().unwrap().to_string(), ipv4);
+        away(&mut w, home);
+    }
+}
+
 /// The new session does not wait for what the user plane keeps.
 #[test]
 fn a_rejected_deletion_wakes_the_session_that_waits_for_the_addresses() {
