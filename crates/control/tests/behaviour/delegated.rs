@@ -102,13 +102,13 @@ fn a_delegated_prefix_of_a_pool_is_there_before_the_family_opens_and_as_long_as_
     w.run(MINUTE);
     assert!(has(&w));
     assert_eq!(w.up.nets(), nets);
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
 
     away(&mut w, 0);
     away(&mut w, 1);
     assert!(w.up.nets().is_empty(), "{:?}", w.up.nets());
     assert!(pools(&mut w).iter().all(|pool| pool.used == 0));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn prefixes_and_an_address_of_radius_come_before_those_of_pools() {
     w.begin_ppp_anew(0);
     w.run(MINUTE);
     assert!(has(&w));
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
 
     // somebody else has none of it
     online(&mut w, 1);
@@ -198,7 +198,7 @@ fn prefixes_and_an_address_of_radius_come_before_those_of_pools() {
     let address = Value::Ipv6("2001:db8:100:77::2".parse().unwrap());
     assert_eq!(stop.get(Kind::FRAMED_IPV6_ADDRESS), Some(&address));
     away(&mut w, 1);
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
     assert!(w.up.nets().is_empty());
 }
 
@@ -290,8 +290,7 @@ fn the_subscriber_that_is_offline_for_longest_is_forgotten_first_and_a_counter_s
 fn a_rejected_deletion_wakes_the_session_that_waits_for_the_addresses() {
     let mut w = world(1, Choice::default(), true);
     online(&mut w, 0);
-    let config = w.homes[0].config().clone();
-    w.homes[0] = cpe::Home::new(config, 99);
+    w.switch_off_and_on(0);
     w.be_late();
     w.dial(0);
     w.run(SECOND * 3 / 2);
@@ -305,7 +304,7 @@ fn a_rejected_deletion_wakes_the_session_that_waits_for_the_addresses() {
     assert_eq!(w.online(), 1);
     w.up.refuse_deletions = None;
     w.run(MINUTE);
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
 }
 
 /// After a power cut the router is back before its earlier session is over.
@@ -323,8 +322,7 @@ fn a_router_that_reboots_has_its_addresses_of_pools_again_at_once() {
     let before = had(&mut w);
     for deletions_fail in [false, true] {
         w.up.refuse_deletions = deletions_fail.then_some(Cause::NO_RESOURCES_AVAILABLE);
-        let config = w.homes[0].config().clone();
-        w.homes[0] = cpe::Home::new(config, 99);
+        w.switch_off_and_on(0);
         w.dial(0);
         w.run(3 * SECOND);
         if !deletions_fail {
@@ -334,7 +332,7 @@ fn a_router_that_reboots_has_its_addresses_of_pools_again_at_once() {
     assert_eq!(w.online(), 2);
     w.up.refuse_deletions = None;
     w.run(MINUTE);
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
 }
 
 #[test]

@@ -34,14 +34,16 @@ fn pool6(name: &str) -> (Kind, Value) {
     (Kind::FRAMED_IPV6_POOL, name.into())
 }
 
-fn addresses(w: &mut World, n: usize) -> (Option<String>, Option<String>) {
+/// IPv4 address and IPv6 prefix of a home.
+pub fn addresses(w: &mut World, n: usize) -> (Option<String>, Option<String>) {
     let name = format!("home{n}");
     let mut sessions = w.sessions().into_iter();
     let own = sessions.find(|session| session.user == name).unwrap();
     (own.ipv4, own.ipv6_prefix)
 }
 
-fn is_walled(w: &mut World, n: usize) -> [bool; 2] {
+/// Whether these are of the pools into which only AAA lets a subscriber.
+pub fn is_walled(w: &mut World, n: usize) -> [bool; 2] {
     let (ipv4, ipv6) = addresses(w, n);
     [
         ipv4.unwrap().starts_with("100.127.0."),
@@ -93,7 +95,7 @@ fn a_session_keeps_its_addresses_and_its_subscriber_gets_others_when_it_connects
     }
     reconnect(&mut w, 1);
     assert_eq!(is_walled(&mut w, 1), FREE, "nobody has changed its pools");
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 
     // paid meanwhile, of one family
     assert_eq!(change(&mut w, &[user(0), pool("homes")]), ACK);
@@ -147,7 +149,7 @@ fn pools_of_delegated_prefixes_and_router_addresses_count_from_the_next_connecti
     w.radius.accept.clear();
     reconnect(&mut w, 0);
     has(&w, ["2001:db8:5000::", "2001:db8:4000::/56"]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -226,7 +228,7 @@ fn a_subscriber_that_negotiates_ppp_anew_gets_addresses_as_if_it_had_connected()
     assert_eq!(w.online(), 1);
     assert_eq!(is_walled(&mut w, 0), WALLED);
     assert_eq!(w.sessions().remove(0).id, session);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 /// The user plane keeps the earlier session, so that its addresses do not become free.
@@ -239,7 +241,7 @@ fn a_router_that_reboots_does_not_wait_for_addresses_of_which_its_pools_are_othe
             false => w.radius.accept = vec![pool("walled"), pool6("walled6")],
         }
         w.up.keeps_all = true;
-        w.homes[0] = Home::new(w.homes[0].config().clone(), 99);
+        w.switch_off_and_on(0);
         w.dial(0);
         w.run(3 * SECOND);
         assert_eq!(w.online(), 1, "{by_change}");

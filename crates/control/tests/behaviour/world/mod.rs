@@ -272,6 +272,13 @@ impl World {
         done
     }
 
+    /// No resource is leaked, and none is missing.
+    #[track_caller]
+    pub fn assert_balanced(&self) {
+        let ledger = self.plane.ledger();
+        assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    }
+
     pub fn moment(&self) -> Now {
         moment(self.now, self.wall_step)
     }
@@ -286,6 +293,12 @@ impl World {
     pub fn dial_instead(&mut self, n: usize) {
         self.homes = vec![home(n)];
         self.dial(0);
+    }
+
+    /// A home's router is switched off and on, without a goodbye. Its next session has another Host-Uniq.
+    pub fn switch_off_and_on(&mut self, n: usize) {
+        let config = self.homes[n].config().clone();
+        self.homes[n] = Home::new(config, 1000 + self.now.as_millis() as u64);
     }
 
     pub fn hang_up(&mut self, n: usize) {
