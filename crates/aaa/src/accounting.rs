@@ -17,6 +17,7 @@ use wire::radius::{Code, HEADER_LEN, Missing, verify_response};
 use crate::message::{AccountingRecord, Announcement};
 use crate::random::Random;
 use crate::requests::{accounting_attributes, accounting_request, announcement_attributes};
+use crate::selection::{Queue, next_waiting};
 use crate::server::{Server, ServerStatus, Slot, Slots, first_timeout, next_timeout};
 use crate::streams::{Origin, Role};
 use crate::window::Window;
@@ -83,11 +84,8 @@ impl AccountingServer {
 
     /// Status of the server.
     pub(crate) fn status(&self, now: Duration) -> ServerStatus {
-        ServerStatus {
-            window: self.window.size(),
-            waiting: self.waiting.len(),
-            ..self.server.status(now)
-        }
+        self.server
+            .status(now, self.window.size(), self.waiting.len())
     }
 }
 
@@ -161,11 +159,17 @@ impl Accounting {
         self.servers[index].waiting.insert((offer.since, key));
     }
 
-    /// The oldest record that waits at a server with room.
-    fn take_waiting(&mut self) -> Option<usize> {
-        let mut servers = self.servers.iter_mut();
-        let server = servers.find(|of| of.has_room() && !of.waiting.is_empty())?;
-        server.waiting.pop_first().map(|(_, key)| key)
+    /// The next record that waits and for which a server has room: the oldest one of a server.
+    fn take_waiting(&mut self, now: Duration) -> Option<usize> {
+        let queues = self.servers.iter().map(|of| Queue {
+            server: &of.server,
+            has_room: of.has_room(),
+            next: of.waiting.first().copied(),
+        });
+        let was_sent = |key: usize, server| self.offers[key].asked.contains(&server);
+        let (index, place) = next_waiting(now, queues, was_sent)?;
+        self.servers[index].waiting.remove(&place);
+        Some(place.1)
     }
 
     /// Time at which a server counts as alive again; now if one is alive.
@@ -240,8 +244,8 @@ impl Client {
         self.accounting.slots.claim(slot)
     }
 
-    /// Delivers an accounting record to a server, and to the next one if that does not answer. `token` identifies it in [`Output::Accounted`], which
-    /// frees the slot.
+    /// Delivers an accounting record to a server, and to the next one if that does not answer. `token` identifies it in
+    /// [`Output::Accounted`], which frees the slot.
     pub fn account(
         &mut self,
         now: Duration,
@@ -408,7 +412,7 @@ impl Client {
 
     /// Sends waiting records.
     pub(crate) fn serve_records(&mut self, now: Duration) {
-        while let Some(key) = self.accounting.take_waiting() {
+        while let Some(key) = self.accounting.take_waiting(now) {
             self.offer_next(now, key);
         }
     }

@@ -8,7 +8,7 @@ use wire::radius::{Kind, Packet, Value, values};
 
 use crate::config::NotEnforced;
 use crate::mapping::{self, Mappings};
-use crate::message::{AccessAccept, MOST_PREFIXES, RejectReason};
+use crate::message::{AccessAccept, MOST_DELEGATED, MOST_LINKS, RejectReason};
 use crate::route::{self, FramedRoute};
 
 /// Minimum interval: RFC 2869 §5.16 forbids shorter ones.
@@ -86,7 +86,7 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
     let interim = reader.time(Kind::ACCT_INTERIM_INTERVAL);
     let mut accept = AccessAccept {
         framed_ip: reader.framed_ip(),
-        framed_ipv6_prefixes: reader.ipv6_prefixes(),
+        framed_ipv6_prefixes: reader.prefixes(Kind::FRAMED_IPV6_PREFIX, MOST_LINKS, |_| true),
         framed_routes: reader.framed_routes(),
         framed_interface_id: reader.single(Kind::FRAMED_INTERFACE_ID, |value| match value {
             Value::InterfaceId(identifier) => Some(*identifier),
@@ -100,10 +100,11 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
             _ => None,
         }),
         ipv6_address_pool: reader.text(Kind::STATEFUL_IPV6_ADDRESS_POOL),
-        delegated_prefixes: reader.several(Kind::DELEGATED_IPV6_PREFIX, |value| match value {
-            Value::Ipv6Prefix(prefix) => Some(*prefix).filter(is_delegable),
-            _ => None,
-        }),
+        delegated_prefixes: reader.prefixes(
+            Kind::DELEGATED_IPV6_PREFIX,
+            MOST_DELEGATED,
+            is_delegable,
+        ),
         delegated_pool: reader.text(Kind::DELEGATED_IPV6_PREFIX_POOL),
         class: packet
             .all(Kind::CLASS)
@@ -229,16 +230,20 @@ impl<'a> Reader<'a> {
         routes.into_iter().map(|(route, _)| route).collect()
     }
 
-    /// Prefixes of the link. One that is said again, and those for which there is no room, are named.
-    fn ipv6_prefixes(&mut self) -> Vec<Ipv6Net> {
-        let kind = Kind::FRAMED_IPV6_PREFIX;
+    /// Prefixes that can be used. One that is said again, and those for which there is no room, are named.
+    fn prefixes(
+        &mut self,
+        kind: Kind,
+        most: usize,
+        is_usable: fn(&Ipv6Net) -> bool,
+    ) -> Vec<Ipv6Net> {
         let all = self.several(kind, |value| match value {
-            Value::Ipv6Prefix(prefix) => Some(prefix.trunc()),
+            Value::Ipv6Prefix(prefix) => Some(prefix.trunc()).filter(is_usable),
             _ => None,
         });
         let mut prefixes = Vec::new();
         for prefix in all {
-            match prefixes.len() < MOST_PREFIXES && !prefixes.contains(&prefix) {
+            match prefixes.len() < most && !prefixes.contains(&prefix) {
                 true => prefixes.push(prefix),
                 false => self.ignored.push(name(kind).to_owned()),
             }

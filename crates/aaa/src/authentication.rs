@@ -8,6 +8,7 @@ use wire::radius::{Code, Missing, Packet, verify_response};
 use crate::attributes::{access_accept, reply_message};
 use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
 use crate::requests::access_request;
+use crate::selection::{Place, Queue, next_waiting};
 use crate::server::{Server, ServerStatus, Slot, Slots, first_timeout, next_timeout};
 use crate::streams::{Origin, Role};
 use crate::window::Window;
@@ -66,11 +67,8 @@ impl Peer {
 
     /// Status of the server.
     pub(crate) fn status(&self, now: Duration) -> ServerStatus {
-        ServerStatus {
-            window: self.window.size(),
-            waiting: self.waiting.len(),
-            ..self.server.status(now)
-        }
+        self.server
+            .status(now, self.window.size(), self.waiting.len())
     }
 
     /// Number of open requests.
@@ -85,8 +83,8 @@ impl Client {
         self.requests.iter().map(|(_, open)| open.token)
     }
 
-    /// Nobody waits for the answer to an authentication any more. It is dropped if it was not sent yet; then this returns true, and there is
-    /// no [`Output::Done`]. Otherwise the server works on it, and it ends as usual.
+    /// Nobody waits for the answer to an authentication any more. It is dropped if it was not sent yet; then this returns true, and there
+    /// is no [`Output::Done`]. Otherwise the server works on it, and it ends as usual.
     pub fn withdraw_authentication(&mut self, token: u64) -> bool {
         let Some(key) = self.waiting.remove(&token) else {
             return false;
@@ -315,14 +313,21 @@ impl Client {
     /// Sends waiting requests, the latest first: if many wait, the oldest ones are those of subscribers who are about to give up, and an
     /// answer to each of them would come too late.
     pub(crate) fn serve_waiting(&mut self, now: Duration) {
-        while let Some(peer) = self
-            .peers
-            .iter_mut()
-            .find(|peer| peer.has_room() && !peer.waiting.is_empty())
-            && let Some((_, key)) = peer.waiting.pop_last()
-        {
-            self.ask_next(now, key);
+        while let Some((index, place)) = self.next_waiting(now) {
+            self.peers[index].waiting.remove(&place);
+            self.ask_next(now, place.1);
         }
+    }
+
+    fn next_waiting(&self, now: Duration) -> Option<(usize, Place)> {
+        let queues = self.peers.iter().map(|peer| Queue {
+            server: &peer.server,
+            has_room: peer.has_room(),
+            next: peer.waiting.last().copied(),
+        });
+        next_waiting(now, queues, |key, server| {
+            self.requests[key].asked.contains(&server)
+        })
     }
 
     /// Fails over to the next server after a time-out.

@@ -71,8 +71,8 @@ pub use dynamic::{
 pub use families::FamilyCounters;
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Announcement,
-    Authentic, Credentials, FamilyTraffic, FamilyUsage, MOST_PREFIXES, NasPort, Outcome, PortType,
-    RejectReason, TerminateCause, Traffic, Unavailable,
+    Authentic, Credentials, FamilyTraffic, FamilyUsage, MOST_DELEGATED, MOST_LINKS, NasPort,
+    Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
 };
 pub use probe::ProbeStatus;
 pub use route::{FramedRoute, NoRoute};

@@ -82,14 +82,17 @@ pub struct AccessRequest {
 }
 
 /// Maximum number of Framed-IPv6-Prefixes of a subscriber. Further ones are ignored.
-pub const MOST_PREFIXES: usize = 8;
+pub const MOST_LINKS: usize = 8;
+
+/// Maximum number of Delegated-IPv6-Prefixes of a subscriber. Further ones are ignored.
+pub const MOST_DELEGATED: usize = 16;
 
 /// Settings of an accepted subscriber.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessAccept {
     /// Framed-IP-Address. `None` also for the two values that leave the choice to the user or to us (RFC 2865 §5.8).
     pub framed_ip: Option<Ipv4Addr>,
-    /// All Framed-IPv6-Prefixes in their order, each once and at most [`MOST_PREFIXES`] (RFC 3162 §2.3).
+    /// All Framed-IPv6-Prefixes in their order, each once and at most [`MOST_LINKS`] (RFC 3162 §2.3).
     pub framed_ipv6_prefixes: Vec<Ipv6Net>,
     /// All Framed-Routes and Framed-IPv6-Routes: networks behind the peer (RFC 2865 §5.22, RFC 3162 §2.5).
     pub framed_routes: Vec<FramedRoute>,
@@ -105,7 +108,8 @@ pub struct AccessAccept {
     pub framed_ipv6_address: Option<Ipv6Addr>,
     /// Stateful-IPv6-Address-Pool: name of the pool of that address (RFC 6911 §3.5).
     pub ipv6_address_pool: Option<String>,
-    /// All Delegated-IPv6-Prefixes: prefixes that are delegated to the subscriber's router (RFC 4818), of at most 64 bits.
+    /// All Delegated-IPv6-Prefixes in their order, each once and at most [`MOST_DELEGATED`]: prefixes of at most 64 bits that are delegated
+    /// to the subscriber's router (RFC 4818).
     pub delegated_prefixes: Vec<Ipv6Net>,
     /// Delegated-IPv6-Prefix-Pool: name of the pool of the delegated prefix (RFC 6911 §3.4).
     pub delegated_pool: Option<String>,

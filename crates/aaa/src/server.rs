@@ -208,8 +208,8 @@ impl Server {
         self.dead_until.take().is_some()
     }
 
-    /// Status of the server, without its window.
-    pub(crate) fn status(&self, now: Duration) -> ServerStatus {
+    /// Status of the server, with the size of its window and the number of requests that wait for room in it.
+    pub(crate) fn status(&self, now: Duration, window: usize, waiting: usize) -> ServerStatus {
         ServerStatus {
             address: self.config.address,
             alive: self.is_alive(now),
@@ -222,8 +222,8 @@ impl Server {
             last_answer: self.last_heard,
             probes: self.probe.status(self.is_silent()),
             trouble: self.connections.trouble(),
-            window: 0,
-            waiting: 0,
+            window,
+            waiting,
         }
     }
 

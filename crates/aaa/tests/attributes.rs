@@ -520,6 +520,7 @@ const TESTS: &[(&str, &[Kind])] = &[
     ("aaa_answer::a_pool_that_aaa_names_is_used_in_place_of_the_profiles", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
     ("aaa_answer::a_pool_that_is_not_there_refuses_the_subscriber_by_name", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
     ("next_pools::a_session_keeps_its_addresses_and_its_subscriber_gets_others_when_it_connects_again", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
+    ("next_pools::pools_of_delegated_prefixes_and_router_addresses_count_from_the_next_connection_too", &[Kind::DELEGATED_IPV6_PREFIX_POOL, Kind::STATEFUL_IPV6_ADDRESS_POOL]),
     ("next_pools::a_pool_that_the_network_instance_does_not_have_changes_nothing", &[Kind::FRAMED_POOL, Kind::FRAMED_IPV6_POOL]),
     ("delegated::prefixes_and_an_address_of_radius_come_before_those_of_pools", &[Kind::FRAMED_IPV6_ADDRESS, Kind::DELEGATED_IPV6_PREFIX, Kind::DNS_SERVER_IPV6_ADDRESS]),
     ("delegated::pools_that_radius_names_for_delegation_are_used_or_refuse_the_subscriber_by_name", &[Kind::DELEGATED_IPV6_PREFIX_POOL, Kind::STATEFUL_IPV6_ADDRESS_POOL]),

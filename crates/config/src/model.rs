@@ -18,7 +18,7 @@ pub use access::{
     AccessProfile, Authentication, Fallback, RouterAdvertisements, SubscriberIdentity,
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
-pub use pools::{Ipv4Pool, Ipv6Pool};
+pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};
 pub use subscriber::{AddressFamilies, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
     AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,

@@ -170,7 +170,7 @@ impl Addresses {
             name: name.clone(),
             network_instance: topology.instance(source.instance).name.clone(),
             family: source.family().into(),
-            used: source.pool.used(),
+            used: source.pool.used_of_size(),
             size: source.pool.size(),
         });
         rows.collect()

@@ -26,12 +26,17 @@ impl Authorization {
         claimed.fold(self.kept(before), |all, new| all.with(new).unwrap_or(all))
     }
 
-    /// What a session keeps of its bindings, with the metrics that its routes get.
+    /// What a session keeps of its bindings, with the metrics that its routes get. What is inside a withdrawn prefix of the link goes
+    /// with it.
     pub fn kept(&self, before: &Bindings) -> Bindings {
         let route = |net: IpNet| self.routes.iter().find(|route| route.net == net);
-        let kept = before.filtered(|binding| match (binding.role, binding.prefix) {
-            (Role::Route, net) => !self.replaces_routes(binding.is_ipv4()) || route(net).is_some(),
-            (Role::Link, IpNet::V6(net)) => self.links.is_empty() || self.links.contains(&net),
+        let withdrawn = withdrawn_links(before, &self.links);
+        let is_withdrawn = |net: &IpNet| withdrawn.iter().any(|link| link.contains(net));
+        let kept = before.filtered(|binding| match binding.role {
+            _ if is_withdrawn(&binding.prefix) => false,
+            Role::Route => {
+                !self.replaces_routes(binding.is_ipv4()) || route(binding.prefix).is_some()
+            }
             _ => true,
         });
         kept.with_metrics(|had| route(had.prefix).map_or(had.metric, |route| route.metric))
@@ -48,6 +53,14 @@ impl Authorization {
         let is_ipv4 = |route: &FramedRoute| matches!(route.net, IpNet::V4(_));
         self.is_whole || self.routes.iter().any(|route| is_ipv4(route) == of_ipv4)
     }
+}
+
+/// Prefixes of the link that a session loses when it gets these instead. Without new ones it keeps its own.
+pub(crate) fn withdrawn_links(before: &Bindings, links: &[Ipv6Net]) -> Vec<IpNet> {
+    let withdrawn = before
+        .links()
+        .filter(|own| !links.is_empty() && !links.contains(own));
+    withdrawn.map(IpNet::from).collect()
 }
 
 impl Proposal {

@@ -47,7 +47,8 @@ counters! {
     BadCookie = "bad-cookie",
     /// A PADI was not answered, or a PADR rejected: the configured maximum of sessions is reached.
     SessionTableFull = "session-table-full",
-    /// A PADI was not answered, or a PADR rejected: every PPPoE session id of its access segment is in use, or was released less than 60 seconds ago.
+    /// A PADI was not answered, or a PADR rejected: every PPPoE session id of its access segment is in use, or was released less than
+    /// 60 seconds ago.
     SessionIdsExhausted = "session-ids-exhausted",
     /// A session was rejected: its subscriber has as many as the access profile allows (`sessions-per-subscriber`).
     SubscriberLimit = "subscriber-limit",
@@ -90,6 +91,9 @@ counters! {
     NextPoolsFull = "next-pools-full",
     /// A pool of a CoA-Request had no effect at the next connection: the subscriber's network instance does not have it any more.
     NextPoolGone = "next-pool-gone",
+    /// A subscriber that is offline was forgotten with the addresses that it had from pools (`sticky-addresses`): as many are remembered as
+    /// `limits sessions` allows.
+    StickyAddressesFull = "sticky-addresses-full",
     /// A subscriber was rejected: too many passwords of local users waited to be compared with their hashes.
     PasswordQueueFull = "password-queue-full",
     /// A subscriber was rejected: its password was not compared with its hash within 5 seconds.

@@ -85,8 +85,8 @@ pub(crate) struct PolicyInputs<'a> {
 }
 
 impl<'a> PolicyInputs<'a> {
-    /// Name of the subscriber profile: AAA's, or else the one that the subscriber may choose by its service name, or else that of the access
-    /// profile.
+    /// Name of the subscriber profile: AAA's, or else the one that the subscriber may choose by its service name, or else that of the
+    /// access profile.
     pub fn profile_name(&self) -> Option<&'a str> {
         let mut permitted = self.access.service_profiles.iter();
         let chosen = permitted.find(|name| name.as_bytes() == self.service);

@@ -1,18 +1,16 @@
 //! What is known of subscribers when no RADIUS server answers: the last answer of a server for each access line and user name
 //! (`fallback: last-policy`), in memory and in the store.
 
-use crate::entry::LineIds;
 use crate::evaluate::AaaAnswer;
 use crate::journal::Journal;
 use crate::records::{extend, from_bytes_with_rest, take, to_bytes};
-use crate::remembered::{Remember, Remembered};
+use crate::remembered::{KeyLine, Remember, Remembered};
 use aaa::{AccessAccept, Authentic, FramedRoute, Outcome, Unavailable};
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use policy::Overrides;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// Prefix of the keys of last answers, followed by an encoded [`AnswerKey`].
 pub(crate) const LAST_ANSWER_PREFIX: &[u8] = b"last-answer/";
@@ -61,28 +59,14 @@ pub(crate) fn has_no_server(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unavailable(why) if *why == silent || *why == none)
 }
 
-/// What must be the same for a last answer to be given again. Names, because numbers of ports change.
+/// What must be the same for a last answer to be given again.
 #[derive(Debug, Serialize)]
 pub(crate) struct AnswerKey<'a> {
     pub servers: &'a str,
-    pub user_plane: &'a str,
-    pub port: &'a str,
-    /// Outer and inner VLAN id.
-    pub vlans: (Option<u16>, Option<u16>),
-    pub line: &'a LineIds,
+    pub line: KeyLine<'a>,
     /// MAC address, if nothing else distinguishes the lines of a port.
     pub mac: Option<[u8; 6]>,
     pub username: &'a [u8],
-}
-
-impl AnswerKey<'_> {
-    /// Octets of the key, which distinguish it from every other one.
-    pub fn to_bytes(&self) -> Arc<[u8]> {
-        let octets = postcard::to_stdvec(self);
-        octets
-            .expect("a key has a size that serde can state")
-            .into()
-    }
 }
 
 /// Access-Accept that may be given again. It has no secret.
@@ -253,20 +237,30 @@ impl LastAnswers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::LineIds;
+    use crate::remembered::encode_key;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     fn key(n: u16) -> Arc<[u8]> {
-        let line = LineIds::default();
-        let key = AnswerKey {
-            servers: "isp",
+        let line = KeyLine {
             user_plane: "up1",
             port: "access0",
             vlans: (Some(100), Some(n)),
-            line: &line,
+            ids: &LineIds::default(),
+        };
+        encode_key(&AnswerKey {
+            servers: "isp",
+            line,
             mac: None,
             username: b"alice",
-        };
-        key.to_bytes()
+        })
+    }
+
+    #[test]
+    fn a_key_is_that_of_earlier_releases() {
+        let stored = b"\x03isp\x03up1\x07access0\x01\x64\x01\x07\0\0\0\x05alice";
+        assert_eq!(*key(7), stored[..]);
     }
 
     fn answer(accepted: u32) -> LastAnswer {

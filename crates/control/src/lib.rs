@@ -23,6 +23,7 @@ mod aaa_clients;
 mod accounting;
 pub mod addresses;
 pub mod alarms;
+mod assigned;
 mod authorization;
 pub mod configuration;
 pub mod counters;

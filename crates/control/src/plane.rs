@@ -7,7 +7,6 @@ mod admit;
 mod alarm;
 mod announce;
 mod apply;
-mod assigned;
 mod audit;
 mod backlog;
 mod bindings;

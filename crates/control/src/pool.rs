@@ -176,6 +176,10 @@ pub struct Pool<G> {
     fresh: u64,
     returned: Returned,
     used: u64,
+    /// Those of `used` that the pool does not allocate by itself.
+    used_on_request: u64,
+    /// Number of blocks that no group has and of which units are allocated without request.
+    spare: u64,
 }
 
 impl<G: Copy + Eq + Hash> Pool<G> {
@@ -188,6 +192,7 @@ impl<G: Copy + Eq + Hash> Pool<G> {
         let exclusions = Exclusions::new(space, &settings.own, &settings.excluded);
         Ok(Self {
             size: exclusions.usable(),
+            spare: exclusions.usable_nets(),
             space,
             exclusions,
             lent: slab::Slab::new(),
@@ -196,6 +201,7 @@ impl<G: Copy + Eq + Hash> Pool<G> {
             fresh: 0,
             returned: Returned::default(),
             used: 0,
+            used_on_request: 0,
         })
     }
 
@@ -228,10 +234,7 @@ impl<G: Copy + Eq + Hash> Pool<G> {
         }
         let is_open = match self.by_number.get(&number) {
             Some(slot) => self.lent[*slot].group == group,
-            None => {
-                let others = self.space.net_count() - self.lent.len() as u64 - 1;
-                !self.has_free(group) || others > 0
-            }
+            None => !self.has_free(group) || self.spare > 1,
         };
         is_open.then(|| self.reserve(group, unit).ok()).flatten()
     }
@@ -280,7 +283,10 @@ impl<G: Copy + Eq + Hash> Pool<G> {
         let group = lent.group;
         self.group_mut(group).share.used -= 1;
         match self.exclusions.contains(self.number(number, index)) {
-            true => self.lent[slot].units[index as usize] = Unit::EXCLUDED,
+            true => {
+                self.used_on_request -= 1;
+                self.lent[slot].units[index as usize] = Unit::EXCLUDED;
+            }
             false => self.push_back(self.handle(slot, index)),
         }
         Ok((self.lent[slot].used == 0).then(|| (group, self.give_back(slot))))
@@ -360,9 +366,14 @@ impl<G: Copy + Eq + Hash> Pool<G> {
         slot.filter(|_| self.space.net(number) == net)
     }
 
-    /// Number of allocated units.
+    /// Number of allocated units, also of those that are allocated on request only.
     pub fn used(&self) -> u64 {
         self.used
+    }
+
+    /// Number of allocated units that count in [`Pool::size`].
+    pub fn used_of_size(&self) -> u64 {
+        self.used - self.used_on_request
     }
 
     /// Number of units that the pool allocates by itself. A pool of more, such as all addresses of a /64, says the largest number.
@@ -408,6 +419,7 @@ impl<G: Copy + Eq + Hash> Pool<G> {
             units,
         });
         self.by_number.insert(number, slot);
+        self.spare -= u64::from(self.exclusions.usable_of_net(number) > 0);
         self.gain_net(group, 0);
         for index in 0..self.space.net_units() {
             if !self.exclusions.contains(self.number(number, index)) {
@@ -426,10 +438,12 @@ impl<G: Copy + Eq + Hash> Pool<G> {
         let lent = self.lent.remove(slot);
         self.by_number.remove(&lent.number);
         self.lose_net(lent.group, lent.used.into());
-        // One that was reserved ahead of its turn has its turn still to come.
-        let had_turn = lent.number < self.fresh;
-        if had_turn && self.exclusions.usable_of_net(lent.number) > 0 {
-            self.returned.push(lent.number);
+        if self.exclusions.usable_of_net(lent.number) > 0 {
+            self.spare += 1;
+            // One that was reserved ahead of its turn has its turn still to come.
+            if lent.number < self.fresh {
+                self.returned.push(lent.number);
+            }
         }
         self.space.net(lent.number)
     }
@@ -463,8 +477,9 @@ impl<G: Copy + Eq + Hash> Pool<G> {
     /// Marks a free unit, or one that is allocated on request, as used.
     fn take(&mut self, handle: u32) -> IpNet {
         let (slot, index) = self.place(handle);
-        if self.lent[slot].units[index] != Unit::EXCLUDED {
-            self.unlink(handle);
+        match self.lent[slot].units[index] {
+            Unit::EXCLUDED => self.used_on_request += 1,
+            _ => self.unlink(handle),
         }
         let lent = &mut self.lent[slot];
         lent.units[index] = Unit::USED;

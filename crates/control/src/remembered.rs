@@ -1,7 +1,9 @@
 //! What is remembered of subscribers beyond their sessions, in memory and in the store.
 
+use crate::entry::LineIds;
 use crate::journal::Journal;
 use crate::store::Record as StoreRecord;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -92,6 +94,24 @@ impl<T: Remember> Remembered<T> {
         };
         self.by_age.remove(&(value.since(), key))
     }
+}
+
+/// Access line in the key of a value. Names, because numbers of ports change.
+#[derive(Debug, Serialize)]
+pub(crate) struct KeyLine<'a> {
+    pub user_plane: &'a str,
+    pub port: &'a str,
+    /// Outer and inner VLAN id.
+    pub vlans: (Option<u16>, Option<u16>),
+    pub ids: &'a LineIds,
+}
+
+/// Encodes the key of a value, so that it differs from every other one.
+pub(crate) fn encode_key(key: &impl Serialize) -> Arc<[u8]> {
+    let octets = postcard::to_stdvec(key);
+    octets
+        .expect("a key has a size that serde can state")
+        .into()
 }
 
 fn store_key<T: Remember>(key: &[u8]) -> Vec<u8> {

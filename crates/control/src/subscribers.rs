@@ -24,12 +24,11 @@ pub(crate) enum Identity {
 impl Identity {
     /// Identity by an access line of a port.
     pub fn of_line(port: PortId, circuit: &Circuit, line: &LineIds) -> Self {
-        match circuit.tags.vids() {
-            _ if line.circuit_id.is_some() || line.remote_id.is_some() => {
-                Identity::Circuit(port, line.clone())
-            }
-            (Some(outer), Some(inner)) => Identity::Vlans(port, outer, inner),
-            (outer, _) => Identity::Mac(port, outer, circuit.mac),
+        let ids = [&line.circuit_id, &line.remote_id].map(Option::as_deref);
+        match LineText::of(ids, circuit.tags.vids().into(), circuit.mac) {
+            LineText::Circuit(_) => Identity::Circuit(port, line.clone()),
+            LineText::Vlans(outer, inner) => Identity::Vlans(port, outer, inner),
+            LineText::Mac(outer, mac) => Identity::Mac(port, outer, mac),
         }
     }
 
@@ -68,7 +67,7 @@ pub(crate) enum LineText<'a> {
 }
 
 impl<'a> LineText<'a> {
-    /// The line of these ids, as [`Identity::of_line`] decides it.
+    /// The line of these ids.
     pub fn of(ids: [Option<&'a [u8]>; 2], vlans: [Option<u16>; 2], mac: MacAddr) -> Self {
         match vlans {
             _ if ids.iter().any(Option::is_some) => LineText::Circuit(ids),

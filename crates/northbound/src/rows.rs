@@ -46,11 +46,14 @@ impl SubscriberRow {
             subscriber.subscriber.clone_from(&session.subscriber);
             subscriber.subscriber_handle = handle;
             subscriber.sessions += 1;
-            subscriber.online += u64::from(session.state() == SessionState::Online);
+            if session.state() == SessionState::Online {
+                subscriber.online += 1;
+                let longest = subscriber.online_seconds.max(session.online_seconds);
+                subscriber.online_seconds = longest;
+            }
             subscriber.ipv4.extend(session.ipv4.clone());
             subscriber.ipv6_prefixes.extend(session.ipv6_prefix.clone());
             subscriber.routes.extend(session.routes.iter().cloned());
-            subscriber.online_seconds = subscriber.online_seconds.max(session.online_seconds);
             subscriber.profile.clone_from(&session.profile);
             if !subscriber.user_planes.contains(&session.user_plane) {
                 subscriber.user_planes.push(session.user_plane.clone());
@@ -71,7 +74,7 @@ pub struct LineRow {
     pub online: u64,
     /// Of the session that is online for longest.
     pub online_seconds: u64,
-    /// Characteristics of the access loop.
+    /// Characteristics of the access loop, of a session that is online.
     pub access_loop: Vec<String>,
     /// The line, and what happened on it.
     #[serde(flatten)]
@@ -94,9 +97,11 @@ impl LineRow {
             if !session.user.is_empty() && !row.users.contains(&session.user) {
                 row.users.push(session.user.clone());
             }
-            row.online += u64::from(session.state() == SessionState::Online);
-            row.online_seconds = row.online_seconds.max(session.online_seconds);
-            row.access_loop.clone_from(&session.access_loop);
+            if session.state() == SessionState::Online {
+                row.online += 1;
+                row.online_seconds = row.online_seconds.max(session.online_seconds);
+                row.access_loop.clone_from(&session.access_loop);
+            }
         }
         for row in all.values_mut().filter(|row| row.users.is_empty()) {
             let last = row.history.subscriber.as_ref().map(|who| &who.user);
@@ -147,7 +152,15 @@ mod tests {
             user: user.into(),
             state: SessionState::Online.into(),
             online_seconds: 5,
+            access_loop: vec!["rate down 100 Mbit/s".into()],
             ..Session::default()
+        };
+        // what its router said before it was switched off
+        let closing = Session {
+            state: SessionState::Closing.into(),
+            online_seconds: 90,
+            access_loop: vec!["rate down 50 Mbit/s".into()],
+            ..online("a", "alice")
         };
         let past = |line: &str, refusals, ends| LineHistory {
             line: line.into(),
@@ -163,6 +176,7 @@ mod tests {
             online("a", "alice"),
             online("a", "alice-tv"),
             online("b", "bob"),
+            closing,
         ];
         let rows = LineRow::of(
             &sessions,
@@ -179,6 +193,8 @@ mod tests {
         ];
         let expected = expected.map(|(line, online, users)| (line, online, users.to_owned()));
         assert!(seen.eq(expected), "{rows:?}");
+        assert_eq!(rows[0].online_seconds, 5);
+        assert_eq!(rows[0].access_loop, ["rate down 100 Mbit/s"]);
         let worst = LineRow::worst(rows);
         assert!(worst.iter().map(|row| &*row.history.line).eq(["b", "c"]));
     }
@@ -202,11 +218,15 @@ mod tests {
             session(3, "bob-tv", "100.64.0.4", 9),
             session(5, "", "100.64.0.5", 1),
             session(6, "bob", "100.64.0.6", 1),
+            Session {
+                state: SessionState::Closing.into(),
+                ..session(3, "bob", "100.64.0.7", 90)
+            },
         ];
         let all = SubscriberRow::of(&sessions);
         let names: Vec<_> = all.iter().map(|s| (s.name.as_str(), s.sessions)).collect();
-        assert_eq!(names, [("alice", 1), ("bob", 2), ("bob", 1)]);
-        assert_eq!(all[1].ipv4, ["100.64.0.3", "100.64.0.4"]);
+        assert_eq!(names, [("alice", 1), ("bob", 3), ("bob", 1)]);
+        assert_eq!(all[1].ipv4, ["100.64.0.3", "100.64.0.4", "100.64.0.7"]);
         assert_eq!((all[1].online_seconds, all[1].user_planes.len()), (9, 1));
     }
 }

@@ -15,8 +15,9 @@ use wire::udp::Datagram;
 
 /// Longest message that fits into one packet on every link of IPv6 (RFC 8200 §5): 1,280 octets with the headers of IPv6 and UDP.
 const LONGEST_ANSWER: usize = 1280 - 48;
-/// Maximum number of prefixes and of name servers in an answer, so that it fits. Further ones are not told.
-const MOST_PREFIXES: usize = 16;
+/// Maximum number of delegated prefixes in an answer, so that it fits. Further ones are not told.
+pub const MOST_DELEGATED: usize = 16;
+/// Maximum number of name servers in an answer, so that it fits.
 const MOST_NAME_SERVERS: usize = 4;
 /// Longest time between two Solicits or Information-requests of a router that gets nothing, in seconds: the default of RFC 8415 §7.6.
 /// A router of RFC 3315 that knows the option of RFC 7083 would ask every two minutes.
@@ -212,7 +213,7 @@ impl<'a> Server<'a> {
         match kind {
             Kind::Address => self.grant.address.iter().map(|a| (*a, 128)).collect(),
             Kind::Prefix => {
-                let told = self.grant.delegated.iter().take(MOST_PREFIXES);
+                let told = self.grant.delegated.iter().take(MOST_DELEGATED);
                 told.map(|net| (net.network(), net.prefix_len())).collect()
             }
         }

@@ -59,6 +59,7 @@ mod snapshot;
 mod time;
 mod types;
 
+pub use dhcpv6::MOST_DELEGATED;
 pub use duid::Duid;
 pub use lcp::AuthProtocol;
 pub use link::Link;

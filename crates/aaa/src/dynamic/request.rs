@@ -156,10 +156,7 @@ fn authorize_only(packet: &Packet, changes: &Packet) -> Result<Requested, ErrorC
 fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCause> {
     let change = authorization(changes, mappings);
     let is_enforced = change.not_enforced.is_empty() && change.unknown.is_empty();
-    let is_of_begin = change.delegated_pool.is_some()
-        || change.ipv6_address_pool.is_some()
-        || change.framed_interface_id.is_some()
-        || change.port_limit.is_some();
+    let is_of_begin = change.framed_interface_id.is_some() || change.port_limit.is_some();
     match change.ignored.is_empty() {
         _ if !is_enforced || is_of_begin => Err(ErrorCause::UnsupportedAttribute),
         true if change == AccessAccept::default() => Err(ErrorCause::MissingAttribute),
@@ -221,33 +218,28 @@ fn identify(ids: &mut SessionIds, kind: Kind, value: &Value) -> Result<bool, Err
             Value::Ipv4(address) => set(&mut ids.framed_ip, Some(*address)),
             _ => set(&mut ids.framed_ip, None),
         },
-        Kind::FRAMED_IPV6_PREFIX => match value {
-            Value::Ipv6Prefix(prefix) if ids.framed_ipv6_prefixes.contains(prefix) => {
-                Err(ErrorCause::InvalidRequest)
-            }
-            Value::Ipv6Prefix(prefix) => {
-                ids.framed_ipv6_prefixes.push(*prefix);
-                Ok(())
-            }
-            _ => Err(ErrorCause::InvalidAttributeValue),
-        },
+        Kind::FRAMED_IPV6_PREFIX => add(&mut ids.framed_ipv6_prefixes, value),
         Kind::FRAMED_IPV6_ADDRESS => match value {
             Value::Ipv6(address) => set(&mut ids.framed_ipv6_address, Some(*address)),
             _ => set(&mut ids.framed_ipv6_address, None),
         },
-        Kind::DELEGATED_IPV6_PREFIX => match value {
-            Value::Ipv6Prefix(prefix) if ids.delegated_prefixes.contains(prefix) => {
-                Err(ErrorCause::InvalidRequest)
-            }
-            Value::Ipv6Prefix(prefix) => {
-                ids.delegated_prefixes.push(*prefix);
-                Ok(())
-            }
-            _ => Err(ErrorCause::InvalidAttributeValue),
-        },
+        Kind::DELEGATED_IPV6_PREFIX => add(&mut ids.delegated_prefixes, value),
         _ => return Ok(false),
     }?;
     Ok(true)
+}
+
+/// Adds a prefix, which must not be named twice.
+fn add(prefixes: &mut Vec<Ipv6Net>, value: &Value) -> Result<(), ErrorCause> {
+    let Value::Ipv6Prefix(prefix) = value else {
+        return Err(ErrorCause::InvalidAttributeValue);
+    };
+    let prefix = prefix.trunc();
+    if prefixes.contains(&prefix) {
+        return Err(ErrorCause::InvalidRequest);
+    }
+    prefixes.push(prefix);
+    Ok(())
 }
 
 /// Two values for what is one contradict each other.

@@ -100,32 +100,47 @@ fn a_record_without_room_at_one_server_goes_to_another() {
     assert_eq!(windows(&client), [(WINDOW, 3), (WINDOW, 2)]);
 }
 
+/// So that one that is full, or answers nothing, does not delay them.
+#[test]
+fn records_that_wait_at_a_full_server_go_to_one_that_gets_room() {
+    let mut client = client(config(0, 2));
+    hand_over(&mut client, ZERO, 2 * WINDOW + 50);
+    let (sent, _) = drain_records(&mut client);
+    assert_eq!(windows(&client), [(WINDOW, 25); 2]);
+    let second = sent.iter().filter(|sent| sent.to == address(102));
+    second.for_each(|sent| answer(&mut client, ZERO, sent));
+    let (more, _) = drain_records(&mut client);
+    assert_eq!(more.len(), 50);
+    assert!(more.iter().all(|sent| sent.to == address(102)));
+    assert!(windows(&client).iter().all(|(_, waiting)| *waiting == 0));
+}
+
 #[test]
 fn records_do_not_wait_at_a_server_that_has_died() {
     let mut client = client(config(0, 2));
-    hand_over(&mut client, ZERO, 2 * WINDOW + 5);
+    hand_over(&mut client, ZERO, 4 * WINDOW);
     let (sent, _) = drain_records(&mut client);
-    let (first, second): (Vec<Sent>, Vec<Sent>) =
-        sent.into_iter().partition(|sent| sent.to == address(101));
-    assert_eq!(first.len(), WINDOW);
-    second
-        .iter()
-        .for_each(|sent| answer(&mut client, ZERO, sent));
-    let (more, ended) = drain_records(&mut client);
-    assert_eq!((more.len(), windows(&client)[0].1), (2, 3));
-    let mut recorded = ended.len();
-    while recorded < 2 * WINDOW + 5 {
-        let at = client.poll_at().expect("they are not given up");
-        client.on_timeout(at);
+    let is_second = |sent: &&Sent| sent.to == address(102);
+    answer(&mut client, ZERO, sent.iter().find(is_second).unwrap());
+    let (mut now, mut recorded) = (ZERO, drain_records(&mut client).1.len());
+    while client.servers(now).next().unwrap().1 {
+        now = client.poll_at().unwrap();
+        client.on_timeout(now);
+    }
+    let [first, second] = windows(&client)[..] else {
+        panic!("of two servers")
+    };
+    assert!(first.1 == 0 && second.1 > WINDOW, "{first:?} {second:?}");
+    while recorded < 4 * WINDOW {
         let (sent, ended) = drain_records(&mut client);
         recorded += ended.len();
-        let alive = sent
-            .iter()
-            .chain(&more)
-            .filter(|sent| sent.to == address(102));
-        alive.for_each(|sent| answer(&mut client, at, sent));
-        recorded += drain_records(&mut client).1.len();
-        assert!(at < Duration::from_secs(40), "{recorded} are recorded");
+        let second = sent.iter().filter(is_second);
+        second.for_each(|sent| answer(&mut client, now, sent));
+        if sent.is_empty() && ended.is_empty() {
+            now = client.poll_at().expect("they are not given up").max(now);
+            client.on_timeout(now);
+        }
+        assert!(now < Duration::from_secs(100), "{recorded} are recorded");
     }
     assert_eq!(client.open_requests(), 0);
 }

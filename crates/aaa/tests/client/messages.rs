@@ -296,6 +296,22 @@ fn of_several_names_the_first_is_used_and_of_the_prefixes_all_for_which_there_is
 }
 
 #[test]
+fn delegated_prefixes_are_taken_once_each_and_as_far_as_there_is_room() {
+    let prefix = |n: u16| ipnet::Ipv6Net::new_assert([0x2001, 0xdb8, n, 0, 0, 0, 0, 0].into(), 48);
+    let again = ipnet::Ipv6Net::new_assert("2001:db8:1::9".parse().unwrap(), 48);
+    let all = [prefix(0), prefix(1), again].into_iter();
+    let all = all.chain((2..18).map(prefix));
+    let all = all.map(|net| (Kind::DELEGATED_IPV6_PREFIX, Value::Ipv6Prefix(net)));
+    let outcome = accept(&all.collect::<Vec<_>>());
+    let Outcome::Accept(accept) = outcome else {
+        panic!("{outcome:?}")
+    };
+    let first: Vec<_> = (0..16).map(prefix).collect();
+    assert_eq!(accept.delegated_prefixes, first);
+    assert_eq!(accept.ignored, ["Delegated-IPv6-Prefix"; 3]);
+}
+
+#[test]
 fn an_accept_for_another_service_is_a_refusal() {
     let login = (Kind::SERVICE_TYPE, values::SERVICE_TYPE_LOGIN.into());
     assert_eq!(

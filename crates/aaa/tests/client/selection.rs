@@ -68,6 +68,20 @@ fn a_slow_server_gets_fewer_requests() {
     assert_eq!(counts(&sent, [1, 2]), [5, 5]);
 }
 
+/// They were not sent to the first one.
+#[test]
+fn requests_that_wait_at_a_full_server_go_to_one_that_gets_room() {
+    const WINDOW: u64 = 1024;
+    let mut client = client(config(2, 0));
+    let sent = authenticate(&mut client, ZERO, 0..2 * WINDOW + 50);
+    assert_eq!(counts(&sent, [1, 2]), [WINDOW as usize; 2]);
+    for sent in sent.iter().filter(|sent| sent.to == address(2)) {
+        answer(&mut client, ZERO, sent, Code::ACCESS_ACCEPT);
+    }
+    let (more, _) = drain(&mut client);
+    assert_eq!(counts(&more, [1, 2]), [0, 50]);
+}
+
 #[test]
 fn a_dead_server_gets_nothing_and_its_requests_go_to_the_others() {
     let mut client = client(balanced(3, 0));

@@ -2,14 +2,9 @@
 
 use super::whole::Found;
 use crate::Path;
-use crate::model::{Configuration, Ipv6Pool};
+use crate::model::{Configuration, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};
 use crate::values::AddressRange;
 use ipnet::IpNet;
-
-/// Longest span between a prefix block and what one subscriber gets of it, in bits.
-const MOST_UNIT_BITS: u8 = 16;
-/// Longest span between a pool's prefix and a prefix block, in bits.
-const MOST_BLOCK_BITS: u8 = 63;
 
 /// Pool of either family.
 struct Pool<'a> {
@@ -72,6 +67,13 @@ impl Found {
                 prefix.prefix_len()
             );
             self.at(here, "prefix-length", why);
+        } else if length - pool.prefix.prefix_len() > MOST_BLOCK_BITS + MOST_UNIT_BITS {
+            let least = length - MOST_BLOCK_BITS - MOST_UNIT_BITS;
+            let why = format!(
+                "{} has too many /{length}: expected a prefix of /{least} or longer",
+                pool.prefix
+            );
+            self.at(here, "prefix", why);
         }
     }
 
@@ -302,6 +304,14 @@ users: {{alice: {{password: wonderland{user}}}}}
                 "",
                 "",
             );
+            assert_eq!(said.len(), usize::from(!expected.is_empty()), "{said:?}");
+            assert!(said.iter().all(|said| said.contains(expected)), "{said:?}");
+        }
+        for (length, expected) in [(48, "expected a prefix of /49 or longer"), (49, "")] {
+            let pool = format!(
+                "homes: {{prefix: '2001:db8::/{length}', prefix-length: 128, net-length: 112}}"
+            );
+            let said = said(&pool, "", "");
             assert_eq!(said.len(), usize::from(!expected.is_empty()), "{said:?}");
             assert!(said.iter().all(|said| said.contains(expected)), "{said:?}");
         }

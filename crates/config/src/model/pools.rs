@@ -5,6 +5,11 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Longest span between a pool's prefix and a prefix block, in bits: there is room for blocks of addresses in a /64.
+pub const MOST_BLOCK_BITS: u8 = 63;
+/// Longest span between a prefix block and what one subscriber gets of it, in bits.
+pub const MOST_UNIT_BITS: u8 = 16;
+
 /// Pool of IPv4 addresses. Subscriber groups get prefix blocks of it and allocate addresses from them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 pub(crate) struct Usage<'a> {
     pub name: &'a str,
     pub is_ipv4: bool,
-    /// Number of allocated units.
+    /// Number of allocated units that count in `size`.
     pub used: u64,
-    /// Number of units that can be allocated.
+    /// Number of units that the pool allocates by itself.
     pub size: u64,
 }
 
@@ -35,7 +35,7 @@ impl Addresses {
         self.all().map(|(name, source)| Usage {
             name,
             is_ipv4: super::is_ipv4(source.settings.prefix),
-            used: source.pool.used(),
+            used: source.pool.used_of_size(),
             size: source.pool.size(),
         })
     }
@@ -54,7 +54,7 @@ fn shares(name: &str, source: &Source) -> Shares {
         net_length: source.settings.net_length,
         unit_length: source.settings.unit_length,
         size: source.pool.size(),
-        used: source.pool.used(),
+        used: source.pool.used_of_size(),
         nets: source.pool.net_count(),
         by_group: source.pool.shares(),
     }

@@ -24,27 +24,34 @@ struct Had {
 }
 
 impl Sticky {
-    /// Remembers what a subscriber had, for at most so many subscribers.
-    pub fn remember(&mut self, of: Arc<Identity>, nets: impl Iterator<Item = Net>, most: usize) {
+    /// Remembers what a subscriber had, for at most so many subscribers. Returns whether another one was forgotten for it.
+    pub fn remember(
+        &mut self,
+        of: Arc<Identity>,
+        nets: impl Iterator<Item = Net>,
+        most: usize,
+    ) -> bool {
         let mut nets: Vec<Net> = nets.collect();
         if nets.is_empty() {
-            return;
+            return false;
         }
         if let Some(before) = self.by_subscriber.remove(&of) {
             self.by_age.remove(&before.age);
             let older = before.nets.into_iter();
             let older: Vec<Net> = older.filter(|net| !nets.contains(net)).collect();
             nets.extend(older);
-            nets.truncate(MOST_NETS);
         }
+        nets.truncate(MOST_NETS);
         let age = self.next_age;
         self.next_age += 1;
         self.by_age.insert(age, of.clone());
         self.by_subscriber.insert(of, Had { age, nets });
+        let is_full = self.by_age.len() > most;
         self.keep(most);
+        is_full
     }
 
-    /// Forgets all but so many subscribers.
+    /// Forgets all but so many subscribers, the longest gone first.
     pub fn keep(&mut self, most: usize) {
         while self.by_age.len() > most
             && let Some((_, oldest)) = self.by_age.pop_first()
@@ -80,16 +87,20 @@ mod tests {
         let mut sticky = Sticky::default();
         let mut remember = |name: &str, nets: &[u8]| {
             let nets = nets.iter().map(|last| net(*last));
-            sticky.remember(home(name), nets, 2);
+            sticky.remember(home(name), nets, 2)
         };
-        remember("alice", &[1, 2]);
-        remember("bob", &[3]);
-        remember("alice", &[4, 1]);
-        remember("carol", &[]);
+        let full = [
+            remember("alice", &[1, 2]),
+            remember("bob", &[3]),
+            remember("alice", &[4, 1]),
+            remember("carol", &[]),
+        ];
+        assert_eq!(full, [false; 4]);
         let of = |sticky: &Sticky, name: &str| sticky.of(&home(name)).to_vec();
         assert_eq!(of(&sticky, "alice"), [net(4), net(1), net(2)]);
         assert_eq!(of(&sticky, "bob"), [net(3)]);
-        sticky.remember(home("carol"), [net(5)].into_iter(), 2);
+        assert!(sticky.remember(home("carol"), (30..50).map(net), 2));
+        assert_eq!(of(&sticky, "carol").len(), MOST_NETS, "of one session");
         assert_eq!(of(&sticky, "bob"), [], "the longest gone");
         for last in 10..20 {
             sticky.remember(home("alice"), [net(last)].into_iter(), 2);

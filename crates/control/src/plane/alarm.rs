@@ -69,6 +69,8 @@ impl ControlPlane {
             } = pool;
             let resource = resource(&pool);
             let (fault, how) = match used {
+                // everything is excluded: it is for fixed addresses
+                _ if size == 0 => return None,
                 used if used >= size => (
                     Fault::PoolExhausted,
                     "exhausted: new sessions get nothing from it",

@@ -3,19 +3,20 @@
 //! A binding inside a prefix block of the session's group is announced with that block. Every other binding is announced by the
 //! session's own rules; a user plane that does not support that announces it as a prefix block of the group.
 
-use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::addresses::{Given, Holder, Kind, Net};
+use crate::assigned::Assigned;
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::pool::PoolError;
 use crate::topology::{GroupId, UserPlaneId};
 use aaa::{AccessAccept, FramedRoute};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use policy::{Binding, Bindings, Role};
 
-/// What AAA passes on is what a session has room for.
-const _: () = assert!(aaa::MOST_PREFIXES == policy::MOST_LINKS);
+/// What AAA passes on is what a session has room for, and what its subscriber is told.
+const _: () = assert!(aaa::MOST_LINKS == policy::MOST_LINKS);
+const _: () = assert!(aaa::MOST_DELEGATED == session::MOST_DELEGATED);
 
 impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
@@ -31,20 +32,29 @@ impl ControlPlane {
                 false => self.give_fixed(now, index, kind, &assigned.fixed),
             }
         }
+        let routes = self.offered_routes(index, accept);
+        self.give_routes(now, index, &routes);
+    }
+
+    /// Routes of an answer that the session can have: those of the address families of its subscriber profile.
+    pub(super) fn offered_routes(&self, index: u32, accept: &AccessAccept) -> Box<[FramedRoute]> {
         let families = self
             .subscriber_profile(&self.sessions[index])
             .address_families;
-        let is_wanted = |route: &&FramedRoute| match route.net {
+        let is_offered = |route: &&FramedRoute| match route.net {
             IpNet::V4(_) => families.has_ipv4(),
             IpNet::V6(_) => families.has_ipv6(),
         };
-        let routes: Vec<FramedRoute> = accept
-            .framed_routes
-            .iter()
-            .filter(is_wanted)
-            .copied()
-            .collect();
-        self.give_routes(now, index, &routes);
+        let routes = accept.framed_routes.iter();
+        routes.filter(is_offered).copied().collect()
+    }
+
+    /// Prefixes of the link in an answer, if the session can have any.
+    pub(super) fn offered_links(&self, index: u32, accept: &AccessAccept) -> Box<[Ipv6Net]> {
+        match self.offered_kinds(index).any(|kind| kind == Kind::Link) {
+            true => accept.framed_ipv6_prefixes.clone().into(),
+            false => Box::default(),
+        }
     }
 
     /// Kinds that the session can have: those of the address families of its subscriber profile, and no IPv4 in a network instance
@@ -83,14 +93,9 @@ impl ControlPlane {
     /// Allocates an address or prefix from the pool that AAA names, or else from those of the user or the profile. Without a free one,
     /// the old one is released as well, because AAA no longer assigns it.
     fn give_from_pools(&mut self, now: Now, index: u32, kind: Kind, pool: Option<&String>) {
-        let pools = match pool {
-            Some(pool) => vec![pool.clone()],
-            None => self.own_pools(&self.sessions[index], kind).to_vec(),
-        };
-        let is_on_request = matches!(kind, Kind::Delegated | Kind::Ipv6Address);
-        if pools.is_empty() && is_on_request {
+        let Some(pools) = self.pools_for(index, kind, pool) else {
             return;
-        }
+        };
         if let Some(pool) = pool
             && self.keeps_some_of(now, index, kind, pool)
         {
@@ -108,6 +113,21 @@ impl ControlPlane {
             }
             None => {}
         }
+    }
+
+    /// Pools from which the session gets addresses or prefixes of a kind. No names: every pool of its network instance. `None`: no pool.
+    pub(super) fn pools_for(
+        &self,
+        index: u32,
+        kind: Kind,
+        named: Option<&String>,
+    ) -> Option<Vec<String>> {
+        let pools = match named {
+            Some(pool) => vec![pool.clone()],
+            None => self.own_pools(&self.sessions[index], kind).to_vec(),
+        };
+        let is_on_request = matches!(kind, Kind::Delegated | Kind::Ipv6Address);
+        (!pools.is_empty() || !is_on_request).then_some(pools)
     }
 
     /// Releases what the session has of a kind from elsewhere than this pool, if it has something of the pool.
@@ -405,7 +425,9 @@ impl ControlPlane {
         let of_pools = nets.filter(|net| self.addresses.pool_of(*net).is_some());
         let most = self.configuration.limits.sessions as usize;
         let identity = subscriber.identity.clone();
-        self.sticky.remember(identity, of_pools, most);
+        if self.sticky.remember(identity, of_pools, most) {
+            self.counters.count(Counter::StickyAddressesFull);
+        }
     }
 
     /// What the session's subscriber had, the latest first.

@@ -217,6 +217,10 @@ impl ControlPlane {
                 return Err(ErrorCause::InvalidAttributeValue);
             }
         }
+        let routes = self.offered_routes(index, change);
+        if routes.len() < change.framed_routes.len() {
+            return Err(ErrorCause::InvalidAttributeValue);
+        }
         if let Err(why) = self.check_pools(entry.instance, change) {
             tracing::info!(session = %entry.seid, server = %by, why, "the session's pools cannot be changed");
             return Err(ErrorCause::InvalidAttributeValue);
@@ -226,7 +230,7 @@ impl ControlPlane {
             is_whole: false,
             class: change.class.clone().into(),
             links: Box::default(),
-            routes: change.framed_routes.clone().into(),
+            routes,
             claimed: Vec::new(),
             pools: Pools::of(change),
             by: Some(by),

@@ -3,8 +3,10 @@
 use super::{ControlPlane, Now};
 use crate::authorization::Authorization;
 use crate::counters::Counter;
+use crate::entry::Entry;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, AnswerKey, LastAnswer};
+use crate::remembered::{KeyLine, encode_key};
 use aaa::{AccessAccept, FramedRoute, RejectReason, Unavailable};
 use config::model::{AccessProfile, Fallback};
 use core::time::Duration;
@@ -31,22 +33,27 @@ impl ControlPlane {
     /// Key of the last answer for a session's server group, access line and user name.
     fn answer_key(&self, index: u32) -> Option<Arc<[u8]>> {
         let entry = &self.sessions[index];
-        let port = self
-            .topology
-            .port(self.topology.segment(entry.segment).port);
-        let vlans = entry.circuit.tags.vids();
+        let line = self.key_line(entry);
         let has_ids = entry.line.circuit_id.is_some() || entry.line.remote_id.is_some();
-        let is_known = has_ids || vlans.1.is_some();
-        let key = AnswerKey {
+        let is_known = has_ids || line.vlans.1.is_some();
+        Some(encode_key(&AnswerKey {
             servers: self.access_profile_of(index).server_group.as_deref()?,
-            user_plane: &self.topology.user_plane(port.user_plane).node_id,
-            port: &port.name,
-            vlans,
-            line: &entry.line,
+            line,
             mac: (!is_known).then_some(entry.circuit.mac.0),
             username: &entry.who.username,
-        };
-        Some(key.to_bytes())
+        }))
+    }
+
+    /// Access line of a session in the keys of what is remembered of its subscriber.
+    pub(super) fn key_line<'a>(&'a self, entry: &'a Entry) -> KeyLine<'a> {
+        let port = self.topology.segment(entry.segment).port;
+        let port = self.topology.port(port);
+        KeyLine {
+            user_plane: &self.topology.user_plane(port.user_plane).node_id,
+            port: &port.name,
+            vlans: entry.circuit.tags.vids(),
+            ids: &entry.line,
+        }
     }
 
     /// Keeps what happens when a subscriber was accepted: the answer of a server for later, or that it came in by a fallback.

@@ -311,7 +311,8 @@ impl ControlPlane {
         })
     }
 
-    /// Compares the requests of RADIUS servers that are not answered with the sessions that they are about. A server does not wait for ever.
+    /// Compares the requests of RADIUS servers that are not answered with the sessions that they are about. A server does not wait for
+    /// ever.
     fn compare_orders(&self, ledger: &mut Ledger) {
         let open: HashSet<RequestKey> = self.dynamic.open().collect();
         let of_sessions = self.sessions.entries().flat_map(|entry| {

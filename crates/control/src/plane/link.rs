@@ -1,9 +1,9 @@
 //! Link of a session: its commands and outputs, authentication and timers.
 
-use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::addresses::Kind;
+use crate::assigned::Assigned;
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
@@ -251,18 +251,22 @@ impl ControlPlane {
         }
         entry.who.class = accept.class.clone().into_boxed_slice();
         entry.state = accept.state.clone().into_boxed_slice();
-        let attempt = entry.who.attempt;
+        let (seid, attempt) = (entry.seid, entry.who.attempt);
         self.set_instance(now, index);
         let instance = self.sessions[index].instance;
         if let Err(why) = self.check_pools(instance, &accept) {
             self.counters.count(Counter::AuthenticationRejected);
             return self.reject(now, index, &why, b"service is not available".to_vec());
         }
-        let Some(accept) = self.with_free_addresses(now, index, accept) else {
-            return; // it waits until they are free, or the session has ended
-        };
         let with_pools = self.with_next_pools(now, index, &accept);
-        self.take_addresses(now, index, with_pools.as_ref().unwrap_or(&accept));
+        let assigned = with_pools.as_ref().unwrap_or(&accept);
+        if !self.has_free_addresses(now, index, assigned) {
+            if let Some(index) = self.sessions.find(seid) {
+                self.entry(index).waiting = Some(Box::new(accept));
+            }
+            return;
+        }
+        self.take_addresses(now, index, assigned);
         if !self.entry(index).has_policy() {
             let entry = self.entry(index);
             let (seid, user) = (entry.seid, entry.who.username.escape_ascii().to_string());

@@ -1,13 +1,14 @@
 //! Pools that a RADIUS server has changed: an open session keeps its addresses, and the pools count from the subscriber's next
 //! connection on (decision 0026).
 
-use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::addresses::Kind;
+use crate::assigned::Assigned;
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::fallback::AcceptedBy;
-use crate::next_pools::{NextPools, Pools, PoolsKey, PoolsLine};
+use crate::next_pools::{NextPools, Pools, PoolsKey};
+use crate::remembered::encode_key;
 use aaa::AccessAccept;
 use config::model::SubscriberIdentity;
 use std::sync::Arc;
@@ -16,26 +17,15 @@ impl ControlPlane {
     /// Key of the changed pools of a session's subscriber.
     fn pools_key(&self, entry: &Entry) -> Arc<[u8]> {
         let access = self.view().access_profile(entry.segment);
-        let port = self.topology.segment(entry.segment).port;
-        let port = self.topology.port(port);
-        let line = PoolsLine {
-            user_plane: &self.topology.user_plane(port.user_plane).node_id,
-            port: &port.name,
-            vlans: entry.circuit.tags.vids(),
-            ids: &entry.line,
-        };
-        let key = PoolsKey {
+        let is_of_line = access.subscriber_identity == SubscriberIdentity::Line;
+        encode_key(&PoolsKey {
             servers: access.server_group.as_deref(),
             username: &entry.who.username,
-            line: match access.subscriber_identity {
-                SubscriberIdentity::Line => Some(line),
-                SubscriberIdentity::UserName => None,
-            },
-        };
-        key.to_bytes()
+            line: is_of_line.then(|| self.key_line(entry)),
+        })
     }
 
-    /// Remembers changed pools of a session's subscriber, in place of those of the same families.
+    /// Remembers changed pools of a session's subscriber, in place of those of the same kinds.
     pub(super) fn remember_pools(&mut self, now: Now, index: u32, changed: &Pools) {
         if changed.is_empty() {
             return;
@@ -64,7 +54,7 @@ impl ControlPlane {
         self.next_pools.remove(&key, &mut self.journal);
     }
 
-    /// Forgets changed pools of the families of which a newer answer says something. Returns those that are left.
+    /// Forgets changed pools of the kinds of which a newer answer says something. Returns those that are left.
     pub(super) fn settle_pools(&mut self, now: Now, index: u32, accept: &AccessAccept) -> Pools {
         if self.next_pools.is_empty() {
             return Pools::default();
@@ -87,17 +77,11 @@ impl ControlPlane {
     /// Pools that the session's network instance has.
     fn pools_of_instance(&mut self, index: u32, pools: Pools) -> Pools {
         let instance = self.sessions[index].instance;
-        let has = |pool: &String, kind: Kind| {
+        let has = |kind: Kind, pool: &String| {
             let length = self.addresses.pool_length(instance, pool, kind);
             length.is_some_and(|length| kind.fits(length))
         };
-        let left = Pools {
-            ipv4: pools
-                .ipv4
-                .clone()
-                .filter(|pool| has(pool, Kind::Ipv4Address)),
-            ipv6: pools.ipv6.clone().filter(|pool| has(pool, Kind::Link)),
-        };
+        let left = pools.filtered(has);
         if left != pools {
             self.counters.count(Counter::NextPoolGone);
             let entry = &self.sessions[index];
@@ -109,7 +93,7 @@ impl ControlPlane {
         left
     }
 
-    /// The answer to a subscriber that connects, with the changed pools of the families of which it says nothing.
+    /// The answer to a subscriber that connects, with the changed pools of the kinds of which it says nothing.
     pub(super) fn with_next_pools(
         &mut self,
         now: Now,
@@ -129,17 +113,13 @@ impl ControlPlane {
         let Some(NextPools { pools, .. }) = self.next_pools.get(&key) else {
             return Vec::new();
         };
-        let is_to_come = |pool: &String, kind| {
+        let is_to_come = |kind: Kind, pool: &String| {
             let assigned = Assigned {
                 fixed: Vec::new(),
                 pool: Some(pool),
             };
             !self.keeps(entry.seid.index(), kind, &assigned)
         };
-        let to_come = Pools {
-            ipv4: (pools.ipv4.clone()).filter(|pool| is_to_come(pool, Kind::Ipv4Address)),
-            ipv6: (pools.ipv6.clone()).filter(|pool| is_to_come(pool, Kind::Link)),
-        };
-        to_come.texts().collect()
+        pools.filtered(is_to_come).texts().collect()
     }
 }

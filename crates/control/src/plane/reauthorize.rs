@@ -5,11 +5,12 @@
 //! session cannot get, such as another address, ends it: the subscriber gets it when it connects again. So does an answer with which the
 //! subscriber could not connect.
 
-use super::assigned::Assigned;
+use super::takeover::wanted;
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::addresses::Kind;
-use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
+use crate::assigned::Assigned;
+use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted, withdrawn_links};
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
@@ -17,6 +18,7 @@ use crate::next_pools::Pools;
 use crate::topology::Seid;
 use aaa::{AccessAccept, Credentials, Outcome};
 use config::model::Fallback;
+use ipnet::IpNet;
 use policy::TimeoutAction;
 use session::{AuthReply, Cause, Command, Grant, Phase};
 
@@ -135,9 +137,11 @@ impl ControlPlane {
             return self.end_by_servers(now, index, cause);
         }
         self.count_attributes(index, accept);
-        self.note_accepted(now, index, accept);
         self.entry(index).accepted_by = by;
+        self.note_accepted(now, index, accept);
         self.settle_pools(now, index, accept);
+        let links = self.offered_links(index, accept);
+        let routes = self.offered_routes(index, accept);
         let entry = self.entry(index);
         entry.state = accept.state.clone().into();
         let answer = match by.is_user() {
@@ -149,8 +153,8 @@ impl ControlPlane {
             answer,
             is_whole: true,
             class: accept.class.clone().into(),
-            links: accept.framed_ipv6_prefixes.clone().into(),
-            routes: accept.framed_routes.clone().into(),
+            links,
+            routes,
             claimed: Vec::new(),
             // a session that could not stay with the pools of the answer has ended
             pools: Pools::default(),
@@ -201,7 +205,13 @@ impl ControlPlane {
                 return another(format!("another {}", kind.name()));
             }
         }
-        Ok(())
+        let bindings = &entry.policy.forwarding.bindings;
+        let withdrawn = withdrawn_links(bindings, &self.offered_links(index, accept));
+        let is_withdrawn = |net: &IpNet| withdrawn.iter().any(|link| link.contains(net));
+        match wanted(accept).into_iter().find(is_withdrawn) {
+            Some(net) => another(format!("{net} inside a prefix that it withdraws")),
+            None => Ok(()),
+        }
     }
 
     /// Whether an open session can stay with what it has of a kind. Of the prefixes of its link one must stay: Router Advertisements give

@@ -71,8 +71,6 @@ impl ControlPlane {
             self.journal.extend(keys.map(StoreRecord::delete));
         }
         self.answer_disconnects(entry.requests.into_iter());
-        for heir in entry.heirs {
-            self.inherit(now, heir);
-        }
+        self.wake_heirs(now, entry.heirs);
     }
 }

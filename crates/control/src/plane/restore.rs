@@ -196,7 +196,8 @@ impl Restored {
         self.user_planes.get(user_plane).map(|known| known.recovery)
     }
 
-    /// Adds the user planes, ports, groups and segments of stored sessions to the topology. Unconfigured ones are retired, and their sessions end.
+    /// Adds the user planes, ports, groups and segments of stored sessions to the topology. Unconfigured ones are retired, and their
+    /// sessions end.
     pub(super) fn find_places(&self, topology: &mut Topology) {
         for (name, known) in &self.user_planes {
             let nowhere = Ipv4Addr::UNSPECIFIED.into();

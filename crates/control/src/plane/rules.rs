@@ -481,6 +481,9 @@ impl ControlPlane {
                 tracing::debug!(session = %seid, cause = %m.cause, "user plane does not delete the session: retrying");
                 self.entry(index).rules.delete_at = Some(now.at + DELETE_AGAIN);
                 self.sessions.arm(index);
+                // what they had from pools they do not wait for any more
+                let heirs = std::mem::take(&mut self.entry(index).heirs);
+                self.wake_heirs(now, heirs);
             }
             Err(FailReason::TimedOut) => {
                 self.counters.count(Counter::UserPlaneSilent);

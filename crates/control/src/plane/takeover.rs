@@ -7,9 +7,9 @@
 //! new session waits for that between AAA's answer and the reply to the subscriber, and does not come online without them. If it
 //! takes longer than a subscriber waits, the subscriber connects once more.
 
-use super::assigned::Assigned;
 use super::{ControlPlane, Now};
 use crate::addresses::{Kind, Net};
+use crate::assigned::Assigned;
 use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::topology::Seid;
@@ -27,20 +27,20 @@ impl ControlPlane {
         }
     }
 
-    /// AAA's answer, if no session is left that has an address of it and has to give it up. Otherwise these end, and the answer waits
-    /// for the last of them.
-    pub(super) fn with_free_addresses(
+    /// Whether no session is left that has an address of AAA's answer and has to give it up. Otherwise these end, and the session is woken
+    /// by the last of them, unless it has ended itself.
+    pub(super) fn has_free_addresses(
         &mut self,
         now: Now,
         index: u32,
-        accept: AccessAccept,
-    ) -> Option<AccessAccept> {
+        accept: &AccessAccept,
+    ) -> bool {
         let seid = self.sessions[index].seid;
         // whoever ends may let another session go on, which takes over from others in turn, from this one too
         while self.sessions.find(seid).is_some() && !self.sessions[index].is_ending() {
-            let givers = self.givers(index, &accept);
+            let givers = self.givers(index, accept);
             let Some(last) = givers.last() else {
-                return Some(accept);
+                return true;
             };
             let open = givers.iter().find(|of| !self.sessions[**of].is_closing());
             match open.copied() {
@@ -51,12 +51,11 @@ impl ControlPlane {
                         heirs.push(seid);
                     }
                     tracing::debug!(session = %seid, "waits for an address of an earlier session");
-                    self.entry(index).waiting = Some(Box::new(accept));
-                    return None;
+                    return false;
                 }
             }
         }
-        None
+        false
     }
 
     fn take_over_from(&mut self, now: Now, holder: u32) {
@@ -66,8 +65,14 @@ impl ControlPlane {
         self.abandon(now, holder, Cause::NasRequest);
     }
 
-    /// Goes on with an answer that waited for a session's addresses.
-    pub(super) fn inherit(&mut self, now: Now, heir: Seid) {
+    /// Goes on with the answers that waited for a session's addresses.
+    pub(super) fn wake_heirs(&mut self, now: Now, heirs: Vec<Seid>) {
+        for heir in heirs {
+            self.inherit(now, heir);
+        }
+    }
+
+    fn inherit(&mut self, now: Now, heir: Seid) {
         let Some(index) = self.sessions.find(heir) else {
             return;
         };
@@ -80,8 +85,8 @@ impl ControlPlane {
         }
     }
 
-    /// What the earlier session on the same line has from pools and is about to release: its subscriber gets that again. A session whose
-    /// deletion the user plane has rejected is not waited for.
+    /// What the earlier session on the same line has from the pools of AAA's answer and is about to release: its subscriber gets that
+    /// again. A session whose deletion the user plane has rejected is not waited for.
     fn on_their_way_back(&self, index: u32, accept: &AccessAccept) -> Vec<IpNet> {
         let entry = &self.sessions[index];
         let is_new = entry.policy.forwarding.bindings.is_empty();
@@ -97,13 +102,25 @@ impl ControlPlane {
             is_earlier && other.is_ending() && other.rules.delete_at.is_none()
         });
         let bindings = earlier.flat_map(|other| other.policy.forwarding.bindings.iter());
-        let is_of_pool = |binding: &&Binding| {
-            let (instance, net) = (entry.instance, binding.prefix);
-            let is_free = |kind| Assigned::of(accept, kind).fixed.is_empty();
-            Kind::of(binding).is_some_and(is_free)
-                && self.addresses.pool_of(Net { instance, net }).is_some()
+        let comes_again = |binding: &&Binding| self.comes_again(index, accept, binding);
+        bindings.filter(comes_again).map(|b| b.prefix).collect()
+    }
+
+    /// Whether the session may get a binding of its subscriber's earlier session from a pool.
+    fn comes_again(&self, index: u32, accept: &AccessAccept, had: &Binding) -> bool {
+        let net = Net {
+            instance: self.sessions[index].instance,
+            net: had.prefix,
         };
-        bindings.filter(is_of_pool).map(|b| b.prefix).collect()
+        let (Some(kind), Some(pool)) = (Kind::of(had), self.addresses.pool_of(net)) else {
+            return false;
+        };
+        let assigned = Assigned::of(accept, kind);
+        let is_offered = self.offered_kinds(index).any(|offered| offered == kind);
+        let pools = self.pools_for(index, kind, assigned.pool);
+        let has_pool =
+            |pools: Vec<String>| pools.is_empty() || pools.iter().any(|name| name == pool);
+        is_offered && assigned.fixed.is_empty() && pools.is_some_and(has_pool)
     }
 
     /// Sessions that have an address that AAA gives this one, and that end or are the same subscriber's.
@@ -140,8 +157,8 @@ impl ControlPlane {
     }
 }
 
-/// Addresses and prefixes that AAA chose.
-fn wanted(accept: &AccessAccept) -> Vec<IpNet> {
+/// Addresses, prefixes and routes that AAA chose.
+pub(super) fn wanted(accept: &AccessAccept) -> Vec<IpNet> {
     let fixed = Kind::ALL.into_iter();
     let fixed = fixed.flat_map(|kind| Assigned::of(accept, kind).fixed);
     let routes = accept.framed_routes.iter().map(|route| route.net);

@@ -81,7 +81,20 @@ impl Exclusions {
         usable.try_into().unwrap_or(u64::MAX)
     }
 
-    /// The same of one block.
+    /// Number of blocks of which units are allocated without request.
+    pub fn usable_nets(&self) -> u64 {
+        let units = u128::from(self.space.net_units());
+        let ends = u128::from(self.space.skips_ends());
+        // ranges do not touch, so a block without a usable unit is inside one of them, but for its ends
+        let excluded = self.all.0.iter().map(|range| {
+            let first = range.start().saturating_sub(ends).div_ceil(units);
+            let behind = (range.end() + 1 + ends) / units;
+            behind.saturating_sub(first) as u64
+        });
+        self.space.net_count() - excluded.sum::<u64>()
+    }
+
+    /// Number of a block's units that are allocated without request.
     pub fn usable_of_net(&self, net: u64) -> u128 {
         let units = u128::from(self.space.net_units());
         let first = u128::from(net) * units;
@@ -162,6 +175,8 @@ mod tests {
             }
             prop_assert_eq!(exclusions.usable(), usable);
             let nets = 0..space.net_count();
+            let usable_nets = nets.clone().filter(|net| exclusions.usable_of_net(*net) > 0);
+            prop_assert_eq!(exclusions.usable_nets(), usable_nets.count() as u64);
             let of_nets = nets.clone().map(|net| exclusions.usable_of_net(net));
             prop_assert_eq!(of_nets.sum::<u128>(), usable.into());
             for net in nets.clone() {

@@ -1,14 +1,10 @@
 //! Arithmetic of a pool: its prefix consists of prefix blocks, and these of units.
 
 use super::BadPool;
+use config::model::{MOST_BLOCK_BITS, MOST_UNIT_BITS};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::RangeInclusive;
 use ipnet::IpNet;
-
-/// Longest span between a pool's prefix and its blocks, in bits: there is room for blocks of addresses in a /64.
-const MOST_BLOCK_BITS: u8 = 63;
-/// Longest span between a block and a unit, in bits.
-const MOST_UNIT_BITS: u8 = 16;
 
 /// Prefix of a pool with the lengths of its blocks and units. Units are counted from the prefix's first address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -132,6 +132,26 @@ fn excluded_units_are_given_on_request_only() {
     assert_eq!(units(&mut pool, left as usize).len(), 11);
     assert_eq!(pool.allocate(0), Err(PoolError::Exhausted));
     assert!(pool.reserve(0, host("10.0.0.12")).is_ok());
+    let size = pool.size();
+    assert_eq!((pool.used(), pool.used_of_size()), (size + 1, size));
+    pool.release(host("10.0.0.12")).unwrap();
+    assert_eq!((pool.used(), pool.used_of_size()), (size, size));
+}
+
+#[test]
+fn the_last_block_that_others_can_use_is_left_to_them() {
+    let mut pool: Pool<u8> = Pool::new(&PoolSettings {
+        excluded: vec!["10.0.0.8".parse().unwrap()..="10.0.0.15".parse().unwrap()],
+        ..PoolSettings::new(net("10.0.0.0/27"), 29, 32)
+    })
+    .unwrap();
+    pool.allocate(0).unwrap();
+    let again = pool.allocate_again(0, host("10.0.0.18")).unwrap();
+    assert_eq!(again.new_net, Some(net("10.0.0.16/29")));
+    let last = pool.allocate_again(0, host("10.0.0.26"));
+    assert_eq!(last, None, "nobody gets anything of the excluded one");
+    pool.release(again.unit).unwrap();
+    assert!(pool.allocate_again(0, host("10.0.0.26")).is_some());
 }
 
 #[test]
@@ -293,9 +313,9 @@ fn lengths_that_make_no_sense_are_refused() {
     assert!(Pool::<u8>::new(&too_long).is_err());
 }
 
-/// 40,000 blocks with 10,240,000 addresses. With a scan of them in any of these calls it would take hours.
+/// 40,000 allocated blocks have room for 10,240,000 addresses. With a scan of them in any of these calls it would take hours.
 #[test]
-fn ten_million_addresses_are_never_looked_through() {
+fn the_units_of_forty_thousand_blocks_are_never_looked_through() {
     const BLOCKS: u32 = 40_000;
     let address = |second, third, last| IpAddr::from([10, second, third, last]);
     let excluded = (0..100).map(|second| address(second, 7, 7)..=address(second, 7, 9));

@@ -1,5 +1,6 @@
 //! What AAA says of a subscriber is obeyed: at the start, and when the subscriber authenticates again.
 
+use crate::next_pools::{addresses, is_walled};
 use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
@@ -21,19 +22,6 @@ fn world() -> World {
     w
 }
 
-fn addresses(w: &mut World) -> (Option<String>, Option<String>) {
-    let mut session = w.sessions().remove(0);
-    (session.ipv4, session.ipv6_prefix.take())
-}
-
-fn is_walled(w: &mut World) -> [bool; 2] {
-    let (ipv4, ipv6) = addresses(w);
-    [
-        ipv4.unwrap().starts_with("100.127.0."),
-        ipv6.unwrap().starts_with("2001:db8:f000:"),
-    ]
-}
-
 #[test]
 fn a_pool_that_aaa_names_is_used_in_place_of_the_profiles() {
     let mut w = world();
@@ -44,7 +32,7 @@ fn a_pool_that_aaa_names_is_used_in_place_of_the_profiles() {
     w.dial(0);
     w.run(10 * SECOND);
     assert_eq!(w.online(), 1);
-    assert_eq!(is_walled(&mut w), [true; 2]);
+    assert_eq!(is_walled(&mut w, 0), [true; 2]);
 
     // paid meanwhile
     w.radius.accept.clear();
@@ -52,7 +40,7 @@ fn a_pool_that_aaa_names_is_used_in_place_of_the_profiles() {
     w.run(10 * SECOND);
     w.dial(0);
     w.run(10 * SECOND);
-    assert_eq!(is_walled(&mut w), [false; 2]);
+    assert_eq!(is_walled(&mut w, 0), [false; 2]);
 }
 
 #[test]
@@ -60,17 +48,17 @@ fn who_authenticates_again_moves_to_the_pool_that_aaa_names_now() {
     let mut w = world();
     w.dial(0);
     w.run(10 * SECOND);
-    let before = addresses(&mut w);
+    let before = addresses(&mut w, 0);
     w.begin_ppp_anew(0);
     w.run(10 * SECOND);
-    assert_eq!(addresses(&mut w), before, "nothing has changed");
+    assert_eq!(addresses(&mut w, 0), before, "nothing has changed");
     w.radius.accept = vec![(Kind::FRAMED_POOL, "walled".into())];
     w.begin_ppp_anew(0);
     w.run(10 * SECOND);
     assert_eq!(w.online(), 1);
-    assert_eq!(is_walled(&mut w), [true, false]);
-    assert_eq!(addresses(&mut w).1, before.1);
-    assert!(w.plane.ledger().is_balanced());
+    assert_eq!(is_walled(&mut w, 0), [true, false]);
+    assert_eq!(addresses(&mut w, 0).1, before.1);
+    w.assert_balanced();
 }
 
 #[test]
@@ -145,7 +133,7 @@ fn attributes_with_odd_values_are_ignored_and_counted() {
     w.run(10 * SECOND);
     assert_eq!(w.online(), 1);
     assert_eq!(w.count(Counter::AttributeIgnored), 3);
-    assert!(addresses(&mut w).0.unwrap().starts_with("100.64."));
+    assert!(addresses(&mut w, 0).0.unwrap().starts_with("100.64."));
 }
 
 /// Attribute of a vendor.
@@ -175,7 +163,7 @@ fn what_vendors_attributes_say_reaches_the_user_plane_and_the_subscriber() {
     assert!(bindings.contains("192.0.2.8/29"), "{bindings}");
     let dns: Vec<String> = w.homes[0].dns().map(|a| a.to_string()).collect();
     assert_eq!(dns, ["192.0.2.77", "2001:db8::53"]);
-    assert_eq!(is_walled(&mut w), [true, false]);
+    assert_eq!(is_walled(&mut w, 0), [true, false]);
     let counts = [
         Counter::AttributeIgnored,
         Counter::AttributeNotEnforced,
@@ -279,7 +267,7 @@ fn a_test_shows_what_each_attribute_comes_to_and_leaves_nothing_behind() {
     };
     assert!(!format!("{test:?}").contains("secret0"));
     assert!(w.sessions().is_empty() && w.radius.records.is_empty());
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Accounting-On and Accounting-Off: servers get them only while no session of their group lives on.
 
-use crate::world::radius::number;
+use crate::world::radius::{number, session_id};
 use crate::world::{Choice, World};
 use control::Input;
 use core::time::Duration;
-use wire::radius::{Kind, Packet, Value};
+use wire::radius::{Kind, Packet};
 
 const SECOND: Duration = Duration::from_secs(1);
 const ON: u32 = 7;
@@ -16,13 +16,6 @@ fn announced(w: &World) -> Vec<u32> {
     announcements
         .map(|packet| number(packet, Kind::ACCT_STATUS_TYPE))
         .collect()
-}
-
-fn session_id(packet: &Packet) -> String {
-    match packet.get(Kind::ACCT_SESSION_ID) {
-        Some(Value::Text(id)) => id.clone(),
-        other => panic!("{other:?}"),
-    }
 }
 
 fn leave(w: &mut World) {
@@ -150,7 +143,7 @@ fn a_planned_end_is_told_to_groups_without_sessions() {
     w.run(60 * SECOND);
     assert!(!w.plane.is_leaving(), "it is not stored, and given up");
     assert_eq!(w.stored_records(), 0);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -174,7 +167,7 @@ fn a_group_begins_when_it_is_configured_and_is_forgotten_with_it() {
     w.configure(&["delete aaa server-groups third"]).unwrap();
     assert_eq!(w.stored_records(), 0);
     assert!(!w.numbers().iter().any(|name| name.contains("third")));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 /// A second group whose server takes no records.
@@ -209,5 +202,5 @@ fn a_session_ends_what_other_groups_have_not_acknowledged() {
     w.radius.dead_at = None;
     w.run(300 * SECOND);
     assert_eq!(announced(&w), [ON], "of the first group");
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }

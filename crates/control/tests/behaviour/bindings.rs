@@ -1,5 +1,6 @@
 //! What sessions hold beside an address and a link prefix of the pools: prefixes and routes that AAA chose.
 
+use crate::world::radius::link;
 use crate::world::{Choice, World};
 use control::counters::Counter;
 use control::history::{Bounds, Log, Query, Reader, Subject, Until, parse_prefix};
@@ -86,11 +87,6 @@ fn prefixes_of_aaa_are_announced_by_the_session_that_has_them() {
     assert!(has_everything(&w, 0));
 }
 
-fn link(prefix: &str) -> (Kind, Value) {
-    let prefix = Value::Ipv6Prefix(prefix.parse().unwrap());
-    (Kind::FRAMED_IPV6_PREFIX, prefix)
-}
-
 /// One of the prefixes is in a pool, and one cannot be a link's.
 const LINKS: [&str; 3] = [
     "2001:db8:9:2::/64",
@@ -144,7 +140,7 @@ fn a_session_has_all_prefixes_of_its_link() {
     w.restart_control_plane();
     w.run(MINUTE);
     assert_eq!(w.up.subscribers(), before);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
     w.restart_user_plane();
     w.run(MINUTE);
     assert_eq!(own(&w, Role::Delegated), others);
@@ -160,7 +156,7 @@ fn a_session_has_all_prefixes_of_its_link() {
     w.run(MINUTE);
     assert_eq!(recorded(&w).len(), 0, "the second had none");
     assert_eq!((w.up.subscribers().len(), w.up.nets().len()), (0, 0));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -178,7 +174,7 @@ fn who_begins_ppp_anew_has_the_prefixes_of_the_new_answer() {
         let all = all.filter(|binding| !binding.is_ipv4());
         let all: Vec<String> = all.map(|binding| binding.prefix.to_string()).collect();
         assert_eq!(all, prefixes);
-        assert!(w.plane.ledger().is_balanced());
+        w.assert_balanced();
     };
     expect(&LINKS[..1], &[link(LINKS[0])]);
     expect(&[LINKS[1], LINKS[0], LINKS[2]], &LINKS.map(link));
@@ -383,8 +379,7 @@ fn the_last_of_many_with_prefixes_of_aaa_costs_what_the_first_does() {
 
 /// The only subscriber's router is switched off and on, without a goodbye, and connects again.
 fn reboot(w: &mut World) {
-    let config = w.homes[0].config().clone();
-    w.homes[0] = cpe::Home::new(config, 99);
+    w.switch_off_and_on(0);
     w.dial(0);
 }
 
@@ -402,7 +397,7 @@ fn a_router_that_reboots_has_its_fixed_addresses_again_at_once() {
     );
     assert_eq!(w.homes[0].ipv4().unwrap().to_string(), "203.0.113.1");
     assert_eq!(w.count(Counter::FixedAddressUnusable), 0);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -412,12 +407,12 @@ fn a_new_session_waits_for_the_addresses_that_the_user_plane_still_has_in_the_ea
     reboot(&mut w);
     w.run(Duration::from_secs(2));
     assert_eq!(w.online(), 0, "it does not come online without them");
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
     w.up.refuse_deletions = None;
     w.run(Duration::from_secs(10));
     assert_eq!((w.online(), w.sessions().len()), (1, 1));
     assert!(has_everything(&w, 0), "{:?}", bindings(&w, 0));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -443,7 +438,7 @@ fn another_router_of_the_subscriber_takes_its_addresses_over_and_another_subscri
     w.run(Duration::from_secs(3));
     assert_eq!((w.online(), w.sessions().len()), (2, 2));
     assert_eq!(w.homes[0].ipv4().unwrap().to_string(), "203.0.113.1");
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -465,6 +460,6 @@ fn a_subscriber_of_one_address_family_gets_nothing_of_the_other() {
         assert_eq!(w.homes[0].ipv4().is_some(), has_ipv4);
         assert_eq!(w.homes[0].ipv6().is_some(), !has_ipv4);
         assert_eq!(w.count(Counter::FixedAddressUnusable), 0);
-        assert!(w.plane.ledger().is_balanced());
+        w.assert_balanced();
     }
 }

@@ -23,11 +23,6 @@ fn texts(effects: &[Effect]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn assert_balanced(w: &World) {
-    let ledger = w.plane.ledger();
-    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
-}
-
 #[test]
 fn the_mtu_of_those_who_are_online_changes_and_nobody_ends() {
     let mut w = World::new(1000, Choice::default());
@@ -58,7 +53,7 @@ fn the_mtu_of_those_who_are_online_changes_and_nobody_ends() {
         before,
         "a change and its reverse change nothing"
     );
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 /// The MTUs that the user plane has for its subscribers.
@@ -101,7 +96,7 @@ fn a_policy_that_nobody_has_accepted_is_not_in_force_whatever_else_changes() {
     let mtu = mtu_row(&mut w, &id).unwrap();
     assert_eq!((&*mtu.value, mtu.wanted.as_deref()), ("1400", None));
     assert_eq!((w.online(), mtus(&w)), (1, vec![1400]));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -121,7 +116,7 @@ fn a_change_that_is_taken_back_while_it_is_under_way_is_taken_back() {
         let id = w.sessions()[0].id.clone();
         let mtu = mtu_row(&mut w, &id).unwrap();
         assert_eq!((&*mtu.value, mtu.wanted.as_deref()), ("1492", None));
-        assert_balanced(&w);
+        w.assert_balanced();
     }
 }
 
@@ -139,7 +134,7 @@ fn a_change_while_the_path_is_being_lost_is_told_when_it_is_back() {
         w.run(MINUTE);
         let found = (w.online(), mtus(&w));
         assert_eq!(found, (1, vec![1400]), "{seconds} s after the path was cut");
-        assert_balanced(&w);
+        w.assert_balanced();
     }
 }
 
@@ -169,7 +164,7 @@ fn a_policy_that_the_user_plane_refuses_leaves_the_one_before_in_force() {
         .unwrap();
     w.run(SECOND);
     assert_eq!((w.online(), mtus(&w)), (3, vec![1460; 3]));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -184,7 +179,7 @@ fn a_policy_whose_answer_is_lost_is_told_again_until_it_is_known() {
     w.up.silent_about_changes = false;
     w.run(MINUTE);
     assert_eq!((w.online(), mtus(&w)), (3, vec![1400; 3]));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -204,7 +199,7 @@ fn a_policy_that_changes_while_the_user_plane_is_away_is_told_when_it_is_back() 
         w.cut = false;
         w.run(MINUTE);
         assert_eq!((w.online(), mtus(&w)), (3, vec![1400; 3]));
-        assert_balanced(&w);
+        w.assert_balanced();
     }
 }
 
@@ -260,7 +255,7 @@ fn a_user_plane_that_is_too_old_for_a_policy_costs_nobody_its_session() {
     w.dial(1);
     w.run(SECOND);
     assert_eq!(w.online(), 2);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -282,7 +277,7 @@ fn a_setting_that_a_user_plane_does_not_know_is_refused_by_name_and_others_are_t
     assert_eq!((w.online(), w.count(Counter::PolicyRefused)), (1, 2));
     let packets = w.up.subscribers()[0].forwarding.packets;
     assert_eq!((packets.vlan_priority, packets.rate_down), (5, None));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -308,7 +303,7 @@ fn rates_of_the_profile_reach_the_user_plane_and_end_with_it() {
     .unwrap();
     w.run(SECOND);
     assert_eq!((w.online(), rates(&w)), (1, (None, None)));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -342,7 +337,7 @@ fn a_user_plane_that_is_replaced_by_an_older_one_has_what_it_can_do() {
     w.restart_control_plane();
     w.run(2 * MINUTE);
     assert_eq!((w.online(), w.up.names()), (2, names));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -365,7 +360,7 @@ fn an_idle_session_ends_and_its_record_says_why() {
     let stop = w.radius.records.last().unwrap();
     assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 4, "idle timeout");
     assert_eq!(number(stop, Kind::ACCT_INPUT_OCTETS), 500 + 70);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -394,7 +389,7 @@ fn framed_mtu_comes_before_the_profile_s_and_outlives_a_restart() {
         .unwrap();
     w.run(MINUTE);
     assert_eq!((w.online(), mtus(&w)), (2, vec![1400, 1450]));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -418,7 +413,7 @@ fn a_change_that_concerns_no_session_sends_and_stores_nothing_about_one() {
     assert_eq!(w.said, said, "no datagram, and no record");
     assert_eq!(w.online(), 1000);
     w.run(SECOND);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -445,7 +440,7 @@ fn sessions_of_a_port_that_goes_end_and_the_port_is_closed() {
     );
     assert_eq!(w.up.default_sessions(), 0);
     assert!(w.numbers().is_empty(), "{:?}", w.numbers());
-    assert_balanced(&w);
+    w.assert_balanced();
     let port = [
         "set user-planes up1 ports access0 role access",
         "set user-planes up1 ports access0 device a",
@@ -455,7 +450,7 @@ fn sessions_of_a_port_that_goes_end_and_the_port_is_closed() {
     w.run(SECOND);
     w.dial_all();
     assert_eq!((w.online(), w.up.nets().len()), (3, nets.len()));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -472,7 +467,7 @@ fn a_port_that_comes_back_is_open_however_far_its_farewell_was() {
         ];
         w.configure(&port).unwrap();
         w.run(5 * SECOND);
-        assert_balanced(&w);
+        w.assert_balanced();
         w.dial_all();
         assert_eq!(w.online(), 1, "after {milliseconds} ms");
     }
@@ -499,7 +494,7 @@ fn a_port_that_is_refused_though_its_user_plane_knows_it_by_now_is_asked_for_aga
     assert_eq!((w.up.refuse_defaults, w.up.default_sessions()), (0, 1));
     w.dial_all();
     assert_eq!(w.online(), 1);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -542,7 +537,7 @@ fn a_user_plane_whose_time_is_over_goes_with_what_it_did_not_answer() {
         }
         let left = (w.plane.session_count(), w.stored_sessions());
         assert_eq!(left, (0, 0), "cut off for {seconds} s");
-        assert_balanced(&w);
+        w.assert_balanced();
     }
 }
 
@@ -567,7 +562,7 @@ fn a_user_plane_that_goes_is_released() {
     );
     assert!(w.numbers().is_empty(), "{:?}", w.numbers());
     assert!(!w.store.keys().any(|key| key.starts_with(b"user-plane/")));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -585,7 +580,7 @@ fn a_group_that_moves_keeps_its_sessions_and_their_numbers_over_a_restart() {
     w.run(MINUTE);
     assert_eq!(w.up.subscribers(), before, "who is online stays as it is");
     assert_eq!(w.online(), 3);
-    assert_balanced(&w);
+    w.assert_balanced();
     w.hang_up(0);
     w.run(SECOND);
     w.dial(0);
@@ -597,7 +592,7 @@ fn a_group_that_moves_keeps_its_sessions_and_their_numbers_over_a_restart() {
             .collect();
     assert!(macs.contains(&[2, 0, 0, 0, 0, 0x77].into()), "{macs:?}");
     assert_eq!(w.online(), 3);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -628,7 +623,7 @@ fn what_subscribers_have_is_not_taken_away() {
     w.configure(&["set ipv4-pools homes prefix 100.64.0.0/12"])
         .unwrap();
     assert_eq!(w.online(), 2);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -646,7 +641,7 @@ fn a_session_timeout_counts_from_the_beginning_of_the_session() {
     assert_eq!(w.plane.session_count(), 2);
     w.run(25 * SECOND);
     assert_eq!(w.plane.session_count(), 0);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 /// Edits that a small configuration bears, most of them in any order.
@@ -733,7 +728,7 @@ proptest! {
             w.configure(&[timeout]).unwrap();
         }
         w.run(2 * MINUTE);
-        assert_balanced(&w);
+        w.assert_balanced();
         let (rules, nets, numbers) = (w.up.subscribers(), w.up.nets(), w.numbers());
         w.restart_control_plane();
         w.run(10 * SECOND);
@@ -746,6 +741,6 @@ proptest! {
         prop_assert_eq!(&both[0], &both[1]);
         prop_assert_eq!(w.up.subscribers(), rules);
         prop_assert_eq!(w.numbers(), numbers);
-        assert_balanced(&w);
+        w.assert_balanced();
     }
 }

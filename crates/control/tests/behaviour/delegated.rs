@@ -6,6 +6,7 @@ use control::counters::Counter;
 use core::time::Duration;
 use northbound::{Pool, Request, Response};
 use policy::{Binding, Role};
+use wire::pfcp::Cause;
 use wire::radius::{Kind, Value};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -101,13 +102,13 @@ fn a_delegated_prefix_of_a_pool_is_there_before_the_family_opens_and_as_long_as_
     w.run(MINUTE);
     assert!(has(&w));
     assert_eq!(w.up.nets(), nets);
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
 
     away(&mut w, 0);
     away(&mut w, 1);
     assert!(w.up.nets().is_empty(), "{:?}", w.up.nets());
     assert!(pools(&mut w).iter().all(|pool| pool.used == 0));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn prefixes_and_an_address_of_radius_come_before_those_of_pools() {
     w.begin_ppp_anew(0);
     w.run(MINUTE);
     assert!(has(&w));
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
 
     // somebody else has none of it
     online(&mut w, 1);
@@ -197,7 +198,7 @@ fn prefixes_and_an_address_of_radius_come_before_those_of_pools() {
     let address = Value::Ipv6("2001:db8:100:77::2".parse().unwrap());
     assert_eq!(stop.get(Kind::FRAMED_IPV6_ADDRESS), Some(&address));
     away(&mut w, 1);
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
     assert!(w.up.nets().is_empty());
 }
 
@@ -260,6 +261,52 @@ fn a_subscriber_that_comes_back_gets_what_it_had_unless_the_profile_says_otherwi
     );
 }
 
+#[test]
+fn the_subscriber_that_is_offline_for_longest_is_forgotten_first_and_a_counter_says_so() {
+    let choice = Choice {
+        sessions: 2,
+        ..Choice::default()
+    };
+    let mut w = world(4, choice, true);
+    // so that the blocks stay
+    online(&mut w, 3);
+    for home in 0..2 {
+        online(&mut w, home);
+        away(&mut w, home);
+    }
+    assert_eq!(w.count(Counter::StickyAddressesFull), 0);
+    online(&mut w, 2);
+    away(&mut w, 2);
+    assert_eq!(w.count(Counter::StickyAddressesFull), 1);
+    for (home, ipv4) in [(1, "100.64.0.4"), (0, "100.64.0.6")] {
+        online(&mut w, home);
+        assert_eq!(w.homes[home].ipv4().unwrap().to_string(), ipv4);
+        away(&mut w, home);
+    }
+}
+
+/// The new session does not wait for what the user plane keeps.
+#[test]
+fn a_rejected_deletion_wakes_the_session_that_waits_for_the_addresses() {
+    let mut w = world(1, Choice::default(), true);
+    online(&mut w, 0);
+    w.switch_off_and_on(0);
+    w.be_late();
+    w.dial(0);
+    w.run(SECOND * 3 / 2);
+    w.answer_late_but_deletions();
+    w.run(SECOND / 2);
+    assert_eq!(w.online(), 0, "it waits");
+    w.up.refuse_deletions = Some(Cause::NO_RESOURCES_AVAILABLE);
+    w.answer_late();
+    // the next challenge of CHAP would come later
+    w.run(SECOND / 2);
+    assert_eq!(w.online(), 1);
+    w.up.refuse_deletions = None;
+    w.run(MINUTE);
+    w.assert_balanced();
+}
+
 /// After a power cut the router is back before its earlier session is over.
 #[test]
 fn a_router_that_reboots_has_its_addresses_of_pools_again_at_once() {
@@ -274,24 +321,18 @@ fn a_router_that_reboots_has_its_addresses_of_pools_again_at_once() {
     };
     let before = had(&mut w);
     for deletions_fail in [false, true] {
-        w.up.refuse_deletions = deletions_fail.then_some(wire::pfcp::Cause::NO_RESOURCES_AVAILABLE);
-        let config = w.homes[0].config().clone();
-        w.homes[0] = cpe::Home::new(config, 99);
+        w.up.refuse_deletions = deletions_fail.then_some(Cause::NO_RESOURCES_AVAILABLE);
+        w.switch_off_and_on(0);
         w.dial(0);
         w.run(3 * SECOND);
         if !deletions_fail {
             assert_eq!((w.online(), had(&mut w)), (2, before.clone()));
         }
     }
-    // it does not wait for ever for what its user plane keeps
-    for _ in 0..3 {
-        w.dial(0);
-        w.run(MINUTE);
-    }
     assert_eq!(w.online(), 2);
     w.up.refuse_deletions = None;
     w.run(MINUTE);
-    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.assert_balanced();
 }
 
 #[test]

@@ -37,11 +37,6 @@ fn at_rate(rate: u32) -> String {
     format!("set user-planes up1 end-sessions {rate}")
 }
 
-fn assert_balanced(w: &World) {
-    let ledger = w.plane.ledger();
-    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
-}
-
 #[test]
 fn whoever_is_there_stays_and_nobody_else_is_answered() {
     let mut w = World::new(3, Choice::default());
@@ -79,7 +74,7 @@ fn whoever_is_there_stays_and_nobody_else_is_answered() {
     w.run(10 * SECOND);
     assert_eq!(w.online(), 3);
     assert_eq!(shown(&mut w).drain, None);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -110,7 +105,7 @@ fn sessions_end_at_the_wanted_rate_and_their_records_say_why() {
         .collect();
     assert_eq!(causes, [ADMIN_REBOOT; 60]);
     assert_eq!(drain(&mut w).remaining_seconds, Some(0));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -148,7 +143,7 @@ fn a_drain_goes_on_after_a_restart_of_either_plane_and_waits_while_they_are_cut_
     w.dial(0);
     w.run(10 * SECOND);
     assert_eq!(w.online(), 0);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 proptest! {
@@ -187,6 +182,6 @@ proptest! {
             prop_assert_eq!(row.sessions as usize, after);
         }
         w.run(10 * SECOND);
-        assert_balanced(&w);
+        w.assert_balanced();
     }
 }

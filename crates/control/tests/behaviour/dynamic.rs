@@ -1,6 +1,7 @@
 //! Change of authorization and disconnection by RADIUS servers (RFC 5176): what is acknowledged is in force at the user plane and in the
 //! store; what is rejected has changed nothing.
 
+use crate::world::radius::route;
 use crate::world::{Choice, World};
 use control::history::{Step, What, events};
 use core::time::Duration;
@@ -126,7 +127,7 @@ fn a_change_is_acknowledged_when_user_plane_and_store_have_it() {
     w.restart_user_plane();
     w.run(10 * SECOND);
     assert_eq!((settings(&w, 0), w.online()), (changed, 2));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
     assert_eq!(
         history(&w),
         [
@@ -187,7 +188,7 @@ fn changes_of_one_session_are_carried_out_in_order() {
     assert_eq!(w.obeyed.len(), 8);
     assert!(w.obeyed.iter().all(|answer| answer[0] == Code::COA_ACK.0));
     assert_eq!(settings(&w, 0).mtu, Some(1307));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -206,7 +207,7 @@ fn what_the_user_plane_rejects_has_changed_nothing() {
     };
     assert_eq!(settings(&w, 0), expected, "and it is forgotten");
     assert_eq!(history(&w), Vec::<String>::new());
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn without_an_answer_of_the_user_plane_there_is_none_and_a_repetition_succeeds()
     w.run(60 * SECOND);
     assert_eq!(answer(&mut w, &bytes), None, "nobody knows");
     assert_eq!(settings(&w, 0), before, "the policy of before is asserted");
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
     w.order("192.0.2.9", &bytes);
     assert_eq!(answer(&mut w, &bytes), ACK);
     w.order("192.0.2.9", &bytes);
@@ -388,7 +389,7 @@ fn a_disconnection_is_acknowledged_when_the_session_is_over_and_stored_as_such()
     w.order("192.0.2.9", &again);
     let gone = Some((Code::DISCONNECT_NAK, Some(503)));
     assert_eq!(answer(&mut w, &again), gone);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -401,7 +402,7 @@ fn a_change_of_a_session_that_ends_meanwhile_is_rejected() {
     assert_eq!(answer(&mut w, &bytes), nak(503));
     w.answer_late();
     w.run(SECOND);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -452,13 +453,6 @@ fn without_clients_nobody_listens() {
     };
     let unknown = rows.iter().find(|row| row.name == "coa-unknown-client");
     assert_eq!(unknown.unwrap().count, 1);
-}
-
-fn route(net: &str) -> (Kind, Value) {
-    match net.contains(':') {
-        true => (Kind::FRAMED_IPV6_ROUTE, net.into()),
-        false => (Kind::FRAMED_ROUTE, net.into()),
-    }
 }
 
 /// Networks behind the routers, as the control plane shows them and as the user plane has them.
@@ -517,7 +511,7 @@ fn routes_of_a_family_are_replaced_together() {
         vec!["198.18.2.0/24".to_owned()],
     ];
     assert_eq!(routes(&mut w), expected);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -532,7 +526,7 @@ fn a_user_plane_of_before_is_told_routes_without_metrics() {
     let routes = told.iter().filter(|b| b.role == Role::Route);
     assert!(routes.map(|route| route.metric).eq([None]));
     assert_eq!(w.sessions()[0].routes, ["198.18.1.0/24 metric 7"]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -579,7 +573,7 @@ fn another_metric_is_another_route_of_the_kernel_and_a_link_identifies_by_all_it
     let odd = [link(2), route("198.18.1.0/24 0.0.0.0 far")];
     assert_eq!(change(&mut w, &odd), nak(407));
     assert_eq!(change(&mut w, &[link(2), link(3), mtu(1400)]), nak(503));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -599,7 +593,7 @@ fn routes_that_the_user_plane_rejects_or_does_not_confirm_are_free_again() {
     w.hang_up(1);
     w.run(10 * SECOND);
     assert_eq!(change(&mut w, &[user(0), route("198.18.1.0/24")]), ACK);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -617,7 +611,7 @@ fn who_gets_another_address_while_routes_are_under_way_keeps_both() {
     let session = w.sessions().remove(0);
     assert_eq!(session.ipv4.as_deref(), Some("198.18.9.9"));
     assert_eq!(session.routes, ["198.18.1.0/24"]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]

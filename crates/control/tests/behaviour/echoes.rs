@@ -64,7 +64,7 @@ fn the_user_plane_is_told_the_magic_number_with_which_it_answers() {
     w.run(WHILE);
     assert_eq!(w.homes[0].state(), State::Online);
     assert_eq!(told(&w), [magic_numbers(&w).last().copied()]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_user_plane_of_before_is_not_asked_to_answer() {
     w.run(WHILE);
     assert_eq!(w.homes[0].state(), State::Online);
     assert_eq!(told(&w), [None]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 /// Number of LCP echo requests that homes have got since `from` frames.

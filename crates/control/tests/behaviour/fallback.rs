@@ -158,7 +158,7 @@ fn the_last_policy_comes_again_after_a_restart() {
     assert_eq!(of_records, [1, 1, 2, 2, 1]);
     let class = w.radius.records[2].get(Kind::CLASS);
     assert_eq!(class, Some(&b"customer 7".into()));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -310,5 +310,5 @@ fn whoever_has_gone_is_not_asked_about() {
     let asked = w.radius.requests.len();
     assert!((1..=1024).contains(&asked), "{asked}");
     assert_eq!(w.sessions().len(), 0);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }

@@ -5,6 +5,7 @@ use control::history::{Event, Kind, Step, What, events};
 use core::time::Duration;
 use northbound::{Request, Response};
 use session::Cause;
+use wire::radius::{Kind as Attribute, Value};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -256,6 +257,33 @@ fn a_pool_that_is_almost_exhausted_or_exhausted_raises_an_alarm() {
     (0..30).for_each(|n| w.hang_up(n));
     assert!(!look(&mut w, 30).is_empty(), "it may come again at once");
     assert_eq!(look(&mut w, 60), [""; 0]);
+}
+
+/// Excluded addresses are for fixed assignments, and do not count.
+#[test]
+fn excluded_addresses_count_neither_in_the_size_nor_in_the_use_of_a_pool() {
+    let pool = Choice {
+        ipv4_pool: Some("{prefix: 100.64.1.0/27, net-length: 27, exclude: [100.64.1.0/28]}"),
+        ipv6_pool: None,
+        ..Choice::radius()
+    };
+    let mut w = World::new(14, pool);
+    (0..14).for_each(|n| {
+        let fixed = Value::Ipv4([100, 64, 1, 1 + n as u8].into());
+        w.radius.accept = vec![(Attribute::FRAMED_IP_ADDRESS, fixed)];
+        w.dial(n);
+    });
+    assert_eq!(w.sessions().len(), 14);
+    assert_eq!(look(&mut w, 5), [""; 0], "of the others nobody has one");
+    let use_of = |w: &World| {
+        let pool = w.plane.overview().pools.remove(0);
+        (pool.used, pool.size)
+    };
+    assert_eq!(use_of(&w), (0, 15));
+    w.configure(&["set ipv4-pools homes exclude 100.64.1.0/27"])
+        .unwrap();
+    assert_eq!(look(&mut w, 5), [""; 0], "nobody misses anything");
+    assert_eq!(use_of(&w), (0, 0));
 }
 
 #[test]

@@ -80,6 +80,7 @@ users:
 ";
 
 /// A setting, two values of it, what is seen then, and where.
+#[derive(Clone)]
 struct Case {
     place: &'static str,
     values: [&'static str; 2],

@@ -34,14 +34,16 @@ fn pool6(name: &str) -> (Kind, Value) {
     (Kind::FRAMED_IPV6_POOL, name.into())
 }
 
-fn addresses(w: &mut World, n: usize) -> (Option<String>, Option<String>) {
+/// IPv4 address and IPv6 prefix of a home.
+pub fn addresses(w: &mut World, n: usize) -> (Option<String>, Option<String>) {
     let name = format!("home{n}");
     let mut sessions = w.sessions().into_iter();
     let own = sessions.find(|session| session.user == name).unwrap();
     (own.ipv4, own.ipv6_prefix)
 }
 
-fn is_walled(w: &mut World, n: usize) -> [bool; 2] {
+/// Whether these are of the pools into which only AAA lets a subscriber.
+pub fn is_walled(w: &mut World, n: usize) -> [bool; 2] {
     let (ipv4, ipv6) = addresses(w, n);
     [
         ipv4.unwrap().starts_with("100.127.0."),
@@ -93,12 +95,61 @@ fn a_session_keeps_its_addresses_and_its_subscriber_gets_others_when_it_connects
     }
     reconnect(&mut w, 1);
     assert_eq!(is_walled(&mut w, 1), FREE, "nobody has changed its pools");
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 
     // paid meanwhile, of one family
     assert_eq!(change(&mut w, &[user(0), pool("homes")]), ACK);
     reconnect(&mut w, 0);
     assert_eq!(is_walled(&mut w, 0), [false, true]);
+}
+
+#[test]
+fn pools_of_delegated_prefixes_and_router_addresses_count_from_the_next_connection_too() {
+    let mut w = world(1);
+    w.configure(&[
+        "set ipv6-pools lans prefix 2001:db8:4000::/36",
+        "set ipv6-pools lans prefix-length 56",
+        "set ipv6-pools others prefix 2001:db8:6000::/36",
+        "set ipv6-pools others prefix-length 56",
+        "set ipv6-pools routers prefix 2001:db8:5000::/64",
+        "set ipv6-pools routers prefix-length 128",
+        "set subscriber-profiles home delegated-pools lans",
+    ])
+    .unwrap();
+    let delegated = |name: &str| (Kind::DELEGATED_IPV6_PREFIX_POOL, name.into());
+    let address = |name: &str| (Kind::STATEFUL_IPV6_ADDRESS_POOL, name.into());
+    let has = |w: &World, expected: [&str; 2]| {
+        let bindings = w.up.subscribers()[0].forwarding.bindings.clone();
+        let address = bindings.ipv6_address().map(|own| own.to_string());
+        let delegated: Vec<String> = bindings.delegated().map(|own| own.to_string()).collect();
+        let own = [address.unwrap_or_default(), delegated.join(" ")];
+        assert_eq!(own, expected);
+    };
+    reconnect(&mut w, 0);
+    has(&w, ["", "2001:db8:4000::/56"]);
+    let both = [user(0), delegated("others"), address("routers")];
+    assert_eq!(change(&mut w, &both), ACK);
+    has(&w, ["", "2001:db8:4000::/56"]);
+    w.restart_control_plane();
+    w.run(5 * SECOND);
+    let shown = ["delegated pool others", "IPv6 address pool routers"];
+    assert_eq!(to_come(&mut w), shown);
+    reconnect(&mut w, 0);
+    has(&w, ["2001:db8:5000::", "2001:db8:6000::/56"]);
+    assert!(to_come(&mut w).is_empty());
+
+    let invalid = nak(values::ERROR_CAUSE_INVALID_ATTRIBUTE_VALUE);
+    assert_eq!(change(&mut w, &[user(0), delegated("routers")]), invalid);
+    assert_eq!(change(&mut w, &[user(0), address("lans")]), invalid);
+    // an answer that says something of it is newer
+    let prefix = Value::Ipv6Prefix("2001:db8:9900::/48".parse().unwrap());
+    w.radius.accept = vec![(Kind::DELEGATED_IPV6_PREFIX, prefix)];
+    reconnect(&mut w, 0);
+    has(&w, ["2001:db8:5000::", "2001:db8:9900::/48"]);
+    w.radius.accept.clear();
+    reconnect(&mut w, 0);
+    has(&w, ["2001:db8:5000::", "2001:db8:4000::/56"]);
+    w.assert_balanced();
 }
 
 #[test]
@@ -177,7 +228,26 @@ fn a_subscriber_that_negotiates_ppp_anew_gets_addresses_as_if_it_had_connected()
     assert_eq!(w.online(), 1);
     assert_eq!(is_walled(&mut w, 0), WALLED);
     assert_eq!(w.sessions().remove(0).id, session);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
+}
+
+/// The user plane keeps the earlier session, so that its addresses do not become free.
+#[test]
+fn a_router_that_reboots_does_not_wait_for_addresses_of_which_its_pools_are_others() {
+    for by_change in [true, false] {
+        let mut w = world(1);
+        match by_change {
+            true => walled(&mut w, 0),
+            false => w.radius.accept = vec![pool("walled"), pool6("walled6")],
+        }
+        w.up.keeps_all = true;
+        w.switch_off_and_on(0);
+        w.dial(0);
+        w.run(3 * SECOND);
+        assert_eq!(w.online(), 1, "{by_change}");
+        let ipv4 = w.homes[0].ipv4().unwrap().to_string();
+        assert!(ipv4.starts_with("100.127.0."), "{ipv4}");
+    }
 }
 
 #[test]
@@ -296,7 +366,7 @@ fn a_vendors_attribute_names_a_pool_as_it_does_at_the_start() {
 }
 
 #[test]
-fn a_subscriber_known_by_its_user_name_is_changed_on_every_line() {
+fn the_change_is_of_the_line_or_of_the_user_name_as_the_access_profile_says() {
     for (identity, on_other_line) in [("user-name", WALLED), ("line", FREE)] {
         let mut w = world(1);
         let set = format!("set access-profiles pppoe subscriber-identity {identity}");

@@ -221,8 +221,7 @@ fn a_home_that_dials_anew_while_it_connects_begins_anew() {
     let mut w = World::new(1, Choice::default());
     w.disk_stalls = true; // it is let in, and gets no address
     w.dial(0);
-    let config = w.homes[0].config().clone();
-    w.homes[0] = cpe::Home::new(config, 99);
+    w.switch_off_and_on(0);
     w.dial(0);
     assert_eq!(w.count(Counter::Redialled), 1);
     assert_eq!(w.homes[0].state(), State::Network);
@@ -232,8 +231,7 @@ fn a_home_that_dials_anew_while_it_connects_begins_anew() {
 fn a_home_that_dials_anew_replaces_its_session() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
-    let config = w.homes[0].config().clone();
-    w.homes[0] = cpe::Home::new(config, 99); // it was switched off and on
+    w.switch_off_and_on(0); // it was switched off and on
     w.dial_all();
     assert_eq!(w.homes[0].state(), State::Online);
     assert_eq!(w.sessions().len(), 1);
@@ -249,8 +247,7 @@ fn a_session_that_was_replaced_goes_although_the_control_plane_dies_over_its_end
         .unwrap();
     w.dial_all();
     w.up.keeps_all = true; // the end is not acknowledged
-    let config = w.homes[0].config().clone();
-    w.homes[0] = cpe::Home::new(config, 99);
+    w.switch_off_and_on(0);
     w.dial(0);
     w.run(Duration::from_secs(2));
     assert_eq!(

@@ -2,7 +2,8 @@
 
 use crate::dynamic::{ACK, change, gold, history, mtu, nak, request, settings, user, world};
 use crate::world::World;
-use crate::world::radius::number;
+use crate::world::radius::{self, number, route};
+use control::counters::Counter;
 use core::time::Duration;
 use ipnet::IpNet;
 use policy::Role;
@@ -27,16 +28,29 @@ fn only() -> (Kind, Value) {
     (Kind::SERVICE_TYPE, only.into())
 }
 
-fn route(net: &str) -> (Kind, Value) {
-    (Kind::FRAMED_ROUTE, net.into())
-}
-
 /// Networks behind a home's router, at the user plane.
 fn routes(w: &World, n: usize) -> Vec<String> {
     let session = &w.up.subscribers()[n];
     let all = session.forwarding.bindings.iter();
     let routes = all.filter(|binding| binding.role == Role::Route);
     routes.map(|binding| binding.prefix.to_string()).collect()
+}
+
+/// Prefix of a link.
+fn prefix(n: u8) -> String {
+    format!("2001:db8:9:{n}::/64")
+}
+
+fn link(n: u8) -> (Kind, Value) {
+    radius::link(&prefix(n))
+}
+
+/// What a home has of IPv6, at the user plane.
+fn ipv6(w: &World, n: usize) -> Vec<String> {
+    let session = &w.up.subscribers()[n];
+    let all = session.forwarding.bindings.iter();
+    let own = all.filter(|binding| !binding.is_ipv4());
+    own.map(|binding| binding.prefix.to_string()).collect()
 }
 
 /// A world with one home, whose server has these attributes for it.
@@ -86,7 +100,7 @@ fn at_its_timeout_a_session_goes_on_with_a_new_answer() {
     assert_eq!(routes(&w, 0), ["203.0.113.8/29"]);
     assert_eq!(w.sessions().remove(0).id, id, "the same session");
     assert_eq!(history(&w).len(), 1);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 
     // and so on, also after a restart, until the server says nothing of it
     w.restart_control_plane();
@@ -114,7 +128,7 @@ fn who_is_not_let_in_again_goes() {
         let causes = [1, 5, 17]; // User-Request, Session-Timeout, User-Error
         let last = number(w.radius.records.last().unwrap(), Kind::ACCT_TERMINATE_CAUSE);
         assert_eq!(last, causes[if is_dead { 1 } else { 2 }]);
-        assert!(w.plane.ledger().is_balanced());
+        w.assert_balanced();
     }
 }
 
@@ -151,7 +165,7 @@ fn a_server_that_wants_to_be_asked_is_asked() {
     let now = settings(&w, 0);
     assert_eq!((now.mtu, now.vlan_priority), (Some(1400), 0));
     assert_eq!(routes(&w, 0), [""; 0]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
     w.hang_up(0);
     w.run(10 * SECOND);
     let stop = w.radius.records.last().unwrap();
@@ -173,7 +187,7 @@ fn a_rejection_ends_the_session_and_silence_does_not() {
     w.order("192.0.2.9", &bytes);
     w.run(10 * SECOND);
     assert_eq!(w.online(), 0);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 /// What an open session cannot get it gets by connecting again: it ends.
@@ -202,7 +216,7 @@ fn another_address_or_an_unknown_profile_ends_the_session() {
         assert_eq!(w.online(), 0, "{answer:?}");
         let stop = w.radius.records.last().unwrap();
         assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), cause);
-        assert!(w.plane.ledger().is_balanced());
+        w.assert_balanced();
     }
     // its own it keeps
     let mut w = answered(&[]);
@@ -220,17 +234,7 @@ fn another_address_or_an_unknown_profile_ends_the_session() {
 /// Some of the link's prefixes go, others come, and the session stays.
 #[test]
 fn a_new_answer_may_have_other_prefixes_beside_one_of_before() {
-    let prefix = |n: u8| format!("2001:db8:9:{n}::/64");
-    let link = |n: u8| {
-        let prefix = Value::Ipv6Prefix(prefix(n).parse().unwrap());
-        (Kind::FRAMED_IPV6_PREFIX, prefix)
-    };
-    let links = |w: &World| {
-        let told = w.up.subscribers()[0].forwarding.bindings.clone();
-        let own = told.iter().filter(|binding| !binding.is_ipv4());
-        let own: Vec<String> = own.map(|binding| binding.prefix.to_string()).collect();
-        own
-    };
+    let links = |w: &World| ipv6(w, 0);
     let mut w = answered(&[link(1), link(2)]);
     let id = w.sessions().remove(0).id;
     let ask = |w: &mut World, n: u8, answer: &[(Kind, Value)]| {
@@ -243,18 +247,14 @@ fn a_new_answer_may_have_other_prefixes_beside_one_of_before() {
     assert_eq!((first, links(&w)), (1, vec![prefix(1), prefix(2)]));
 
     // one that cannot be a link's is named, as at the beginning
-    let odd = Value::Ipv6Prefix("2001:db8:8::/56".parse().unwrap());
-    ask(
-        &mut w,
-        1,
-        &[link(3), link(2), (Kind::FRAMED_IPV6_PREFIX, odd)],
-    );
+    let odd = radius::link("2001:db8:8::/56");
+    ask(&mut w, 1, &[link(3), link(2), odd]);
     assert_eq!(links(&w), [prefix(2), prefix(3)]);
     let moved = w.homes[0].ipv6().unwrap().segments()[3];
     assert_eq!(moved, 2, "the Router Advertisement withdraws the first");
     let recorded = w.radius.records.last().unwrap();
     assert_eq!(recorded.all(Kind::FRAMED_IPV6_PREFIX).count(), 2);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 
     w.restart_control_plane();
     w.run(10 * SECOND);
@@ -263,20 +263,45 @@ fn a_new_answer_may_have_other_prefixes_beside_one_of_before() {
     ask(&mut w, 3, &[link(2)]);
     assert_eq!(links(&w), [prefix(2)]);
     assert_eq!(w.sessions().remove(0).id, id, "the same session");
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 
     // nothing of what it has: it connects again
     ask(&mut w, 4, &[link(1)]);
     assert_eq!(w.online(), 0);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
+}
+
+/// What lies inside a prefix of the link goes with it. Otherwise the next subscriber of that prefix would share it.
+#[test]
+fn an_address_inside_a_withdrawn_prefix_goes_with_it() {
+    let address = (
+        Kind::FRAMED_IPV6_ADDRESS,
+        Value::Ipv6("2001:db8:9:1::5".parse().unwrap()),
+    );
+    let inner = route("2001:db8:9:1:7::/80");
+    for (again, online, left) in [
+        (vec![link(2)], 1, vec!["2001:db8:9:2::/64"]),
+        (vec![link(2), address.clone()], 0, vec![]),
+        (vec![link(2), inner.clone()], 0, vec![]),
+    ] {
+        let mut w = answered(&[link(1), link(2), address.clone(), inner.clone()]);
+        assert_eq!(ipv6(&w, 0).len(), 4);
+        w.radius.accept = again.clone();
+        assert_eq!(change(&mut w, &[user(0), only(), state(9)]), nak(507));
+        w.run(10 * SECOND);
+        assert_eq!(w.online(), online, "{again:?}");
+        if online == 1 {
+            assert_eq!(ipv6(&w, 0), left);
+        } else {
+            let stop = w.radius.records.last().unwrap();
+            assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 6, "Admin-Reset");
+        }
+        w.assert_balanced();
+    }
 }
 
 #[test]
 fn prefixes_that_the_user_plane_rejects_or_does_not_confirm_are_free_again() {
-    let link = |n: u8| {
-        let prefix = format!("2001:db8:9:{n}::/64").parse().unwrap();
-        (Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix))
-    };
     let mut w = answered(&[link(1)]);
     let bytes = request(Code::COA_REQUEST, 1, &[user(0), only(), state(9)]);
     w.radius.accept = vec![link(1), link(2), link(3)];
@@ -294,7 +319,7 @@ fn prefixes_that_the_user_plane_rejects_or_does_not_confirm_are_free_again() {
     w.order("192.0.2.9", &bytes);
     w.run(10 * SECOND);
     assert_eq!(w.online(), 0, "as if it had connected with it");
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -327,7 +352,7 @@ fn an_answer_whose_fate_is_unknown_is_applied_again_and_one_that_is_rejected_end
     w.run(60 * SECOND);
     assert_eq!((w.online(), settings(&w, 0).mtu), (1, Some(1300)));
     assert_eq!(routes(&w, 0), ["203.0.113.8/29"]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 
     // as if the subscriber had connected with it
     w.radius.accept = vec![mtu(1200)];
@@ -335,7 +360,7 @@ fn an_answer_whose_fate_is_unknown_is_applied_again_and_one_that_is_rejected_end
     ask(&mut w, 2);
     w.run(10 * SECOND);
     assert_eq!(w.online(), 0);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -361,6 +386,41 @@ fn a_change_and_a_new_answer_are_carried_out_in_order() {
     );
     assert_eq!(change(&mut w, &[user(0), mtu(1300)]), ACK);
     assert_eq!(settings(&w, 0).mtu, Some(1300));
+}
+
+/// A subscriber of one address family gets nothing of the other one, whatever RADIUS says later.
+#[test]
+fn neither_a_new_answer_nor_a_change_gives_anything_of_an_address_family_that_is_not_offered() {
+    let routes = [route("203.0.113.0/29"), route("2001:db8:a::/48")];
+    for (families, has_ipv4) in [("ipv4-only", true), ("ipv6-only", false)] {
+        let mut w = answered(&[]);
+        w.hang_up(0);
+        w.run(10 * SECOND);
+        let line = format!("set subscriber-profiles home address-families {families}");
+        w.configure(&[&line]).unwrap();
+        w.radius.accept = [&[link(1)][..], &routes].concat();
+        w.dial(0);
+        w.run(10 * SECOND);
+        let is_one = |w: &World| {
+            let bindings = &w.up.subscribers()[0].forwarding.bindings;
+            bindings.iter().count() == 2 && bindings.iter().all(|b| b.is_ipv4() == has_ipv4)
+        };
+        assert!(is_one(&w));
+        assert_eq!(change(&mut w, &[user(0), only(), state(9)]), nak(507));
+        w.run(10 * SECOND);
+        assert!(w.online() == 1 && is_one(&w), "{families}");
+        let [own, other] = match has_ipv4 {
+            true => [&routes[0], &routes[1]],
+            false => [&routes[1], &routes[0]],
+        };
+        let asked =
+            |route: &(Kind, Value)| request(Code::COA_REQUEST, 2, &[user(0), route.clone()]);
+        w.order("192.0.2.9", &asked(other));
+        assert_eq!(w.obeyed.pop_front().unwrap()[0], Code::COA_NAK.0);
+        w.order("192.0.2.9", &asked(own));
+        assert!(is_one(&w), "{families}");
+        w.assert_balanced();
+    }
 }
 
 /// Local users have no server that could be asked.
@@ -396,8 +456,9 @@ fn at_its_timeout_a_session_may_go_on_as_a_local_users() {
     w.radius.dead = true;
     w.run(200 * SECOND);
     assert_eq!((w.online(), settings(&w, 0).mtu), (1, Some(1300)));
+    assert_eq!(w.count(Counter::FallbackLocalUsers), 1);
     w.configure(&["set users home0 mtu 1280"]).unwrap();
     w.run(10 * SECOND);
     assert_eq!(settings(&w, 0).mtu, Some(1280));
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }

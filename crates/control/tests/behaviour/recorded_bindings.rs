@@ -90,7 +90,7 @@ fn a_record_has_the_metric_that_the_server_gave_and_another_one_is_recorded_at_o
     let routes = texts(&w, Kind::FRAMED_ROUTE);
     let [before, now] = ["198.18.1.0/24 0.0.0.0 5", "198.18.1.0/24 0.0.0.0 9"];
     assert_eq!(routes, [[before], [now], [now]]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]

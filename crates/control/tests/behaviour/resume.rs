@@ -1,6 +1,6 @@
 //! Stored sessions that cannot be resumed after a restart: each ends with its Accounting-Stop, told once.
 
-use crate::world::radius::number;
+use crate::world::radius::{number, session_id};
 use crate::world::{Choice, World, checked};
 use control::counters::Counter;
 use control::plane::Restored;
@@ -35,16 +35,6 @@ fn restart_with_the_first_address_taken(w: &mut World) {
 }
 
 /// Acct-Session-Id of a record.
-fn session_id(w: &World, record: usize) -> String {
-    let id = w.radius.records[record].get(Kind::ACCT_SESSION_ID);
-    String::from_utf8(id.unwrap().octets().unwrap().to_vec()).unwrap()
-}
-
-fn assert_balanced(w: &World) {
-    let ledger = w.plane.ledger();
-    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
-}
-
 #[test]
 fn a_session_whose_address_is_taken_ends_with_its_last_counters() {
     let mut w = with_usage(2);
@@ -52,14 +42,17 @@ fn a_session_whose_address_is_taken_ends_with_its_last_counters() {
     assert_eq!(w.count(Counter::NotResumed), 1);
     w.run(MINUTE);
     assert_eq!(w.radius.kinds(), [START, START, STOP]);
-    assert_eq!(session_id(&w, 2), session_id(&w, 0));
+    assert_eq!(
+        session_id(&w.radius.records[2]),
+        session_id(&w.radius.records[0])
+    );
     let stop = &w.radius.records[2];
     assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 9, "NAS error");
     assert_eq!(number(stop, Kind::ACCT_INPUT_OCTETS), 500 + 70);
     assert_eq!(number(stop, Kind::ACCT_OUTPUT_OCTETS), 1000 + 140);
     assert_eq!((w.sessions().len(), w.online()), (1, 1), "the other stays");
     assert_eq!((w.up.subscribers().len(), w.stored_sessions()), (1, 1));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -67,7 +60,7 @@ fn its_record_waits_for_its_user_plane_and_for_a_server_and_is_told_once() {
     let mut w = with_usage(1);
     w.cut = true;
     restart_with_the_first_address_taken(&mut w);
-    assert_balanced(&w); // the address is not its own any more
+    w.assert_balanced(); // the address is not its own any more
     w.run(2 * MINUTE);
     w.restart_control_plane();
     w.run(2 * MINUTE);
@@ -85,7 +78,7 @@ fn its_record_waits_for_its_user_plane_and_for_a_server_and_is_told_once() {
     assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 9, "NAS error");
     assert_eq!(number(stop, Kind::ACCT_INPUT_OCTETS), 500 + 70);
     assert_eq!((w.sessions(), w.stored_records()), (vec![], 0));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]

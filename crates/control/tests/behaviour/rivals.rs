@@ -25,12 +25,6 @@ fn behind_one_mac(homes: usize) -> World {
     w
 }
 
-/// The home's router was switched off and on: it has another Host-Uniq.
-fn switch_off_and_on(w: &mut World, home: usize) {
-    let config = w.homes[home].config().clone();
-    w.homes[home] = Home::new(config, 1000 + w.now.as_millis() as u64);
-}
-
 fn last_padr(w: &World) -> Vec<u8> {
     let is_padr = |frame: &&Vec<u8>| Frame::parse(frame).unwrap().payload[1] == PADR;
     w.asked_for.iter().rfind(is_padr).expect("a PADR").clone()
@@ -50,11 +44,6 @@ fn says(w: &World, text: &[u8]) -> bool {
     parts.any(|part| part == text)
 }
 
-fn assert_balanced(w: &World) {
-    let ledger = w.plane.ledger();
-    assert!(ledger.is_balanced(), "{ledger:?}");
-}
-
 #[test]
 fn a_repeated_padr_gets_the_same_pads_and_ends_nothing() {
     let mut w = World::new(1, Choice::default());
@@ -70,7 +59,7 @@ fn a_repeated_padr_gets_the_same_pads_and_ends_nothing() {
     let after = w.sessions();
     assert_eq!((&after[0].id, after.len()), (&before[0].id, 1));
     assert_eq!(w.count(Counter::Redialled), 0);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -87,7 +76,7 @@ fn clients_behind_one_mac_address_live_side_by_side_up_to_the_limit() {
     assert!(w.count(Counter::MacLimit) >= 1);
     assert_eq!(w.count(Counter::Redialled), 0);
     assert_eq!(w.sessions().len(), 2);
-    assert_balanced(&w);
+    w.assert_balanced();
 
     w.hang_up(0);
     w.run(SECOND);
@@ -99,7 +88,7 @@ fn clients_behind_one_mac_address_live_side_by_side_up_to_the_limit() {
     w.restart_control_plane();
     w.run(60 * SECOND);
     assert_eq!(w.sessions().len(), 2);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -110,7 +99,7 @@ fn a_router_that_was_switched_off_and_on_takes_its_own_place() {
     w.dial_all();
     for home in [0, 1, 0] {
         let other = w.homes[1 - home].session_id();
-        switch_off_and_on(&mut w, home);
+        w.switch_off_and_on(home);
         w.dial(home);
         w.run(2 * SECOND);
         assert_eq!(w.homes[home].state(), State::Online, "home {home}");
@@ -119,7 +108,7 @@ fn a_router_that_was_switched_off_and_on_takes_its_own_place() {
     }
     assert_eq!(w.count(Counter::Redialled), 3);
     assert_eq!(w.count(Counter::MacLimit), 0);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -127,14 +116,14 @@ fn a_router_that_is_switched_off_twice_comes_back_as_soon_as_once() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
     for _ in 0..2 {
-        switch_off_and_on(&mut w, 0);
+        w.switch_off_and_on(0);
         w.dial(0);
         w.run(SECOND / 10);
     }
     w.run(SECOND);
     assert_eq!(w.homes[0].state(), State::Online);
     assert_eq!(w.sessions().len(), 1);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 /// The session did not get as far as to answer.
@@ -143,7 +132,7 @@ fn a_router_that_is_switched_off_while_it_connects_comes_back_at_once() {
     let mut w = World::new(1, Choice::default());
     w.disk_stalls = true;
     w.dial(0);
-    switch_off_and_on(&mut w, 0);
+    w.switch_off_and_on(0);
     w.dial(0);
     assert_eq!(
         w.homes[0].state(),
@@ -162,7 +151,7 @@ fn a_router_that_is_switched_off_while_it_connects_comes_back_at_once() {
 fn a_client_that_begins_anew_replaces_its_session_at_once() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
-    // the router lost its session, not its memory
+    // the router lost its session, not its memory: it has the same Host-Uniq
     w.homes[0] = Home::new(w.homes[0].config().clone(), 0);
     w.dial(0);
     assert_eq!(w.homes[0].state(), State::Online);
@@ -173,14 +162,14 @@ fn a_client_that_begins_anew_replaces_its_session_at_once() {
 fn a_claim_dies_with_its_line() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
-    switch_off_and_on(&mut w, 0);
+    w.switch_off_and_on(0);
     w.dial(0);
     let port = "user-planes up1 ports access0";
     w.configure(&[&format!("set {port} segments all s-vlans 900")])
         .unwrap();
     w.run(60 * SECOND);
     assert_eq!(w.sessions(), []);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 /// Number of PADOs so far.
@@ -207,7 +196,7 @@ fn a_padi_is_not_answered_if_no_session_can_be_had() {
 
     // but the one who has a session may have another in its place
     w.hang_up(1);
-    switch_off_and_on(&mut w, 0);
+    w.switch_off_and_on(0);
     w.dial(0);
     assert_eq!(offers(&w), before + 1);
     w.run(2 * SECOND);
@@ -226,7 +215,7 @@ fn a_vlan_and_a_port_have_as_many_sessions_as_they_may() {
     assert_eq!((w.online(), offers(&w)), (2, 2));
     assert!(w.count(Counter::AccessPortLimit) >= 1);
     // a router that is switched off and on takes its own place
-    switch_off_and_on(&mut w, 0);
+    w.switch_off_and_on(0);
     w.dial(0);
     w.run(2 * SECOND);
     assert_eq!(w.online(), 2);
@@ -253,7 +242,7 @@ fn a_vlan_and_a_port_have_as_many_sessions_as_they_may() {
     w.dial(2);
     w.run(SECOND);
     assert_eq!(w.homes[2].state(), State::Online, "there is room again");
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 /// Until its user plane has removed it, or its goodbye was answered, it is in the VLAN.
@@ -266,7 +255,7 @@ fn a_session_that_ends_is_not_in_the_way_of_its_own_home() {
     ])
     .unwrap();
     w.dial_all();
-    switch_off_and_on(&mut w, 0);
+    w.switch_off_and_on(0);
     let id = w.sessions()[0].id.clone();
     let by = "alice".into();
     w.call(Request::ClearSession { id, by }).unwrap();

@@ -1,5 +1,7 @@
 //! Stores that releases have written are read by every later one: see `fixtures/README.md`.
 
+use crate::dynamic::{ACK, change, user};
+use crate::history::look;
 use crate::world::{Choice, World};
 use control::store::{Live, Record, Store, check, export, import};
 use control::{ControlPlane, Dictionary, Input, Now, Output, Restored};
@@ -9,7 +11,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wire::pppoe::AccessLine;
-use wire::radius::Kind;
+use wire::radius::{Kind, Value};
 
 /// The folder of what this release writes.
 const PRESENT: &str = "store-2-9";
@@ -153,8 +155,12 @@ fn line(s: &Session) -> String {
             ipv6.up_octets, ipv6.down_octets
         ),
     };
+    let routes = match s.routes.is_empty() {
+        true => String::new(),
+        false => format!(" routes {}", s.routes.join(" ")),
+    };
     format!(
-        "{} {:?} {} {}/{} {:?}.{:?} {} pppoe {} {} {:?} {:?} up {} {} down {} {}{families}\n",
+        "{} {:?} {} {}/{} {:?}.{:?} {} pppoe {} {} {:?} {:?} up {} {} down {} {}{families}{routes}\n",
         s.id,
         s.state(),
         s.user,
@@ -186,18 +192,67 @@ fn describe_line(world: &mut World) {
     world.homes[1] = cpe::Home::new(config, 1);
 }
 
+/// A world whose store gets records of every kind.
+fn world() -> World {
+    let mut world = World::new(4, Choice::radius());
+    world
+        .configure(&[
+            "set aaa server-groups radius templates calling-station-id {circuit-id}",
+            "set aaa dynamic-authorization clients one address 192.0.2.9",
+            "set aaa dynamic-authorization clients one secret-key coa-secret",
+            "set access-profiles pppoe fallback last-policy",
+            "set ipv4-pools walled prefix 100.127.0.0/24",
+            "set ipv6-pools lans prefix 2001:db8:4000::/36",
+            "set ipv6-pools lans prefix-length 56",
+        ])
+        .unwrap();
+    world
+}
+
+/// Attributes that say something for each part of a session's record.
+fn everything() -> Vec<(Kind, Value)> {
+    let prefix = |text: &str| Value::Ipv6Prefix(text.parse().unwrap());
+    vec![
+        (Kind::FILTER_ID, "home".into()),
+        (Kind::CLASS, Value::Octets(vec![1, 2])),
+        (Kind::SESSION_TIMEOUT, 86_400.into()),
+        (Kind::TERMINATION_ACTION, 1.into()),
+        (Kind::STATE, Value::Octets(vec![7; 8])),
+        (Kind::PORT_LIMIT, 2.into()),
+        (Kind::FRAMED_ROUTE, "203.0.113.0/29 0.0.0.0 7".into()),
+        (Kind::FRAMED_IPV6_PREFIX, prefix("2001:db8:9:1::/64")),
+        (Kind::FRAMED_IPV6_PREFIX, prefix("2001:db8:9:2::/64")),
+        (
+            Kind::FRAMED_IPV6_ADDRESS,
+            Value::Ipv6("2001:db8:9:1::7".parse().unwrap()),
+        ),
+        (Kind::DELEGATED_IPV6_PREFIX, prefix("2001:db8:9900::/48")),
+        (Kind::FRAMED_IP_NETMASK, Value::Ipv4([255; 4].into())),
+    ]
+}
+
 /// Writes the files of this release, unless they are there.
 fn write(folder: &Path) {
     if folder.exists() {
         return;
     }
-    let mut world = World::new(4, Choice::radius());
-    world.radius.accept = vec![(Kind::ACCT_INTERIM_INTERVAL, 60.into())];
-    let template = "set aaa server-groups radius templates calling-station-id {circuit-id}";
-    world.configure(&[template]).unwrap();
+    let mut world = world();
     describe_line(&mut world);
-    (0..3).for_each(|n| world.dial(n));
-    world.run(Duration::from_secs(70));
+    for n in 0..3 {
+        world.radius.accept = vec![(Kind::ACCT_INTERIM_INTERVAL, 60.into())];
+        if n == 2 {
+            world.radius.accept.extend(everything());
+        }
+        world.dial(n);
+        world.run(Duration::from_secs(2));
+    }
+    let pools = [
+        (Kind::FRAMED_POOL, "walled".into()),
+        (Kind::DELEGATED_IPV6_PREFIX_POOL, "lans".into()),
+    ];
+    let asked = [&[user(2)][..], &pools].concat();
+    assert_eq!(change(&mut world, &asked), ACK);
+    look(&mut world, 70);
     // One more comes and one leaves while no server takes a record, and one cannot be taken off its user plane.
     world.radius.full = true;
     world.dial(3);

@@ -47,11 +47,6 @@ fn find(w: &mut World, subscriber: &str) -> FindSubscriberResponse {
     }
 }
 
-fn assert_balanced(w: &World) {
-    let ledger = w.plane.ledger();
-    assert!(ledger.is_balanced(), "{ledger:?}");
-}
-
 #[test]
 fn the_sessions_of_one_line_are_one_subscriber() {
     let mut w = World::new(3, Choice::default());
@@ -70,7 +65,7 @@ fn the_sessions_of_one_line_are_one_subscriber() {
     assert_eq!(own[0].1, own[1].1);
     assert_ne!(own[0].1, own[2].1);
     assert_eq!(told(&w), BTreeSet::from([own[0].1, own[2].1]));
-    assert_balanced(&w);
+    w.assert_balanced();
 
     let found = find(&mut w, "home0").subscribers;
     let siblings: Vec<bool> = found.iter().map(|state| state.sibling).collect();
@@ -86,7 +81,7 @@ fn the_sessions_of_one_line_are_one_subscriber() {
     w.hang_up(2);
     w.run(WHILE);
     assert_eq!(w.sessions(), []);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -106,7 +101,7 @@ fn a_restarted_control_plane_knows_the_handles() {
     w.run(WHILE);
     let handles: BTreeSet<u32> = subscribers(&mut w).into_iter().map(|(_, id)| id).collect();
     assert_eq!((handles.len(), &told(&w)), (3, &handles));
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -130,7 +125,7 @@ fn the_sessions_of_one_user_are_one_subscriber_if_that_is_configured() {
     w.run(WHILE);
     assert_eq!(subscribers(&mut w), own);
     assert_eq!(w.up.names(), rules);
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 #[test]
@@ -148,7 +143,7 @@ fn a_line_has_as_many_sessions_as_it_may() {
     assert_eq!(w.homes[2].state(), State::Online, "another line");
     assert!(w.count(Counter::SubscriberLimit) >= 1);
     // a router that starts again takes the place of its own session
-    w.homes[0] = Home::new(w.homes[0].config().clone(), 77);
+    w.switch_off_and_on(0);
     w.dial(0);
     w.run(WHILE);
     assert_eq!(w.homes[0].state(), State::Online);
@@ -156,7 +151,7 @@ fn a_line_has_as_many_sessions_as_it_may() {
     w.dial(1);
     w.run(WHILE);
     assert_eq!(w.homes[1].state(), State::Online, "there is room again");
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 /// By the access line, and by the user name.
@@ -185,7 +180,7 @@ fn a_subscriber_has_as_many_sessions_as_aaa_allows() {
         w.dial(out.unwrap());
         w.run(WHILE);
         assert_eq!(w.online(), 3, "no limit");
-        assert_balanced(&w);
+        w.assert_balanced();
     }
 }
 
@@ -211,7 +206,7 @@ fn a_user_has_as_many_sessions_as_it_may() {
     w.dial(2);
     w.run(WHILE);
     assert!(online(&w).contains(&2), "there is room again");
-    assert_balanced(&w);
+    w.assert_balanced();
 }
 
 /// Acct-Multi-Session-Id of the records so far.

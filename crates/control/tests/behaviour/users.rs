@@ -114,7 +114,7 @@ fn addresses_pools_and_routes_wait_for_the_next_session() {
     assert!(after.ipv4.unwrap().starts_with("100.80.0."));
     assert_eq!(after.ipv6_prefix.as_deref(), Some("2001:db8:9:1::/64"));
     assert_eq!(after.routes, ["203.0.113.0/28", "2001:db8:77::/48"]);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_deleted_user_is_told_before_and_its_sessions_end() {
     assert!(texts(&effects).contains("2 sessions of 2 users, who are deleted, end"));
     w.run(30 * SECOND);
     assert_eq!(w.plane.session_count(), 0);
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_hashed_password_is_verified_outside_and_only_the_right_one_comes_in() {
         refusals(&w).last().unwrap(),
         "no local user has this name and password"
     );
-    assert!(w.plane.ledger().is_balanced());
+    w.assert_balanced();
 }
 
 #[test]

@@ -272,6 +272,13 @@ impl World {
         done
     }
 
+    /// No resource is leaked, and none is missing.
+    #[track_caller]
+    pub fn assert_balanced(&self) {
+        let ledger = self.plane.ledger();
+        assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    }
+
     pub fn moment(&self) -> Now {
         moment(self.now, self.wall_step)
     }
@@ -286,6 +293,12 @@ impl World {
     pub fn dial_instead(&mut self, n: usize) {
         self.homes = vec![home(n)];
         self.dial(0);
+    }
+
+    /// A home's router is switched off and on, without a goodbye. Its next session has another Host-Uniq.
+    pub fn switch_off_and_on(&mut self, n: usize) {
+        let config = self.homes[n].config().clone();
+        self.homes[n] = Home::new(config, 1000 + self.now.as_millis() as u64);
     }
 
     pub fn hang_up(&mut self, n: usize) {
@@ -414,6 +427,16 @@ impl World {
             self.up.node.respond(id, cp_seid, response);
         }
         self.settle();
+    }
+
+    /// The user plane answers what waits, and lets deletions wait on.
+    pub fn answer_late_but_deletions(&mut self) {
+        let late = self.up.late.take().unwrap_or_default().into_iter();
+        let (deletions, others) =
+            late.partition(|(_, _, message)| matches!(message, Message::SessionDeletionRequest(_)));
+        self.up.late = Some(others);
+        self.answer_late();
+        self.up.late = Some(deletions);
     }
 
     /// An earlier user plane takes the place of the one that was there: it has these features, and says neither its lanes nor which

@@ -122,6 +122,28 @@ pub fn number(packet: &Packet, kind: Kind) -> u32 {
     }
 }
 
+/// Acct-Session-Id.
+pub fn session_id(packet: &Packet) -> String {
+    match packet.get(Kind::ACCT_SESSION_ID) {
+        Some(Value::Text(id)) => id.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Framed-IPv6-Prefix.
+pub fn link(prefix: &str) -> (Kind, Value) {
+    let prefix = Value::Ipv6Prefix(prefix.parse().unwrap());
+    (Kind::FRAMED_IPV6_PREFIX, prefix)
+}
+
+/// Framed-Route or Framed-IPv6-Route.
+pub fn route(net: &str) -> (Kind, Value) {
+    match net.contains(':') {
+        true => (Kind::FRAMED_IPV6_ROUTE, net.into()),
+        false => (Kind::FRAMED_ROUTE, net.into()),
+    }
+}
+
 /// The same reply without its Message-Authenticator, which comes first: with a Response Authenticator alone (RFC 2865 §3).
 fn without_signature(reply: &[u8], request_authenticator: &[u8; 16], secret: &[u8]) -> Vec<u8> {
     use md5::{Digest, Md5};

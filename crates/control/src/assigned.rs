@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use ipnet::IpNet;
 
 /// What AAA says of one kind.
-pub(super) struct Assigned<'a> {
+pub(crate) struct Assigned<'a> {
     /// The addresses or prefixes themselves. They come before a pool.
     pub fixed: Vec<IpNet>,
     /// Name of the pool.
@@ -31,8 +31,10 @@ impl<'a> Assigned<'a> {
             }
             Kind::Delegated => {
                 let fixed = accept.delegated_prefixes.iter();
-                let fixed = fixed.map(|prefix| IpNet::from(prefix.trunc()));
-                (fixed.collect(), &accept.delegated_pool)
+                (
+                    fixed.copied().map(IpNet::from).collect(),
+                    &accept.delegated_pool,
+                )
             }
             Kind::Ipv6Address => {
                 let fixed = accept.framed_ipv6_address;
