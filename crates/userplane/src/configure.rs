@@ -48,14 +48,14 @@ pub struct Source {
     pub queues: u16,
 }
 
-/// Capabilities of a user plane with this maximum of sessions. Port limits are halved: a reconfiguration opens new ports before
-/// it closes old ones.
+/// Capabilities of a user plane with this maximum of sessions. Limits of interfaces and segments are halved: a reconfiguration opens new
+/// ports before it closes old ones. Of ports there are too few for that; see [`UserPlane::check`].
 pub fn capabilities(max_sessions: u32) -> Capabilities {
     let limits = dataplane::Limits::default();
     Capabilities {
         network_instances: vec![DEFAULT_INSTANCE.to_owned()],
         drivers: dpdk::drivers().map(str::to_owned).collect(),
-        ports: dpdk::MAX_PORTS as u32 / 2,
+        ports: dpdk::MAX_PORTS.into(),
         interfaces: (limits.interfaces / 2).into(),
         segments: (limits.segments / 2).into(),
         sessions: max_sessions,
@@ -153,7 +153,21 @@ impl UserPlane {
     pub fn check(&self, document: &UserPlaneDocument) -> Vec<Fault> {
         let mut faults = self.capabilities().check(document);
         faults.extend(self.missing_interfaces(document));
+        faults.extend(self.too_many_at_once(document));
         faults
+    }
+
+    /// Fault of a document whose new ports have no room beside the old ones, which close only when the new ones are open.
+    fn too_many_at_once(&self, document: &UserPlaneDocument) -> Option<Fault> {
+        let new = document.ports.iter();
+        let new = new.filter(|(name, port)| !self.is_blocked(name, port));
+        let (new, old, most) = (new.count(), self.ports.len(), dpdk::MAX_PORTS.into());
+        (document.ports.len() <= most && old + new > most).then(|| {
+            let text = format!(
+                "{old} open and {new} new ports are more than {most} at once: delete old ports in a commit of their own first"
+            );
+            fault(&Path::from_iter(["ports"]), text)
+        })
     }
 
     /// Applies a document: all of it or nothing.

@@ -77,6 +77,7 @@ fn story(ask: &Asking, ends: &[End; 3]) {
     names_go_from_port_to_port(ask);
     sequences_end_where_a_fresh_start_does(ask);
     what_is_half_done_is_undone(ask);
+    as_many_ports_as_the_driver_has(ask);
     ask.reconfigure(&UserPlaneDocument::default()).unwrap();
     ask.eventually("nothing is left", |tables| *tables == nothing);
     let links = ip("-br link show");
@@ -307,6 +308,46 @@ fn names_go_from_port_to_port(ask: &Asking) {
         ask.reconfigure(&UserPlaneDocument::default()).unwrap();
         ask.reconfigure(&document).unwrap();
         assert_eq!((settled(ask), addresses()), seen, "step {step}: {ports}");
+    }
+}
+
+/// Dozens of access ports, and others in their place.
+fn as_many_ports_as_the_driver_has(ask: &Asking) {
+    const MOST: usize = dpdk::MAX_PORTS as usize;
+    let access = |n: usize| {
+        let (name, device) = (format!("many{n}"), 100 + n);
+        format!("{name}: {{role: access, device: 'net_af_packet{device},iface={name}'}}")
+    };
+    let ports = |range: std::ops::Range<usize>| {
+        let all: Vec<String> = range.map(access).collect();
+        document(&all.join(", "), INSTANCE)
+    };
+    for n in 0..MOST {
+        let other = MOST + n;
+        ip(&format!("link add many{n} type veth peer name many{other}"));
+        ip(&format!("link set many{n} up"));
+        ip(&format!("link set many{other} up"));
+    }
+    ask.reconfigure(&UserPlaneDocument::default()).unwrap();
+    ask.reconfigure(&ports(0..MOST)).unwrap();
+    let open = settled(ask);
+    let faults = ask.reconfigure(&ports(0..MOST + 1)).unwrap_err();
+    assert_eq!(
+        faults[0].to_string(),
+        "ports: 33 ports: the user plane supports at most 32"
+    );
+    let faults = ask.reconfigure(&ports(1..MOST + 1)).unwrap_err();
+    assert_eq!(
+        faults[0].to_string(),
+        "ports: 32 open and 1 new ports are more than 32 at once: delete old ports in a commit of their own first"
+    );
+    assert_eq!(settled(ask), open);
+    for range in [MOST / 2..MOST, MOST / 2..3 * MOST / 2, MOST..2 * MOST - 16] {
+        ask.reconfigure(&ports(range)).unwrap();
+    }
+    ask.reconfigure(&UserPlaneDocument::default()).unwrap();
+    for n in 0..MOST {
+        ip(&format!("link delete many{n}"));
     }
 }
 
