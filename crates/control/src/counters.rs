@@ -50,7 +50,8 @@ counters! {
     /// A PADI was not answered, or a PADR rejected: every PPPoE session id of its access segment is in use, or was released less than
     /// 60 seconds ago.
     SessionIdsExhausted = "session-ids-exhausted",
-    /// A session was rejected: its subscriber has as many as the access profile allows (`sessions-per-subscriber`).
+    /// A session was rejected: its subscriber or user name has as many as the access profile (`sessions-per-subscriber`,
+    /// `sessions-per-user`) or Port-Limit allows.
     SubscriberLimit = "subscriber-limit",
     /// A PADR was rejected: its MAC address has as many sessions as the access profile allows (`sessions-per-mac`), and all of them
     /// answer.

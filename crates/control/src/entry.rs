@@ -417,6 +417,12 @@ impl Entry {
         gone
     }
 
+    /// Place of the session among those of its user name, if its subscriber has said one and the session is not closing.
+    pub fn user_key(&self) -> Option<(Box<[u8]>, Seid)> {
+        let is_there = !self.who.username.is_empty() && !self.is_closing();
+        is_there.then(|| (self.who.username.clone(), self.seid))
+    }
+
     /// Whether the session has a policy and is not ending.
     pub fn has_policy(&self) -> bool {
         !self.is_closing() && !self.policy.forwarding.bindings.is_empty()

@@ -44,6 +44,8 @@ pub(crate) struct SessionTable {
     entries: Slab<Box<Entry>>,
     /// Sessions of each line that are not closing. Of one line they are in the order in which they began, which is that of generations.
     by_line: BTreeSet<(LineKey, Seid)>,
+    /// Sessions of each user name that are not closing.
+    by_user: BTreeSet<(Box<[u8]>, Seid)>,
     /// Number of sessions of each segment, and of each VLAN, that are not closing.
     in_segment: BTreeMap<SegmentId, u64>,
     in_vlan: BTreeMap<VlanKey, u64>,
@@ -61,6 +63,7 @@ impl SessionTable {
         SessionTable {
             entries: Slab::new(),
             by_line: BTreeSet::new(),
+            by_user: BTreeSet::new(),
             in_segment: BTreeMap::new(),
             in_vlan: BTreeMap::new(),
             on_user_plane: BTreeMap::new(),
@@ -77,7 +80,10 @@ impl SessionTable {
         for entry in &entries {
             match entry.is_closing() {
                 true => table.tally.closing += 1,
-                false => table.join_line(entry.line_key(), entry.seid),
+                false => {
+                    table.join_line(entry.line_key(), entry.seid);
+                    table.by_user.extend(entry.user_key());
+                }
             }
             if entry.is_half_open() {
                 table.half_open += 1;
@@ -133,6 +139,16 @@ impl SessionTable {
         index.is_some_and(|index| self[index].is_half_open())
     }
 
+    /// Sets the user name under which a session's subscriber authenticates.
+    pub fn set_user(&mut self, index: u32, name: Box<[u8]>) {
+        let before = self[index].user_key();
+        self[index].who.username = name;
+        self.by_user.extend(self[index].user_key());
+        if let Some(before) = before.filter(|key| self[index].user_key().as_ref() != Some(key)) {
+            self.by_user.remove(&before);
+        }
+    }
+
     /// Makes a half-open session an online one.
     pub fn open(&mut self, index: u32) {
         self.half_open -= 1;
@@ -150,7 +166,9 @@ impl SessionTable {
         let entry = &mut self[index];
         entry.close(ending);
         let (line, seid) = (entry.line_key(), entry.seid);
+        let user = (entry.who.username.clone(), seid);
         self.forget_line(line, seid);
+        self.by_user.remove(&user);
         self.wheel.cancel(index);
     }
 
@@ -188,6 +206,13 @@ impl SessionTable {
         let all = (line, Seid(0))..=(line, Seid(u64::MAX));
         let of_line = self.by_line.range(all);
         of_line.filter_map(|(_, seid)| self.find(*seid))
+    }
+
+    /// Indexes of the sessions of a user name that are not closing.
+    pub fn of_user(&self, name: &[u8]) -> impl Iterator<Item = u32> {
+        let all = (name.into(), Seid(0))..=(name.into(), Seid(u64::MAX));
+        let of_user = self.by_user.range(all);
+        of_user.filter_map(|(_, seid)| self.find(*seid))
     }
 
     /// Number of sessions that are not closing in the VLAN of a line.
@@ -299,6 +324,19 @@ impl SessionTable {
             one_less(&mut self.in_segment, line.0);
             one_less(&mut self.in_vlan, vlan_of(line));
         }
+    }
+
+    /// User names with their sessions.
+    pub fn users(&self) -> impl Iterator<Item = (Box<[u8]>, Seid)> {
+        self.by_user.iter().cloned()
+    }
+
+    pub fn add_user(&mut self, name: Box<[u8]>, seid: Seid) {
+        self.by_user.insert((name, seid));
+    }
+
+    pub fn forget_user(&mut self, name: Box<[u8]>, seid: Seid) {
+        self.by_user.remove(&(name, seid));
     }
 
     pub fn by_age(&self) -> impl Iterator<Item = Seid> {

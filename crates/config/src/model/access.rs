@@ -89,6 +89,9 @@ pub struct AccessProfile {
     /// Maximum number of sessions of a subscriber at the same time. A further one is refused. A change applies to new sessions.
     /// 0: unlimited.
     pub sessions_per_subscriber: u16,
+    /// Maximum number of sessions with the same user name at the same time, on all access lines, also where the subscriber is known by its
+    /// access line. A further one is rejected after authentication. A change applies to new sessions. 0: unlimited.
+    pub sessions_per_user: u16,
     /// Preferred lifetime of addresses and delegated prefixes in DHCPv6 (RFC 8415). The subscriber's router renews them after half of
     /// it. The session has them until it ends, whatever their lifetimes. A change reaches online subscribers when they renew.
     #[schemars(range(min = 300, max = 31_536_000), extend("x-unit" = "seconds"))]
@@ -127,6 +130,7 @@ impl Default for AccessProfile {
             sessions_per_vlan: 0,
             sessions_per_port: 0,
             sessions_per_subscriber: 0,
+            sessions_per_user: 0,
             dhcpv6_preferred_lifetime: 14_400,
             dhcpv6_valid_lifetime: 86_400,
         }

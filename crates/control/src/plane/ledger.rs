@@ -52,6 +52,7 @@ impl ControlPlane {
         self.compare_announcements(&mut ledger);
         self.compare_session_ids(&mut ledger);
         self.compare_lines(&mut ledger);
+        self.compare_users(&mut ledger);
         self.compare_subscribers(&mut ledger);
         self.compare_timers(&mut ledger);
         self.compare_half_open(&mut ledger);
@@ -179,6 +180,15 @@ impl ControlPlane {
             let vlan = |id: &Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
             let port = self.name_port(self.topology.segment(*segment).port);
             format!("{mac} on {port}{}{} to {seid}", vlan(outer), vlan(inner))
+        })
+    }
+
+    fn compare_users(&self, ledger: &mut Ledger) -> Differences<(Box<[u8]>, Seid), Seid> {
+        let entries = self.sessions.entries();
+        let owned = entries.filter_map(|entry| Some((entry.user_key()?, entry.seid)));
+        let booked = self.sessions.users();
+        ledger.compare(&kinds::USER, booked, owned, |(name, seid)| {
+            format!("{seid} of {}", name.escape_ascii())
         })
     }
 

@@ -118,7 +118,9 @@ impl ControlPlane {
             // somebody else on a link that is open: a session of its own, with its own record
             return self.end(now, index, Cause::NasRequest);
         }
-        entry.who.username = request.username.clone().into_boxed_slice();
+        let name = request.username.clone().into_boxed_slice();
+        self.sessions.set_user(index, name);
+        let entry = self.entry(index);
         entry.who.attempt = request.attempt;
         entry.waiting = None;
         let (seid, attempt) = (entry.seid, request.attempt);
@@ -230,6 +232,7 @@ impl ControlPlane {
             return self.reject(now, index, &why, message);
         }
         let limited = self.check_port_limit(index, &accept);
+        let limited = limited.and_then(|()| self.check_user_limit(index));
         if let Err(why) = limited.and_then(|()| self.join_user(index)) {
             self.counters.count(Counter::SubscriberLimit);
             return self.reject(now, index, &why, b"too many sessions".to_vec());

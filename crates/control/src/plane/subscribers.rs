@@ -88,6 +88,28 @@ impl ControlPlane {
         ))
     }
 
+    /// Whether a session may have its user name beside others, on whichever lines these are. Only sessions that are accepted count: a name
+    /// alone locks nobody out.
+    pub(super) fn check_user_limit(&self, index: u32) -> Result<(), String> {
+        let entry = &self.sessions[index];
+        let most = self.view().access_profile(entry.segment).sessions_per_user;
+        if most == 0 {
+            return Ok(());
+        }
+        let named = self.sessions.of_user(&entry.who.username);
+        let others = named.filter(|other| {
+            let other = &self.sessions[*other];
+            other.seid != entry.seid && other.has_policy() && !other.is_ending()
+        });
+        let others = others.count();
+        if others < usize::from(most) {
+            return Ok(());
+        }
+        Err(format!(
+            "its user name has {others} other sessions, and the access profile allows {most} (`sessions-per-user`)"
+        ))
+    }
+
     fn live_sessions(&self, subscriber: &Subscriber, but: Option<Seid>) -> usize {
         let others = subscriber
             .sessions
@@ -183,7 +205,7 @@ mod tests {
         w.dial_all();
         let plane = &mut w.plane;
         let before = plane.sessions[0].subscriber;
-        plane.entry(0).who.username = b"home1".as_slice().into();
+        plane.sessions.set_user(0, b"home1".as_slice().into());
         plane.join_user(0).unwrap();
         assert_eq!(plane.sessions[0].subscriber, plane.sessions[1].subscriber);
         assert_ne!(plane.sessions[0].subscriber, before);

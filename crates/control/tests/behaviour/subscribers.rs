@@ -209,6 +209,49 @@ fn a_user_has_as_many_sessions_as_it_may() {
     w.assert_balanced();
 }
 
+/// Also where a subscriber is known by its line.
+#[test]
+fn a_user_name_has_as_many_sessions_on_all_lines_as_it_may() {
+    let mut w = World::new(3, Choice::default());
+    w.configure(&["set access-profiles pppoe sessions-per-user 1"])
+        .unwrap();
+    move_home(&mut w, 1, 2, 0);
+    w.dial(0);
+    w.run(WHILE);
+    w.dial(1);
+    w.dial(2);
+    w.run(WHILE);
+    let states = |w: &World| [0, 1, 2].map(|n: usize| w.homes[n].state() == State::Online);
+    assert_eq!(states(&w), [true, false, true], "another name is no matter");
+    assert!(w.count(Counter::SubscriberLimit) >= 1);
+    w.assert_balanced();
+    // who is in counts only once, also after a restart
+    w.restart_control_plane();
+    w.run(WHILE);
+    w.begin_ppp_anew(0);
+    w.dial(1);
+    w.run(WHILE);
+    assert_eq!(states(&w), [true, false, true]);
+    w.hang_up(0);
+    w.run(WHILE);
+    w.dial(1);
+    w.run(WHILE);
+    assert_eq!(states(&w), [false, true, true], "there is room again");
+    // a wrong password locks nobody out
+    w.hang_up(1);
+    w.run(WHILE);
+    let wrong = HomeConfig {
+        password: "wrong".into(),
+        ..w.homes[0].config().clone()
+    };
+    w.homes[0] = Home::new(wrong, 5);
+    w.dial(0);
+    w.dial(1);
+    w.run(WHILE);
+    assert_eq!(states(&w), [false, true, true]);
+    w.assert_balanced();
+}
+
 /// Acct-Multi-Session-Id of the records so far.
 fn multi_session_ids(w: &World) -> Vec<String> {
     let records = w.radius.records.iter();

@@ -39,6 +39,11 @@ pub(super) const LINE: Kind = Kind::new(
     "it leads to a session that no longer exists",
     "the session is not found when its subscriber reconnects: the subscriber may have one more than its MAC address may have",
 );
+pub(super) const USER: Kind = Kind::new(
+    "session of a user name",
+    "it counts against the user name's sessions, but no longer exists: the user may be refused too early",
+    "it does not count among the user name's sessions: the user may have more than it is allowed",
+);
 pub(super) const SUBSCRIBER: Kind = Kind::new(
     "session of a subscriber",
     "it counts against the subscriber's sessions, but no longer exists: the subscriber may be refused too early",

@@ -16,6 +16,7 @@ impl ControlPlane {
         self.repair_nets(now);
         self.repair_session_ids(now);
         self.repair_lines();
+        self.repair_users();
         self.repair_subscribers(now);
         self.repair_counts();
         self.repair_ports(now);
@@ -103,6 +104,16 @@ impl ControlPlane {
         }
         for ((line, seid), _) in found.missing {
             self.sessions.set_line(line, seid);
+        }
+    }
+
+    fn repair_users(&mut self) {
+        let found = self.compare_users(&mut Ledger::default());
+        for (name, seid) in found.without_owner {
+            self.sessions.forget_user(name, seid);
+        }
+        for ((name, seid), _) in found.missing {
+            self.sessions.add_user(name, seid);
         }
     }
 

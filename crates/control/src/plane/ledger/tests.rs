@@ -271,6 +271,24 @@ fn session_ids_and_lines() {
 }
 
 #[test]
+fn sessions_of_user_names() {
+    let kind = "session of a user name";
+    let stray = |plane: &mut ControlPlane, _: Now| {
+        let name = b"nobody".as_slice().into();
+        plane.sessions.add_user(name, Seid::new(1, 77));
+    };
+    broken(stray, kind, Fault::WithoutOwner);
+    let lost = |plane: &mut ControlPlane, _: Now| {
+        let users: Vec<_> = plane.sessions.users().collect();
+        users
+            .into_iter()
+            .for_each(|(name, seid)| plane.sessions.forget_user(name, seid));
+    };
+    let w = broken(lost, kind, Fault::Missing);
+    assert_eq!(w.plane.sessions.of_user(b"home0").count(), 1);
+}
+
+#[test]
 fn timers() {
     let stray = |plane: &mut ControlPlane, now: Now| {
         plane

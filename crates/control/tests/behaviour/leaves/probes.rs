@@ -65,6 +65,20 @@ pub fn from_one_line(w: &mut World) -> String {
     come_in(w)
 }
 
+/// How many of four come in with one user name, each from a line of its own.
+pub fn as_one_user(w: &mut World) -> String {
+    quiet(w);
+    for home in &mut w.homes {
+        let config = cpe::HomeConfig {
+            user: "home0".into(),
+            password: "secret0".into(),
+            ..home.config().clone()
+        };
+        *home = cpe::Home::new(config, 1);
+    }
+    come_in(w)
+}
+
 /// How many of four come in that share a MAC address.
 pub fn behind_one_mac(w: &mut World) -> String {
     quiet(w);

@@ -192,6 +192,12 @@ pub(super) fn cases() -> Vec<Case> {
             ["1", "3"],
             from_one_line,
         ),
+        case(
+            "access-profiles pppoe sessions-per-user",
+            ["1", "3"],
+            ["1", "3"],
+            as_one_user,
+        ),
         beside(
             &["set subscriber-profiles home delegated-pools lans"],
             case(
