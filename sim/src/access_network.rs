@@ -103,6 +103,10 @@ pub struct House {
     config: HomeConfig,
     /// Households that lived here before.
     former: u8,
+    /// How many of its next PPP control packets come once more with flipped bits.
+    pub noise: u32,
+    /// Whether such a packet was part of its session: the gateway may believe something else of it than it does.
+    pub is_misunderstood: bool,
     /// Packets sent, by family.
     pub sent: [u64; 2],
     /// Replies received since everything is calm, by family.
@@ -135,6 +139,8 @@ impl House {
             line,
             config,
             former: 0,
+            noise: 0,
+            is_misunderstood: false,
             sent: [0; 2],
             heard: [0; 2],
         }

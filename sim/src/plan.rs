@@ -82,6 +82,8 @@ pub enum Fault {
     Recount(usize),
     /// This home sends what it may not, besides all else, so many times.
     Hostile(usize, u32),
+    /// This home's line is noisy: so many of its next PPP control packets come once more, with some bits flipped.
+    Noise(usize, u32),
     /// The household hangs up, and another one moves in and dials. That stays so, too.
     MoveIn(usize),
     /// The operator changes the configuration, by these of [`CHANGES`].
@@ -215,6 +217,7 @@ impl Plan {
             | Fault::Worker(..)
             | Fault::Recount(_)
             | Fault::Hostile(..)
+            | Fault::Noise(..)
             | Fault::MoveIn(_) => false,
         };
         self.loss == 0 && !self.faults.iter().any(|(_, fault, _)| in_between(fault))
@@ -231,7 +234,7 @@ impl Fault {
         let mostly_short = if random.random_bool(0.8) { short } else { long };
         let plane = random.random_range(0..USER_PLANES);
         let server = random.random_range(0..SERVERS);
-        let (fault, span) = match random.random_range(0..30) {
+        let (fault, span) = match random.random_range(0..31) {
             0 => (Fault::ControlPlane, mostly_short),
             1 => (Fault::Power, mostly_short),
             19..22 => (Fault::Disk(draw_disk(random)), some),
@@ -246,6 +249,11 @@ impl Fault {
                 (Fault::Hostile(home, times), Duration::ZERO)
             }
             26 => (Fault::Recount(plane), Duration::ZERO),
+            30 => {
+                let home = random.random_range(0..HOMES);
+                let packets = random.random_range(1..60);
+                (Fault::Noise(home, packets), Duration::ZERO)
+            }
             27..29 => {
                 let worker = random.random_range(0..WORKERS.len());
                 (Fault::Worker(plane, worker), some)

@@ -97,9 +97,10 @@ impl World<'_> {
             Fault::Recount(plane) if breaks => self.recount(plane),
             Fault::Liar(plane, times) if breaks => self.lie(plane, times),
             Fault::Hostile(home, times) if breaks => self.misbehave(home, times),
+            Fault::Noise(home, packets) if breaks => self.houses[home].noise = packets,
             Fault::Change(_) => self.reconfigure(number, breaks),
             Fault::Liar(..) | Fault::Hostile(..) | Fault::Flip | Fault::Recount(_) => {}
-            Fault::Clock(..) | Fault::MoveIn(_) | Fault::Impostor(..) => {}
+            Fault::Clock(..) | Fault::MoveIn(_) | Fault::Impostor(..) | Fault::Noise(..) => {}
             Fault::Disk(what) => {
                 self.disk.suffer(number, breaks.then_some(what));
                 self.sync();

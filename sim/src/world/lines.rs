@@ -87,6 +87,7 @@ impl World<'_> {
             }
             // A control packet that was under way while the session was replaced by another one.
             Received::Stray("another session's packet" | "not a PPPoE session packet") => {}
+            Received::Stray(_) if self.houses[home].is_misunderstood => {}
             Received::Stray(why) => {
                 let frame = describe::frame(frame);
                 self.wrong(format!("home{home} got {frame}: {why}"));
@@ -109,7 +110,10 @@ impl World<'_> {
             match output {
                 cpe::Output::Frame(frame) => {
                     self.say(|| format!("home{home} {}", describe::frame(&frame)));
+                    let noisy = self.noisy(home, &frame);
                     self.instants.push_back(Instant::FromHome(home, frame));
+                    let noisy = noisy.map(|frame| Instant::FromHome(home, frame));
+                    self.instants.extend(noisy);
                 }
                 cpe::Output::Up(address) => {
                     self.summary.online += 1;
@@ -120,6 +124,7 @@ impl World<'_> {
                 cpe::Output::Down(family) => self.say(|| format!("home{home} lost {family:?}")),
                 cpe::Output::Ended(end) => {
                     self.say(|| format!("home{home} ended: {end}"));
+                    self.houses[home].is_misunderstood = false;
                     if self.phase == Phase::Calm {
                         let after = Duration::from_millis(self.random.random_range(500..3_000));
                         self.later(after, Event::Redial(home));
@@ -128,6 +133,22 @@ impl World<'_> {
             }
         }
         self.arm(Who::Home(home));
+    }
+
+    /// What a noisy line makes of a PPP control packet of a home's session: some bits behind the PPPoE header are flipped. Packets of the
+    /// address families are left alone, as what a session carries is counted.
+    fn noisy(&mut self, home: usize, frame: &[u8]) -> Option<Vec<u8>> {
+        let at = control_packet(frame).filter(|_| self.houses[home].noise > 0)?;
+        let house = &mut self.houses[home];
+        house.noise -= 1;
+        house.is_misunderstood = true;
+        let mut noisy = frame.to_vec();
+        for _ in 0..self.random.random_range(1..4) {
+            let octet = self.random.random_range(at..frame.len());
+            noisy[octet] ^= 1 << self.random.random_range(0..8);
+        }
+        self.say(|| format!("home{home} noisy {}", describe::frame(&noisy)));
+        Some(noisy)
     }
 
     /// A packet of a home comes to the internet, which answers.
@@ -214,6 +235,19 @@ impl World<'_> {
         let after = Duration::from_millis(self.random.random_range(2_000..20_000));
         self.later(after, Event::Talk(home));
     }
+}
+
+/// Where the packet begins, behind its protocol, in a frame with a PPP control packet (RFC 1661 §2).
+fn control_packet(frame: &[u8]) -> Option<usize> {
+    const LINK_CONTROL: u16 = 0x8000;
+    let parsed = Frame::parse(frame).ok()?;
+    let packet = pppoe::Packet::parse(parsed.payload).ok()?;
+    let data = ppp::Frame::parse(packet.payload).ok()?;
+    let is_control = parsed.header.ethertype == PPPOE_SESSION
+        && packet.code == pppoe::SESSION
+        && data.protocol >= LINK_CONTROL;
+    let at = parsed.header.len() + pppoe::HEADER_LEN + 2;
+    (is_control && at < frame.len()).then_some(at)
 }
 
 /// The PPPoE session id of a frame with one of our packets in it, and that packet.
