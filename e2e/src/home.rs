@@ -42,6 +42,7 @@ pub fn evict(vm: &Vm) -> Result<()> {
     let rest = "killall -q -TERM pppoe-server radvd pppd iperf3 ping dhcpcd dhcp6c; for i in $(seq 50); do pidof pppd > /dev/null || break; usleep 100000; done
         killall -q -KILL pppd
         for home in $(ip netns list | cut -d ' ' -f 1); do ip netns del $home; done
+        for link in /sys/class/net/tag*; do [ -e $link ] && ip link del $(basename $link); done
         rm -f /run/h*";
     let done = vm.run(rest, PATIENCE)?;
     if done.status != 0 {
@@ -74,6 +75,37 @@ impl<'v> Home<'v> {
              ip netns exec {name} sh -c 'echo 1 > /proc/sys/net/ipv6/conf/line{c_tag}/disable_ipv6'
              ip -n {name} link set lo up
              ip -n {name} link set line{c_tag} up"
+        ))?;
+        Ok(home)
+    }
+
+    /// Lays a line with these tags, the outer one first: each a protocol of `ip link` and a VLAN id. `number` names the home, and need not
+    /// be among the tags.
+    pub fn build_with(vm: &'v Vm, number: u16, tags: &[(&str, u16)]) -> Result<Self> {
+        let home = Home { vm, c_tag: number };
+        let (name, mac) = (home.name(), home.mac());
+        let mut below = "eth0".to_owned();
+        let mut links = String::new();
+        for (depth, (protocol, vid)) in tags.iter().enumerate() {
+            let link = match depth + 1 == tags.len() {
+                true => format!("line{number}"),
+                false => format!("tag{number}"),
+            };
+            links.push_str(&format!(
+                "ip link add link {below} name {link} type vlan proto {protocol} id {vid}
+                 echo 1 > /proc/sys/net/ipv6/conf/{link}/disable_ipv6
+                 ip link set {link} up
+                "
+            ));
+            below = link;
+        }
+        vm.must(&format!(
+            "set -e
+             {links}
+             ip netns add {name}
+             ip link set line{number} netns {name} address {mac}
+             ip -n {name} link set lo up
+             ip -n {name} link set line{number} up"
         ))?;
         Ok(home)
     }

@@ -39,6 +39,7 @@ mod pppd_discovery;
 mod pppd_iperf3;
 mod pppd_ipv6;
 mod pppd_pap;
+mod pppd_vlans;
 mod pppd_wrong_password;
 mod previous;
 mod radius_bad_authenticator;
@@ -288,6 +289,11 @@ pub const CASES: &[Case] = &[
         "pppd-chap",
         "pppd authenticates by CHAP against FreeRADIUS and pings over IPv4",
         pppd_chap::run,
+    ).with_machine(),
+    case(
+        "pppd-vlans",
+        "pppd on Linux's VLAN devices: priority-tagged, one tag and two, of both kinds",
+        pppd_vlans::run,
     ).with_machine(),
     case(
         "pppd-ipv6",
