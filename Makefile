@@ -5,7 +5,8 @@
 #             a whole table of the internet by FRR       make e2e CASE=frr-full ROUTES=2000000
 # make soak   50 kills and stops, 10,000 homes that go,  make soak SEED=7 FAULTS=10; make soak PART=takeovers
 #             takeovers, changes by RADIUS, 10,000 homes
-#             of sluice load, all sessions resumed, a
+#             of sluice load, a million sessions, all    make soak PART=million SESSIONS=100000
+#             sessions resumed, a
 #             full table by FRR, Miri, RADIUS servers in
 #             trouble, 100,000 seeds of the simulation   make soak SEEDS=0-9999
 # make sim    2,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
@@ -55,7 +56,7 @@ e2e: packages-test
 soak: packages-test
 	$(CARGO) build --release $(TESTED)
 	@$(SUDO) e2e/vm/build > /dev/null
-	@$(SUDO) env SEED=$(SEED) FAULTS=$(FAULTS) $(BIN)/e2e --soak $(PART)
+	@$(SUDO) env SEED=$(SEED) FAULTS=$(FAULTS) SESSIONS=$(SESSIONS) $(BIN)/e2e --soak $(PART)
 ifeq ($(PART),)
 	@$(MAKE) --no-print-directory miri
 	@$(BIN)/sim --outages

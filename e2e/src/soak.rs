@@ -1,6 +1,6 @@
 //! Fifty faults in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
-//! nothing leaks. Then a thousand takeovers of fixed addresses, changes by RADIUS while homes connect, and 10,000 homes of
-//! `sluice load`. At last as many sessions as there may be are resumed, also with addresses that no pool covers, and a full table
+//! nothing leaks. Then a thousand takeovers of fixed addresses, changes by RADIUS while homes connect, 10,000 homes of
+//! `sluice load`, and a million of their sessions. At last as many sessions as there may be are resumed, also with addresses that no pool covers, and a full table
 //! of the internet comes by FRR.
 
 use crate::cases::{changes_beside_setups, come_and_go, frr_full, load, resume, takeovers};
@@ -28,7 +28,7 @@ const ROUNDS: u16 = 10;
 type Part = fn(&mut Fixture, (u64, u64)) -> Result<()>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 9] = [
     ("faults", |fixture, (seed, faults)| {
         deal(fixture, seed, faults)
     }),
@@ -38,6 +38,10 @@ const PARTS: [(&str, Part); 8] = [
     ("takeovers", |fixture, _| takeovers::run(fixture)),
     ("changes", |fixture, _| changes_beside_setups::run(fixture)),
     ("load", |fixture, _| load::many(fixture)),
+    ("million", |fixture, _| {
+        let sessions = number("SESSIONS")?.unwrap_or(1_000_000);
+        load::very_many_sessions(fixture, sessions)
+    }),
     ("resume", |fixture, _| in_time(fixture)),
     ("fixed", |fixture, _| all_fixed(fixture)),
     ("frr-full", |fixture, _| frr_full::all(fixture)),

@@ -3,11 +3,12 @@ use crate::accounting::text;
 use crate::command::Sluice;
 use crate::fixture::Fixture;
 use crate::guard::{self, PATIENCE};
-use crate::leak_check::{complete_records, nothing_left};
+use crate::leak_check::{Footprint, complete_records, nothing_left};
 use crate::load_tool::{LoadTool, Report, reflector};
 use crate::scenario::Scenario;
 use crate::site::UP;
 use anyhow::{Result, ensure};
+use lab::daemon::Daemon;
 use lab::gateway::Gateway;
 use lab::topology::Lab;
 use northbound::{Session, SessionState};
@@ -29,7 +30,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         lab,
         &format!(
             "--homes {HOMES} --rate 150 --duration 12 {LINES} --password {PASSWORD} --flap 10 --flap-off 1 \
-             --reflector 198.51.100.2 --reflector 2001:db8:ffff::2 --max-loss {LOSS}"
+             --delegation --reflector 198.51.100.2 --reflector 2001:db8:ffff::2 --max-loss {LOSS}"
         ),
     )?;
     tool.wait_said("running")?;
@@ -64,6 +65,10 @@ fn compare(lab: &Lab, scenario: &Scenario, report: &Report) -> Result<()> {
     ensure!(
         report.number("/online")? == HOMES && report.number("/failed")? == 0,
         "homes failed"
+    );
+    ensure!(
+        report.number("/delegated")? == HOMES,
+        "homes without a delegated prefix"
     );
     ensure!(
         flaps > 20 && set_ups == HOMES + flaps,
@@ -126,6 +131,42 @@ pub fn many(fixture: &mut Fixture) -> Result<()> {
     ensure!(passed, "the exit status is not 0");
     let left = gateway.wait_until_empty(lab, PATIENCE)?;
     ensure!(left.is_empty(), "{} things are left", left.len());
+    gateway.stop()
+}
+
+/// How long the homes of [`very_many_sessions`] leave and come back, as fast as they may.
+const ROUND: &str = "--rate 2000 --duration 60 --flap 2000 --flap-off 1 --pps 0 --delegation";
+
+/// Very many sessions come and go, all homes leaving after each round: the daemons hold as much memory as after the first round, within 1 %.
+pub fn very_many_sessions(fixture: &mut Fixture, wanted: u64) -> Result<()> {
+    let lab = fixture.without_site()?;
+    let [homes, _] = MANY;
+    let users = (1..=homes).map(|n| (format!("home{n}"), PASSWORD.to_owned()));
+    let users: Vec<(String, String)> = users.collect();
+    guard::limit("very many sessions that come and go");
+    let gateway = Gateway::start(lab, &[UP], &users)?;
+    let (mut sessions, mut first) = (0, None);
+    while sessions < wanted {
+        guard::limit("very many sessions that come and go");
+        let options =
+            format!("--homes {homes} {ROUND} --vlan 300-309.1-4000 --password {PASSWORD}");
+        let (passed, report) = LoadTool::start(lab, &options)?.finish()?;
+        ensure!(passed, "the exit status is not 0");
+        let left = gateway.wait_until_empty(lab, PATIENCE)?;
+        ensure!(left.is_empty(), "{} things are left", left.len());
+        sessions += report.number("/set_ups/count")?;
+        let of = |daemon| Footprint::of(gateway.id(daemon)?);
+        let now = [of(Daemon::ControlPlane)?, of(Daemon::UserPlane(UP))?];
+        let before = *first.get_or_insert(now);
+        let memory = [before, now].map(|footprints| footprints.map(|one| one.memory));
+        println!(
+            "        {sessions} sessions have come and gone; control plane and user plane hold {:?} KiB, {:?} after the first round",
+            memory[1], memory[0]
+        );
+        for (before, now) in memory[0].iter().zip(memory[1]) {
+            ensure!(now <= before + before / 100, "{now} KiB after {before} KiB");
+        }
+    }
     gateway.stop()
 }
 
