@@ -193,6 +193,7 @@ impl LoadOptions {
             memory: memory()?,
             set_ups: done.set_ups,
             max_loss: self.max_loss,
+            delegation: self.homes.delegation,
         });
         if largest < LARGEST {
             report.note(format!(

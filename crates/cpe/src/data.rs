@@ -56,7 +56,8 @@ impl Home {
         Some(frame)
     }
 
-    fn source_v6(&self) -> Option<Ipv6Addr> {
+    /// The address that the home's datagrams come from: of a host on its own network if a prefix is delegated, or else its own.
+    pub fn source_v6(&self) -> Option<Ipv6Addr> {
         let network = self.delegated().first();
         let host = network.map(|net| Ipv6Addr::from_bits(net.network().to_bits() | 1));
         host.or(self.ipv6())

@@ -1,6 +1,6 @@
 //! Who the homes are: names by template, and lines.
 
-use cpe::{Auth, Family, HomeConfig};
+use cpe::{Auth, Delegation, Family, HomeConfig};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 use wire::eth::{MacAddr, TPID_8021AD, TPID_8021Q, Tag, Tags};
@@ -254,6 +254,9 @@ pub struct HomeOptions {
     /// Homes ask for IPv6 alone
     #[arg(long)]
     ipv6_only: bool,
+    /// Homes ask for a delegated prefix by DHCPv6, and send their IPv6 packets from a host in it
+    #[arg(long, conflicts_with = "ipv4_only")]
+    pub delegation: bool,
     /// Service name that homes ask for [default: any service]
     #[arg(
         long,
@@ -322,6 +325,9 @@ impl HomeOptions {
             auth: self.auth.into(),
             ipv4: self.ask_for(Family::V4),
             ipv6: self.ask_for(Family::V6),
+            delegation: self.delegation.then_some(Delegation {
+                rapid_commit: false,
+            }),
             ..HomeConfig::new(mac, 0, 0, user, password)
         })
     }

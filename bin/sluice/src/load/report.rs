@@ -29,6 +29,8 @@ pub(super) struct Run<'r> {
     pub(super) set_ups: u64,
     /// More lost packets than this share of all, in percent, are a failure.
     pub(super) max_loss: Option<f64>,
+    /// Whether homes ask for delegated prefixes.
+    pub(super) delegation: bool,
 }
 
 /// The result of `sluice load`; its JSON is what `--json` prints.
@@ -39,7 +41,9 @@ pub(super) struct Report {
     homes: u32,
     /// Homes that were online at the end.
     online: u32,
-    /// Homes that were not, although they had their time.
+    /// Homes that had a delegated prefix then; `None`: they ask for none.
+    delegated: Option<u32>,
+    /// Homes that were not online, although they had their time.
     failed: u32,
     /// Whether it was ended before its time.
     interrupted: bool,
@@ -163,6 +167,7 @@ impl Report {
             interface: run.interface.to_owned(),
             homes: outcome.homes.len() as u32,
             online: outcome.homes.iter().filter(|h| h.is_online).count() as u32,
+            delegated: run.delegation.then(|| delegated(outcome)),
             failed: failed.len() as u32,
             interrupted: run.interrupted,
             seconds: rounded(outcome.hung_up.as_secs_f64()),
@@ -198,6 +203,13 @@ impl Report {
             problems.push(format!(
                 "{} of {} homes were not online at the end",
                 self.failed, self.homes
+            ));
+        }
+        if let Some(delegated) = self.delegated.filter(|delegated| *delegated < self.online) {
+            problems.push(format!(
+                "{} of {} homes that were online had no delegated prefix",
+                self.online - delegated,
+                self.online
             ));
         }
         if self.sessions_lost > 0 {
@@ -281,6 +293,13 @@ impl TrafficReport {
 }
 
 /// Homes that were not online at the end. Who was interrupted may have had no time.
+fn delegated(outcome: &Outcome) -> u32 {
+    let homes = outcome.homes.iter();
+    homes
+        .filter(|home| home.is_online && home.has_prefix)
+        .count() as u32
+}
+
 fn failed_homes<'r>(run: &Run<'r>) -> Vec<&'r HomeOutcome> {
     let had_no_time = |home: &HomeOutcome| {
         let sessions = &home.sessions;

@@ -51,6 +51,8 @@ pub(super) struct Keeper {
     sends: bool,
     /// Who was online when the homes were told to hang up.
     were_online: Vec<bool>,
+    /// Which homes had a delegated prefix then.
+    had_prefix: Vec<bool>,
     reported: Duration,
     /// When all homes rebooted, until they are online again.
     rebooted: Option<Duration>,
@@ -86,6 +88,7 @@ impl Keeper {
             sending: sends,
             sends,
             were_online: Vec::new(),
+            had_prefix: Vec::new(),
             reported: Duration::ZERO,
             rebooted: None,
             reboot_at: None,
@@ -156,6 +159,8 @@ impl Keeper {
         if self.were_online.is_empty() {
             let is_online = |home: &Home| home.state() == State::Online;
             self.were_online = self.homes.as_slice().iter().map(is_online).collect();
+            let has_prefix = |home: &Home| !home.delegated().is_empty();
+            self.had_prefix = self.homes.as_slice().iter().map(has_prefix).collect();
             self.outcome.hung_up = now;
         }
     }
@@ -225,9 +230,8 @@ impl Keeper {
                 let octets = datagram.payload.len() + overhead(family);
                 self.status.octets += octets as u64;
                 self.shown.octets.add(home, family, octets);
-                if self.traffic.arrived(home, &datagram, at) == Verdict::InOrder
-                    && self.roll.note(home as usize, family)
-                {
+                let verdict = self.traffic.arrived(home, &datagram, at, &self.homes);
+                if verdict == Verdict::InOrder && self.roll.note(home as usize, family) {
                     self.status.all_heard = Some(Instant::now());
                 }
             }
@@ -373,6 +377,7 @@ impl Keeper {
             user: home.config().user.clone(),
             line: home.config().tags.to_string(),
             is_online: self.were_online.get(number as usize) == Some(&true),
+            has_prefix: self.had_prefix.get(number as usize) == Some(&true),
             sessions,
             sent: self.traffic.sent_by(number),
             arrived: self.traffic.arrived_of(number),

@@ -56,6 +56,8 @@ pub struct HomeOutcome {
     pub line: String,
     /// Whether it was online when it was told to hang up.
     pub is_online: bool,
+    /// Whether a prefix was delegated to it then.
+    pub has_prefix: bool,
     /// What is known about its sessions.
     pub sessions: Sessions,
     /// Verified packets that it has sent, in each family.

@@ -159,14 +159,21 @@ impl Traffic {
     }
 
     /// Judges a datagram that came to a home at `at`.
-    pub(super) fn arrived(&mut self, home: u32, datagram: &Datagram, at: Duration) -> Verdict {
+    pub(super) fn arrived(
+        &mut self,
+        home: u32,
+        datagram: &Datagram,
+        at: Duration,
+        homes: &Homes,
+    ) -> Verdict {
         let family = family_of(datagram.source);
+        let label = Label::parse(datagram.payload);
+        let behind = label.and_then(|label| self.is_behind(label.from, datagram.source, homes));
         let arrival = Arrival {
             at: Party::Home(self.first + home),
-            from: self.owner_of(datagram.source),
+            from: self.owner_of(datagram.source).or(behind),
             family,
         };
-        let label = Label::parse(datagram.payload);
         let verdict = self.verifier.check_label(arrival, label);
         if matches!(verdict, Verdict::InOrder | Verdict::Late)
             && let Some(Label { stamp, .. }) = label
@@ -192,6 +199,17 @@ impl Traffic {
                 Some(Party::Home(self.first + home))
             }
         }
+    }
+
+    /// The home that a packet names as its sender, if its source is in a prefix that is delegated to that home.
+    fn is_behind(&self, sender: Party, source: IpAddr, homes: &Homes) -> Option<Party> {
+        let (Far::Homes, Party::Home(number), IpAddr::V6(source)) = (&self.far, sender, source)
+        else {
+            return None;
+        };
+        let home = number.checked_sub(self.first)? as usize;
+        let mut prefixes = homes.as_slice().get(home)?.delegated().iter();
+        prefixes.any(|net| net.contains(&source)).then_some(sender)
     }
 
     /// Something came that was not even readable as a packet for this home.
@@ -240,6 +258,6 @@ impl Traffic {
 fn address(home: &Home, family: Family) -> Option<IpAddr> {
     match family {
         Family::V4 => home.ipv4().map(IpAddr::from),
-        Family::V6 => home.ipv6().map(IpAddr::from),
+        Family::V6 => home.source_v6().map(IpAddr::from),
     }
 }

@@ -47,6 +47,9 @@ impl Report {
             duration(self.seconds as u64),
             set_ups.per_second,
         );
+        if let Some(delegated) = self.delegated {
+            text.push_str(&format!("; {delegated} with a delegated prefix"));
+        }
         if self.flaps > 0 {
             text.push_str(&format!("; {} left and came back", self.flaps));
         }

@@ -12,6 +12,7 @@ fn home(number: u32, is_online: bool, [there, back]: [u64; 2]) -> HomeOutcome {
         user: format!("home{number}"),
         line: "100.7".into(),
         is_online,
+        has_prefix: number % 2 == 1,
         sessions: Sessions::default(),
         sent: [10; 2],
         arrived: Some([counts; 2]),
@@ -50,6 +51,7 @@ fn report(outcome: &Outcome, change: impl FnOnce(&mut Run, &mut Status)) -> Repo
         memory: 1 << 20,
         set_ups: 2,
         max_loss: None,
+        delegation: false,
     };
     change(&mut run, &mut status);
     run.status = &status;
@@ -114,6 +116,16 @@ fn what_this_machine_did_not_do_is_noted() {
     let home_to_home = report(&outcome, |run, _| run.reflected = false);
     let ipv4 = home_to_home.traffic.unwrap().ipv4;
     assert_eq!((ipv4.lost_up, ipv4.homes_without_answer), (None, None));
+}
+
+#[test]
+fn homes_without_the_prefix_that_they_ask_for_are_a_problem() {
+    let outcome = outcome();
+    let report = report(&outcome, |run, _| run.delegation = true);
+    assert_eq!((report.online, report.delegated), (2, Some(1)));
+    let why = "1 of 2 homes that were online had no delegated prefix";
+    assert_eq!(report.problems, [why]);
+    assert!(report.lines(None)[0].contains("; 1 with a delegated prefix"));
 }
 
 fn problems(outcome: &Outcome, change: fn(&mut Run, &mut Status)) -> Vec<String> {
