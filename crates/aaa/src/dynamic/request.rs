@@ -159,7 +159,8 @@ fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCa
     let is_of_begin = change.delegated_pool.is_some()
         || change.ipv6_address_pool.is_some()
         || change.framed_interface_id.is_some()
-        || change.port_limit.is_some();
+        || change.port_limit.is_some()
+        || change.mschapv2_proof.is_some();
     match change.ignored.is_empty() {
         _ if !is_enforced || is_of_begin => Err(ErrorCause::UnsupportedAttribute),
         true if change == AccessAccept::default() => Err(ErrorCause::MissingAttribute),
