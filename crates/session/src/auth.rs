@@ -54,7 +54,7 @@ impl Authenticator {
         let (protocol, proof) = match passed {
             Passed::Pap => (AuthProtocol::Pap, None),
             Passed::Chap => (AuthProtocol::Chap, None),
-            Passed::MsChapV2 { proof } => (AuthProtocol::MsChapV2, Some(Box::new(proof))),
+            Passed::MsChapV2 { proof } => (AuthProtocol::MsChapV2, proof.map(Box::new)),
         };
         Authenticator {
             protocol,
@@ -78,13 +78,9 @@ impl Authenticator {
             AuthProtocol::Pap => Passed::Pap,
             AuthProtocol::Chap => Passed::Chap,
             AuthProtocol::MsChapV2 => Passed::MsChapV2 {
-                proof: self.proof(),
+                proof: self.proof.as_deref().copied(),
             },
         }
-    }
-
-    fn proof(&self) -> [u8; 20] {
-        self.proof.as_deref().copied().unwrap_or_default()
     }
 
     pub(crate) fn attempt(&self) -> u8 {
@@ -116,6 +112,7 @@ impl Authenticator {
         }
         self.attempt = self.attempt.wrapping_add(1);
         self.protocol = protocol;
+        self.proof = None;
         self.stage = Stage::Asked;
         self.tries = core.config.max_configure;
         // With PAP the peer sends first. The session's setup time-out limits the wait.
@@ -214,6 +211,10 @@ impl Authenticator {
                 self.deadline = Deadline::NEVER;
                 self.ask(core, name, method);
                 Ok(())
+            }
+            // It answers a challenge from before a restart, and nobody knows the proof for it.
+            Stage::Passed if self.needs_proof() && self.proof.is_none() => {
+                Err(Discarded("MS-CHAPv2 response without an open challenge"))
             }
             // The peer did not receive our result (RFC 1994 §4.2, RFC 2759 §5).
             Stage::Passed | Stage::Failed => {
@@ -322,7 +323,7 @@ impl Authenticator {
             AuthProtocol::Pap => pap::Packet::Ack { id, message }.emit(&mut frame),
             AuthProtocol::Chap => chap::Packet::Success { id, message }.emit(&mut frame),
             AuthProtocol::MsChapV2 => {
-                let proof = self.proof();
+                let proof = self.proof.as_deref().copied().unwrap_or_default();
                 let message = &mschapv2::Success { proof, message }.to_text();
                 chap::Packet::Success { id, message }.emit(&mut frame);
             }

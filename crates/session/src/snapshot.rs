@@ -57,8 +57,9 @@ pub enum Passed {
     Chap,
     /// MS-CHAPv2.
     MsChapV2 {
-        /// Proof in our Success. Without the challenges and the response, no password can be guessed from it.
-        proof: [u8; 20],
+        /// Proof in our last Success; `None` while the peer is authenticated again. Without the challenges and the response, no password
+        /// can be guessed from it.
+        proof: Option<[u8; 20]>,
     },
 }
 

@@ -468,6 +468,15 @@ fn an_open_session_is_authenticated_again_by_mschapv2_with_another_challenge() {
     line.command(Command::Auth { attempt, reply });
     let expected = format!("S={} M=welcome", "CD".repeat(20));
     line.expect_packet(CHAP, 3, id, expected.as_bytes());
+    line.take_outputs();
+    // a response on its way at a restart gets no proof for another one, with which the peer would hang up
+    line.command(Command::Reauthenticate);
+    let (id, _) = line.expect_kind(CHAP, 1);
+    let mut line = Line::around(restored(line.link.snapshot().unwrap(), line.now), line.now);
+    line.take_outputs();
+    line.send_discarded(&packet(CHAP, 2, id, &mschapv2_response(9)));
+    line.command(Command::Reauthenticate);
+    answer_mschapv2(&mut line, 11);
 }
 
 /// Answers the challenge that comes next, and returns the attempt.
