@@ -378,7 +378,9 @@ mod tests {
         }
 
         #[test]
-        fn no_proof_of_mschapv2_is_left(value in prop::collection::vec(0x80u8.., 49), proof in prop::array::uniform20(0x80u8..), cut in 0usize..60) {
+        fn no_proof_of_mschapv2_is_left(
+            value in prop::collection::vec(0x80u8.., 49), proof in prop::array::uniform20(0x80u8..), cut in 0usize..60,
+        ) {
             let text = mschapv2::Success { proof, message: b"hello" }.to_text();
             let digits = text[2..42].to_vec();
             let mut response = Vec::new();
