@@ -74,7 +74,7 @@ impl World {
             mru: 1492,
             peer_mru: 1492,
             mru_limit: 1492,
-            auth: AuthProtocol::Chap,
+            auth: Passed::Chap,
             auth_attempt: 1,
             auth_id: 1,
             request_ids: [1; 3],

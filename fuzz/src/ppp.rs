@@ -40,7 +40,7 @@ mod op {
     pub const CHAP: u8 = 3;
     /// A PAP request: identifier, then name and password alike.
     pub const PAP: u8 = 4;
-    /// The verdict: which families (0 refuses), a text.
+    /// The verdict: which families (0 refuses) and whether without proof, a text.
     pub const VERDICT: u8 = 5;
     /// The rules of a family, if they were asked for.
     pub const INSTALLED: u8 = 6;
@@ -56,6 +56,8 @@ mod op {
     pub const RESTART: u8 = 11;
     /// Neighbour discovery: type, identifier of the sender, the rest.
     pub const NEIGHBOUR: u8 = 12;
+    /// An MS-CHAPv2 response to the present challenge: a value of 49 octets, a name.
+    pub const MSCHAPV2: u8 = 13;
 }
 
 struct World {
@@ -102,14 +104,17 @@ fn random() -> Random {
 
 impl World {
     fn new(setup: u8) -> Self {
-        let auth = [
-            AuthPolicy::ChapThenPap,
-            AuthPolicy::PapThenChap,
-            AuthPolicy::Chap,
-            AuthPolicy::Pap,
-        ];
+        use AuthProtocol::{Chap, MsChapV2, Pap};
+        let auth = match (setup & 0x20 != 0, setup & 3) {
+            (false, 0) => vec![Chap, Pap],
+            (false, 1) => vec![Pap, Chap],
+            (false, 2) => vec![Chap],
+            (false, _) => vec![Pap],
+            (true, 0) => vec![MsChapV2, Chap, Pap],
+            (true, _) => vec![MsChapV2],
+        };
         let config = Arc::new(SessionConfig {
-            auth: auth[usize::from(setup & 3)],
+            auth,
             ..SessionConfig::default()
         });
         let max_payload = (setup & 4 != 0).then_some(1500);
@@ -138,10 +143,11 @@ impl World {
             op::RAW => self.ppp(step.data),
             op::CONTROL => self.control(step),
             op::ANSWER => self.answer(step),
-            op::CHAP => {
-                let mut value = step.data.get(..16).unwrap_or(step.data).to_vec();
-                value.resize(16, 0);
-                let name = step.data.get(16..48).unwrap_or(b"alice");
+            op::CHAP | op::MSCHAPV2 => {
+                let length = if step.op & 15 == op::CHAP { 16 } else { 49 };
+                let mut value = step.data.get(..length).unwrap_or(step.data).to_vec();
+                value.resize(length, 0);
+                let name = step.data.get(length..length + 32).unwrap_or(b"alice");
                 let id = self.challenge;
                 self.frame(|f| {
                     chap::Packet::Response {
@@ -251,13 +257,17 @@ impl World {
             delegated: Vec::new(),
         };
         let reply = match families & 3 {
-            0 => AuthReply::Reject { message },
+            0 => AuthReply::Reject {
+                message,
+                error: (families & 8 != 0).then_some(648),
+            },
             n => AuthReply::Accept {
                 grant: Grant {
                     ipv4: (n & 1 != 0).then_some(ipv4),
                     ipv6: (n & 2 != 0).then_some(ipv6),
                 },
                 message,
+                proof: (families & 8 == 0).then_some([7; 20]),
             },
         };
         self.command(Command::Auth {
@@ -428,6 +438,7 @@ fn dial_in() -> Vec<u8> {
         (op::CONTROL, &[0, 1, 1, 1, 4, 5, 0xd4, 5, 6, 1, 2, 3, 5][..]),
         (op::ANSWER, &[0, 0]),
         (op::CHAP, b"0123456789abcdefalice"),
+        (op::MSCHAPV2, b"0123456789abcdef"),
         (op::PAP, b"\x01alice"),
         (op::VERDICT, b"\x03welcome"),
         (
@@ -450,6 +461,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let with =
         |setup: u8, steps: &[(u8, &[u8])]| [vec![setup], script(steps.iter().copied())].concat();
     let mut seeds: Vec<_> = (0..8)
+        .chain([0x20, 0x21])
         .map(|setup| [vec![setup], dial_in()].concat())
         .collect();
     seeds.extend([
@@ -510,7 +522,7 @@ mod tests {
 
     #[test]
     fn the_scripted_subscriber_gets_both_families() {
-        for setup in 0..16 {
+        for setup in (0..16).chain(0x20..0x30) {
             let mut world = World::new(setup);
             steps(&dial_in()).for_each(|step| world.step(step));
             assert_eq!(world.rules, [RulesState::Up; 2], "setup {setup}");

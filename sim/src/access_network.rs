@@ -124,7 +124,7 @@ impl House {
         let mac = [2, 0, 0, 0, 0, line.place].into();
         let (user, password) = (format!("home{number}"), format!("secret{number}"));
         let mut config = HomeConfig::new(mac, S_VLAN, line.place.into(), user, password);
-        config.auth = [Auth::Any, Auth::Pap, Auth::Chap][random.random_range(0..3)];
+        config.auth = [Auth::Any, Auth::Pap, Auth::Chap, Auth::MsChapV2][random.random_range(0..4)];
         match random.random_range(0..8) {
             0 => config.ipv4 = false,
             1 => config.ipv6 = false,

@@ -249,7 +249,7 @@ impl Fault {
                 (Fault::Hostile(home, times), Duration::ZERO)
             }
             26 => (Fault::Recount(plane), Duration::ZERO),
-            30 => {
+            29 => {
                 let home = random.random_range(0..HOMES);
                 let packets = random.random_range(1..60);
                 (Fault::Noise(home, packets), Duration::ZERO)

@@ -2,6 +2,7 @@
 
 use crate::radius_checker::RadiusChecker;
 use core::time::Duration;
+use wire::mschapv2::{Exchange, Response, Success};
 use wire::radius::{
     Code, Kind, Packet, Value, chap_response, reveal_password, verify_access_request,
     verify_accounting_request, verify_status_server,
@@ -97,6 +98,9 @@ fn access(request: &Packet, gifts: &dyn Fn(&str) -> Gift) -> Packet {
     }
     let mut accept = Packet::new(Code::ACCESS_ACCEPT, request.identifier, [0; 16]);
     accept.push(Kind::CLASS, user.as_bytes().to_vec());
+    if let Some(proof) = mschapv2(request, &user).flatten() {
+        accept.push(Kind::MS_CHAP2_SUCCESS, proof);
+    }
     gifts(&user)
         .into_iter()
         .for_each(|(kind, value)| accept.push(kind, value));
@@ -104,8 +108,32 @@ fn access(request: &Packet, gifts: &dyn Fn(&str) -> Gift) -> Packet {
 }
 
 /// The password of home7 is secret7.
+fn password(user: &str) -> String {
+    user.replace("home", "secret")
+}
+
+/// The proof for a home that knows its password, if it uses MS-CHAPv2.
+fn mschapv2(request: &Packet, user: &str) -> Option<Option<Vec<u8>>> {
+    let octets = |kind| request.get(kind).and_then(Value::octets);
+    let (id, response) = Response::parse_attribute(octets(Kind::MS_CHAP2_RESPONSE)?).ok()?;
+    let exchange = Exchange {
+        challenge: octets(Kind::MS_CHAP_CHALLENGE)?.try_into().ok()?,
+        peer_challenge: response.peer_challenge,
+        username: user.as_bytes(),
+    };
+    let password = password(user);
+    let (password, given) = (password.as_bytes(), &response.nt_response);
+    let proof = exchange.authenticator_response(password, given);
+    let message = b"";
+    let success = || [&[id], &Success { proof, message }.to_text()[..]].concat();
+    Some((exchange.nt_response(password) == *given).then(success))
+}
+
 fn is_right(request: &Packet, user: &str) -> bool {
-    let password = user.replace("home", "secret");
+    if let Some(proof) = mschapv2(request, user) {
+        return proof.is_some();
+    }
+    let password = password(user);
     let octets = |kind| request.get(kind).and_then(Value::octets);
     if let Some(hidden) = octets(Kind::USER_PASSWORD) {
         let shown = reveal_password(hidden, &request.authenticator, SECRET.as_bytes());

@@ -4,11 +4,14 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 
 use ipnet::Ipv6Net;
+use wire::mschapv2;
 use wire::radius::{Kind, Packet, Value, values};
 
 use crate::config::NotEnforced;
 use crate::mapping::{self, Mappings};
-use crate::message::{AccessAccept, MOST_DELEGATED, MOST_LINKS, RejectReason};
+use crate::message::{
+    AccessAccept, AccessReject, Credentials, MOST_DELEGATED, MOST_LINKS, RejectReason,
+};
 use crate::route::{self, FramedRoute};
 
 /// Minimum interval: RFC 2869 §5.16 forbids shorter ones.
@@ -24,16 +27,33 @@ pub(crate) fn reply_message(packet: &Packet) -> Vec<u8> {
         .collect()
 }
 
+/// Decodes an answer that is a rejection.
+pub(crate) fn rejection(packet: &Packet, reason: RejectReason) -> AccessReject {
+    let error = packet.get(Kind::MS_CHAP_ERROR).and_then(Value::octets);
+    // an identifier comes first, which RADIUS does not need (RFC 2548 §2.1.5)
+    let error = error.and_then(|octets| mschapv2::Failure::parse(octets.get(1..)?).ok());
+    let mut reply_message = reply_message(packet);
+    if let (true, Some(error)) = (reply_message.is_empty(), &error) {
+        reply_message = error.message.to_vec();
+    }
+    AccessReject {
+        reply_message,
+        mschap_error: error.map(|error| error.error),
+        reason,
+    }
+}
+
 /// Decodes an Access-Accept. A known attribute that is repeated although there is one value, or whose value cannot be used, is ignored
 /// like an unknown one (RFC 6929 §2.8) and named in [`AccessAccept::ignored`].
 ///
 /// # Errors
 /// An Access-Accept for a service that we do not offer counts as a rejection (RFC 2865 §5.6). So does one with an attribute that is not
-/// carried out, if the configuration says so.
+/// carried out, if the configuration says so, and one without a proof for a subscriber that needs it.
 pub(crate) fn access_accept(
     packet: &Packet,
     mappings: &Mappings,
     not_enforced: NotEnforced,
+    credentials: &Credentials,
 ) -> core::result::Result<AccessAccept, RejectReason> {
     let services = [
         values::SERVICE_TYPE_FRAMED,
@@ -46,6 +66,10 @@ pub(crate) fn access_accept(
     if accept.reauthenticates == Some(true) {
         let state = packet.get(Kind::STATE).and_then(Value::octets);
         accept.state = state.unwrap_or_default().to_vec();
+    }
+    let needs_proof = matches!(credentials, Credentials::MsChapV2 { .. });
+    if needs_proof && accept.mschapv2_proof.is_none() {
+        return Err(RejectReason::NoProof);
     }
     if let (NotEnforced::Reject, Some(name)) = (not_enforced, accept.not_enforced.first()) {
         return Err(RejectReason::NotEnforced(name.clone()));
@@ -127,12 +151,20 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
             _ => interval.max(SHORTEST_INTERIM),
         }),
         framed_mtu: reader.integer(Kind::FRAMED_MTU),
+        mschapv2_proof: reader.single(Kind::MS_CHAP2_SUCCESS, mschapv2_proof),
         reply_message: reply_message(packet),
         ignored: reader.ignored,
         ..AccessAccept::default()
     };
     mapping::apply(mappings, packet, &mut accept);
     accept
+}
+
+/// Proof in an MS-CHAP2-Success: an identifier, which RADIUS does not need, and the text of a CHAP Success (RFC 2548 §2.3.3).
+fn mschapv2_proof(value: &Value) -> Option<[u8; 20]> {
+    let (_, text) = value.octets()?.split_first()?;
+    let success = mschapv2::Success::parse(text).ok()?;
+    Some(success.proof)
 }
 
 fn name(kind: Kind) -> &'static str {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use wire::radius::{Code, Missing, Packet, verify_response};
 
-use crate::attributes::{access_accept, reply_message};
-use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
+use crate::attributes::{access_accept, rejection};
+use crate::message::{AccessRequest, Outcome, RejectReason, Unavailable};
 use crate::requests::access_request;
 use crate::selection::{Place, Queue, next_waiting};
 use crate::server::{Server, ServerStatus, Slot, Slots, first_timeout, next_timeout};
@@ -413,20 +413,18 @@ impl Client {
     }
 
     fn answer(&mut self, key: usize, packet: &Packet) {
-        let refused = |reason| {
-            Outcome::Reject(AccessReject {
-                reply_message: reply_message(packet),
-                reason,
-            })
-        };
+        let refused = |reason| Outcome::Reject(rejection(packet, reason));
+        let credentials = &self.requests[key].request.credentials;
         let outcome = match packet.code {
-            Code::ACCESS_ACCEPT => match access_accept(packet, &self.mappings, self.not_enforced) {
-                Ok(accept) => Outcome::Accept(Box::new(accept)),
-                Err(reason) => {
-                    self.counters.unusable_accepts += 1;
-                    refused(reason)
+            Code::ACCESS_ACCEPT => {
+                match access_accept(packet, &self.mappings, self.not_enforced, credentials) {
+                    Ok(accept) => Outcome::Accept(Box::new(accept)),
+                    Err(reason) => {
+                        self.counters.unusable_accepts += 1;
+                        refused(reason)
+                    }
                 }
-            },
+            }
             Code::ACCESS_REJECT => refused(RejectReason::Refused),
             Code::ACCESS_CHALLENGE => refused(RejectReason::Challenged),
             _ => return self.counters.mismatched_replies += 1,

@@ -6,6 +6,7 @@ use core::time::Duration;
 use ipnet::Ipv6Net;
 use wire::Malformed;
 use wire::access_loop::AccessLoop;
+use wire::mschapv2;
 
 use crate::Secret;
 use crate::route::FramedRoute;
@@ -26,6 +27,15 @@ pub enum Credentials {
         challenge: Vec<u8>,
         /// The peer's response.
         response: [u8; 16],
+    },
+    /// MS-CHAPv2 (RFC 2759).
+    MsChapV2 {
+        /// Identifier of the challenge.
+        id: u8,
+        /// The challenge that we sent.
+        challenge: [u8; 16],
+        /// The peer's response.
+        response: mschapv2::Response,
     },
     /// None: the subscriber is authenticated already, and the server wants to be asked what it gets (Authorize-Only, RFC 5176 §3.2).
     AuthorizeOnly,
@@ -138,6 +148,8 @@ pub struct AccessAccept {
     pub dns: Vec<IpAddr>,
     /// Priority in VLAN tags, 0 to 7, by a mapped attribute.
     pub vlan_priority: Option<u8>,
+    /// MS-CHAP2-Success: proof for the peer that the server knows its password, too (RFC 2548 §2.3.3).
+    pub mschapv2_proof: Option<[u8; 20]>,
     /// All Reply-Messages joined, to be shown to the peer.
     pub reply_message: Vec<u8>,
     /// Names of known attributes that are ignored: one for each value that cannot be used, or for which there is no room.
@@ -151,8 +163,10 @@ pub struct AccessAccept {
 /// Rejection of a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessReject {
-    /// All Reply-Messages joined, to be shown to the peer.
+    /// All Reply-Messages joined, to be shown to the peer. Without any, the text of MS-CHAP-Error.
     pub reply_message: Vec<u8>,
+    /// Error code of MS-CHAP-Error (RFC 2548 §2.1.5).
+    pub mschap_error: Option<u32>,
     /// Reason of the rejection.
     pub reason: RejectReason,
 }
@@ -163,15 +177,20 @@ pub enum RejectReason {
     /// The server sent an Access-Reject, or no local user has this name and proof.
     #[error("refused by the server")]
     Refused,
-    /// The local user has a hash, from which no CHAP response can be computed.
+    /// The local user has a hash, from which no response to a challenge can be computed.
     #[error(
-        "the local user has a `password-hash`, which CHAP cannot use: set its `password` instead, or ask for `pap` in the access \
+        "the local user has a `password-hash`, which only PAP can use: set its `password` instead, or ask for `pap` in the access \
          profile"
     )]
     NeedsPassword,
     /// The server sent an Access-Challenge, which neither PAP nor CHAP can answer (RFC 2865 §4.4: treat as a rejection).
     #[error("the server sent a challenge, which PAP and CHAP cannot answer")]
     Challenged,
+    /// The server's Access-Accept proves nothing to a subscriber of MS-CHAPv2, who would hang up (RFC 2759 §5).
+    #[error(
+        "the server's Access-Accept has no valid MS-CHAP2-Success, without which an MS-CHAPv2 subscriber hangs up"
+    )]
+    NoProof,
     /// The server accepted for a service that this gateway does not support (RFC 2865 §5.6: treat as a rejection).
     #[error("the server's Access-Accept asks for another service: {0}")]
     Unsupported(&'static str),

@@ -39,6 +39,14 @@ pub(crate) fn access_request(
             packet.push(Kind::CHAP_PASSWORD, [&[*id][..], response].concat());
             packet.push(Kind::CHAP_CHALLENGE, &challenge[..]);
         }
+        Credentials::MsChapV2 {
+            id,
+            challenge,
+            response,
+        } => {
+            packet.push(Kind::MS_CHAP_CHALLENGE, &challenge[..]);
+            packet.push(Kind::MS_CHAP2_RESPONSE, response.to_attribute(*id));
+        }
         Credentials::AuthorizeOnly => {}
     }
     let service = match request.credentials {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use ipnet::{IpNet, Ipv6Net};
 use subtle::ConstantTimeEq;
+use wire::mschapv2::Exchange;
 use wire::radius::chap_response;
 
 use crate::FramedRoute;
@@ -24,7 +25,7 @@ pub struct Users {
 /// Password of a local user.
 #[derive(Debug)]
 pub enum Password {
-    /// The password itself, for PAP and CHAP.
+    /// The password itself, for PAP, CHAP and MS-CHAPv2.
     Plain(Secret),
     /// Hash of the password, for PAP. What it means is up to who verifies it.
     Hash(Secret),
@@ -75,7 +76,7 @@ impl Users {
             (Some(Password::Hash(hash)), Credentials::Pap { password }) => {
                 return verify(hash, password);
             }
-            (Some(Password::Hash(_)), Credentials::Chap { .. }) => {
+            (Some(Password::Hash(_)), Credentials::Chap { .. } | Credentials::MsChapV2 { .. }) => {
                 return Verdict::Known(rejected(RejectReason::NeedsPassword));
             }
             (None, Credentials::Pap { password }) if self.decoy.is_some() => {
@@ -83,6 +84,7 @@ impl Users {
             }
             (None, _) => &nobody,
         };
+        let mut proof = None;
         let right = match &request.credentials {
             Credentials::Pap { password: given } => password.matches(given.expose()),
             Credentials::Chap {
@@ -92,10 +94,24 @@ impl Users {
             } => chap_response(*id, password.expose(), challenge)
                 .ct_eq(response)
                 .into(),
+            Credentials::MsChapV2 {
+                challenge,
+                response,
+                ..
+            } => {
+                let exchange = Exchange {
+                    challenge: *challenge,
+                    peer_challenge: response.peer_challenge,
+                    username: &request.username,
+                };
+                let (password, given) = (password.expose(), &response.nt_response);
+                proof = Some(exchange.authenticator_response(password, given));
+                exchange.nt_response(password).ct_eq(given).into()
+            }
             Credentials::AuthorizeOnly => false,
         };
         Verdict::Known(match user.filter(|_| right) {
-            Some(user) => user.accept(),
+            Some(user) => user.accept(proof),
             None => rejected(RejectReason::Refused),
         })
     }
@@ -105,7 +121,7 @@ impl Users {
         let user = self.by_name.get(username);
         let hashed = user.filter(|user| matches!(user.password, Password::Hash(_)));
         match hashed.filter(|_| is_right) {
-            Some(user) => user.accept(),
+            Some(user) => user.accept(None),
             None => rejected(RejectReason::Refused),
         }
     }
@@ -119,12 +135,13 @@ fn verify(hash: &Secret, password: &Secret) -> Verdict {
 fn rejected(reason: RejectReason) -> Outcome {
     Outcome::Reject(AccessReject {
         reply_message: Vec::new(),
+        mschap_error: None,
         reason,
     })
 }
 
 impl User {
-    fn accept(&self) -> Outcome {
+    fn accept(&self, mschapv2_proof: Option<[u8; 20]>) -> Outcome {
         Outcome::Accept(Box::new(AccessAccept {
             framed_ip: self.ipv4,
             framed_ipv6_prefixes: self.ipv6_prefix.into_iter().collect(),
@@ -132,6 +149,7 @@ impl User {
             delegated_prefixes: self.delegated_prefixes.clone(),
             framed_routes: self.routes.iter().copied().map(FramedRoute::from).collect(),
             filter_id: self.profile.clone(),
+            mschapv2_proof,
             ..AccessAccept::default()
         }))
     }
@@ -155,6 +173,7 @@ impl FromIterator<(String, User)> for Users {
 mod tests {
     use super::*;
     use crate::NasPort;
+    use wire::mschapv2::Response;
 
     fn users() -> Users {
         let user = |password: &str| User {
@@ -216,11 +235,27 @@ mod tests {
         }
     }
 
+    fn mschapv2(name: &str, password: &str) -> (Credentials, [u8; 20]) {
+        let exchange = Exchange {
+            challenge: [3; 16],
+            peer_challenge: [4; 16],
+            username: name.as_bytes(),
+        };
+        let nt_response = exchange.nt_response(password.as_bytes());
+        let proof = exchange.authenticator_response(password.as_bytes(), &nt_response);
+        let credentials = Credentials::MsChapV2 {
+            id: 9,
+            challenge: [3; 16],
+            response: Response {
+                peer_challenge: [4; 16],
+                nt_response,
+            },
+        };
+        (credentials, proof)
+    }
+
     fn refused() -> Outcome {
-        Outcome::Reject(AccessReject {
-            reply_message: Vec::new(),
-            reason: RejectReason::Refused,
-        })
+        rejected(RejectReason::Refused)
     }
 
     #[test]
@@ -252,6 +287,18 @@ mod tests {
     }
 
     #[test]
+    fn who_knows_the_password_comes_in_by_mschapv2_and_gets_a_proof() {
+        let (credentials, proof) = mschapv2("alice", "wonderland");
+        let Outcome::Accept(accept) = ask("alice", credentials.clone()) else {
+            panic!("alice is refused")
+        };
+        assert_eq!(accept.mschapv2_proof, Some(proof));
+        assert_eq!(ask("bob", credentials), refused());
+        assert_eq!(ask("alice", mschapv2("alice", "wonderlan").0), refused());
+        assert_eq!(ask("carol", mschapv2("carol", "").0), refused());
+    }
+
+    #[test]
     fn a_hash_is_verified_elsewhere_and_is_for_pap() {
         let dora = User {
             password: Password::Hash(Secret::new("a hash")),
@@ -279,6 +326,8 @@ mod tests {
         let by_chap = users.authenticate(&request("dora", chap("x")));
         let needs = Verdict::Known(rejected(RejectReason::NeedsPassword));
         assert_eq!(by_chap, needs);
+        let by_mschapv2 = users.authenticate(&request("dora", mschapv2("dora", "x").0));
+        assert_eq!(by_mschapv2, needs);
         assert!(!format!("{users:?}").contains("a hash"));
     }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use wire::access_loop::AccessLoop;
+use wire::mschapv2::Response;
 use wire::radius::{Code, DataType, Kind, Packet, Value, values, verify_access_request};
 
 const SECRET: &[u8] = b"testing123";
@@ -19,6 +20,11 @@ const ZERO: Duration = Duration::ZERO;
 
 /// Some value of an attribute's type.
 fn some_value(kind: Kind) -> Value {
+    match kind {
+        Kind::MS_CHAP2_SUCCESS => return success(&[0xab; 20]),
+        Kind::MS_MPPE_ENCRYPTION_POLICY => return Value::Integer(2), // required (RFC 2548 §2.4.4)
+        _ => {}
+    }
     match kind.data_type() {
         DataType::Integer => Value::Integer(1),
         DataType::Text => "text".into(),
@@ -29,6 +35,12 @@ fn some_value(kind: Kind) -> Value {
         DataType::InterfaceId => Value::InterfaceId(7),
         DataType::Time => Value::Time(1_800_000_000),
     }
+}
+
+/// MS-CHAP2-Success: an identifier, and the text.
+fn success(proof: &[u8; 20]) -> Value {
+    let digits: String = proof.iter().map(|octet| format!("{octet:02X}")).collect();
+    Value::Octets([&[7][..], b"S=", digits.as_bytes()].concat())
 }
 
 fn nas() -> Nas {
@@ -197,6 +209,12 @@ fn cases() -> Vec<Case> {
             Value::Ipv6("2001:db8::53".parse().unwrap()),
             Value::Ipv6("::".parse().unwrap()),
             |a| a.dns = vec!["2001:db8::53".parse().unwrap()],
+        ),
+        case(
+            Kind::MS_CHAP2_SUCCESS,
+            success(&[0xab; 20]),
+            Value::Octets(b"\x07S=AB".to_vec()),
+            |a| a.mschapv2_proof = Some([0xab; 20]),
         ),
     ];
     let several = |kind, values: [Value; 2], accept| Case {
@@ -427,6 +445,14 @@ fn what_is_sent_is_declared() {
     let pap = Credentials::Pap {
         password: Secret::new("wonderland"),
     };
+    let mschapv2 = Credentials::MsChapV2 {
+        id: 1,
+        challenge: [1; 16],
+        response: Response {
+            peer_challenge: [2; 16],
+            nt_response: [3; 24],
+        },
+    };
     let full = |credentials| AccessRequest {
         credentials,
         nas_port: full_port(),
@@ -434,7 +460,8 @@ fn what_is_sent_is_declared() {
         ..bare_request()
     };
     let sent = |request| kinds(&ask(request, Code::ACCESS_ACCEPT, &[]).0);
-    let all: BTreeSet<Kind> = sent(full(chap)).union(&sent(full(pap))).copied().collect();
+    let all = [chap, pap, mschapv2].into_iter();
+    let all: BTreeSet<Kind> = all.flat_map(|way| sent(full(way))).collect();
     let declared = STANDARD.iter().filter(|own| own.sent.request);
     let declared: BTreeSet<Kind> = declared.map(|own| own.kind).collect();
     assert_eq!(all, declared, "in an Access-Request");
@@ -485,6 +512,10 @@ const TESTS: &[(&str, &[Kind])] = &[
     ("dynamic::a_session_is_found_by_every_identifier_and_only_one", &[Kind::USER_NAME, Kind::CALLING_STATION_ID, Kind::ACCT_SESSION_ID, Kind::NAS_PORT_ID, Kind::FRAMED_IPV6_PREFIX, Kind::FRAMED_IPV6_ADDRESS, Kind::DELEGATED_IPV6_PREFIX]),
     ("e2e pppd-pap", &[Kind::USER_PASSWORD]),
     ("e2e pppd-chap", &[Kind::CHAP_PASSWORD, Kind::CHAP_CHALLENGE]),
+    ("e2e pppd-mschapv2", &[Kind::MS_CHAP_CHALLENGE, Kind::MS_CHAP2_RESPONSE, Kind::MS_CHAP2_SUCCESS, Kind::MS_CHAP_ERROR]),
+    ("mschapv2::a_server_s_answer_is_passed_on_with_its_proof", &[Kind::MS_CHAP_CHALLENGE, Kind::MS_CHAP2_RESPONSE, Kind::MS_CHAP2_SUCCESS]),
+    ("mschapv2::who_gets_no_proof_is_rejected", &[Kind::MS_CHAP2_SUCCESS]),
+    ("mschapv2::an_error_of_the_server_is_passed_on", &[Kind::MS_CHAP_ERROR]),
     ("dynamic::changes_of_one_session_are_carried_out_in_order", &[Kind::NAS_IP_ADDRESS]),
     ("reauthorize::a_server_that_wants_to_be_asked_is_asked", &[Kind::SERVICE_TYPE]),
     ("e2e tshark-wire", &[Kind::FRAMED_PROTOCOL, Kind::NAS_PORT_TYPE]),

@@ -14,6 +14,7 @@ use aaa::{
     Outcome, Output, RejectReason, Secret, ServerConfig, Slot, TerminateCause, Traffic,
 };
 use tempfile::TempDir;
+use wire::mschapv2::{Exchange, Response};
 use wire::radius::chap_response;
 
 /// A FreeRADIUS of our own. It ends with this value.
@@ -251,6 +252,27 @@ fn chap(password: &str) -> Credentials {
     }
 }
 
+/// The credentials, and the proof of a server that knows the password.
+fn mschapv2(username: &str, password: &str) -> (Credentials, [u8; 20]) {
+    let (challenge, peer_challenge) = ([3; 16], [4; 16]);
+    let exchange = Exchange {
+        challenge,
+        peer_challenge,
+        username: username.as_bytes(),
+    };
+    let nt_response = exchange.nt_response(password.as_bytes());
+    let proof = exchange.authenticator_response(password.as_bytes(), &nt_response);
+    let credentials = Credentials::MsChapV2 {
+        id: 7,
+        challenge,
+        response: Response {
+            peer_challenge,
+            nt_response,
+        },
+    };
+    (credentials, proof)
+}
+
 fn alice() -> AccessAccept {
     AccessAccept {
         framed_ip: Some([100, 64, 0, 7].into()),
@@ -295,6 +317,30 @@ fn freeradius_sends_attributes_of_vendors_and_they_become_settings() {
     assert_eq!(
         client.authenticate("bob", pap("12345")),
         Outcome::Accept(Box::new(expected))
+    );
+}
+
+/// The server also allows an encryption that nobody asks for (MS-MPPE-Encryption-Policy): that is nothing to be named.
+#[test]
+fn freeradius_proves_itself_by_mschapv2() {
+    let server = FreeRadius::start();
+    let mut client = server.client();
+    let (credentials, proof) = mschapv2("alice", "wonderland");
+    let expected = AccessAccept {
+        mschapv2_proof: Some(proof),
+        ..alice()
+    };
+    assert_eq!(
+        client.authenticate("alice", credentials),
+        Outcome::Accept(Box::new(expected))
+    );
+    let (wrong, _) = mschapv2("alice", "looking-glass");
+    let Outcome::Reject(reject) = client.authenticate("alice", wrong) else {
+        panic!("alice got in")
+    };
+    assert_eq!(
+        (reject.reason, reject.mschap_error),
+        (RejectReason::Refused, Some(691))
     );
 }
 

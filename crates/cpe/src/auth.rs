@@ -1,10 +1,11 @@
-//! PAP (RFC 1334) and CHAP with MD5 (RFC 1994) from the home's side.
+//! PAP (RFC 1334), CHAP with MD5 (RFC 1994) and MS-CHAPv2 (RFC 2759) from the home's side.
 
 use crate::home::{End, Home, Timer};
 use crate::progress::State;
 use crate::terms::Proof;
 use core::time::Duration;
 use md5::{Digest, Md5};
+use wire::mschapv2::{self, Exchange};
 use wire::{chap, pap};
 
 /// PAP requests, or pauses without a challenge, before the home gives up.
@@ -19,7 +20,9 @@ impl Home {
             None => self.authenticated(now),
             Some(Proof::Pap) => self.send_pap(now),
             // The gateway begins; the timer only bounds the wait.
-            Some(Proof::Chap) => self.arm(Timer::Answer, now + self.config.restart),
+            Some(Proof::Chap | Proof::MsChapV2) => {
+                self.arm(Timer::Answer, now + self.config.restart)
+            }
         }
     }
 
@@ -64,22 +67,35 @@ impl Home {
             self.state,
             State::Authentication | State::Network | State::Online
         );
-        if !open || self.link.terms.proof != Some(Proof::Chap) {
+        let proof = self.link.terms.proof;
+        if !open || !matches!(proof, Some(Proof::Chap | Proof::MsChapV2)) {
             return;
         }
         match chap::Packet::parse(payload) {
             // A challenge may come again at any time, and each one is answered (RFC 1994 §4.1).
             Ok(chap::Packet::Challenge { id, value, .. }) => self.answer_challenge(id, value),
+            Ok(chap::Packet::Success { message, .. }) if !self.believes(message) => {
+                self.rejected(now, b"the gateway does not know the password");
+            }
             Ok(chap::Packet::Success { .. }) if self.state == State::Authentication => {
                 self.authenticated(now)
             }
-            Ok(chap::Packet::Failure { message, .. }) => self.rejected(now, message),
+            Ok(chap::Packet::Failure { message, .. }) => {
+                let failure = mschapv2::Failure::parse(message);
+                self.rejected(now, failure.map_or(message, |failure| failure.message));
+            }
             _ => {}
         }
     }
 
     fn answer_challenge(&mut self, id: u8, challenge: &[u8]) {
-        let response = chap_response(id, self.config.password.as_bytes(), challenge);
+        let response = match self.link.terms.proof {
+            Some(Proof::MsChapV2) => match challenge.try_into() {
+                Ok(challenge) => self.mschapv2_response(challenge),
+                Err(_) => return, // RFC 2759 §3: it has 16 octets
+            },
+            _ => chap_response(id, self.config.password.as_bytes(), challenge).to_vec(),
+        };
         let mut frame = Vec::new();
         chap::Packet::Response {
             id,
@@ -88,6 +104,32 @@ impl Home {
         }
         .emit(&mut frame);
         self.send_ppp(&frame);
+    }
+
+    fn mschapv2_response(&mut self, challenge: [u8; 16]) -> Vec<u8> {
+        let halves = [self.random.next(), self.random.next()].map(u64::to_be_bytes);
+        let peer_challenge = core::array::from_fn(|n| halves[n / 8][n % 8]);
+        let password = self.config.password.as_bytes();
+        let exchange = Exchange {
+            challenge,
+            peer_challenge,
+            username: self.config.user.as_bytes(),
+        };
+        let nt_response = exchange.nt_response(password);
+        let proof = exchange.authenticator_response(password, &nt_response);
+        self.expected_proof = Some(Box::new(proof));
+        let response = mschapv2::Response {
+            peer_challenge,
+            nt_response,
+        };
+        response.to_value()
+    }
+
+    /// Whether a Success comes from someone who knows the password, too (RFC 2759 §5). With CHAP nobody can say.
+    fn believes(&self, message: &[u8]) -> bool {
+        let proof = mschapv2::Success::parse(message).map(|success| success.proof);
+        self.link.terms.proof != Some(Proof::MsChapV2)
+            || proof.ok().as_ref() == self.expected_proof.as_deref()
     }
 
     fn authenticated(&mut self, now: Duration) {

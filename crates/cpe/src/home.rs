@@ -201,6 +201,8 @@ const MAX_FORMER: usize = 8;
 pub struct Home {
     pub(crate) config: HomeConfig,
     pub(crate) random: Random,
+    /// Proof of a gateway that knows the password, by MS-CHAPv2, after the last response.
+    pub(crate) expected_proof: Option<Box<[u8; 20]>>,
     pub(crate) state: State,
     pub(crate) progress: Progress,
     /// Sessions that ended without a word to the gateway, the oldest first; at most [`MAX_FORMER`].
@@ -262,6 +264,7 @@ impl Home {
             outputs: VecDeque::new(),
             config,
             random,
+            expected_proof: None,
         }
     }
 

@@ -13,6 +13,8 @@ pub enum Auth {
     Pap,
     /// CHAP with MD5 alone.
     Chap,
+    /// MS-CHAPv2 alone.
+    MsChapV2,
 }
 
 /// The protocol that the gateway has asked for and we have accepted.
@@ -20,6 +22,7 @@ pub enum Auth {
 pub(crate) enum Proof {
     Pap,
     Chap,
+    MsChapV2,
 }
 
 impl Auth {
@@ -27,6 +30,7 @@ impl Auth {
         match (offered, self) {
             (lcp::Auth::Pap, Auth::Any | Auth::Pap) => Some(Proof::Pap),
             (lcp::Auth::ChapMd5, Auth::Any | Auth::Chap) => Some(Proof::Chap),
+            (lcp::Auth::MsChapV2, Auth::Any | Auth::MsChapV2) => Some(Proof::MsChapV2),
             _ => None,
         }
     }
@@ -35,6 +39,7 @@ impl Auth {
         match self {
             Auth::Pap => lcp::Auth::Pap,
             Auth::Any | Auth::Chap => lcp::Auth::ChapMd5,
+            Auth::MsChapV2 => lcp::Auth::MsChapV2,
         }
     }
 }

@@ -7,7 +7,7 @@ use cpe::{Auth, End, Family, HomeConfig, Output, Received, State};
 use line::*;
 use wire::eth::{Frame, MacAddr};
 use wire::pppoe::{self, Discovery, Tag};
-use wire::{chap, lcp, pap, ppp};
+use wire::{chap, lcp, mschapv2, pap, ppp};
 
 fn ended(end: End) -> Output {
     Output::Ended(end)
@@ -198,6 +198,51 @@ fn pap_is_repeated_with_a_new_identifier_until_someone_answers() {
     .emit(&mut frame);
     line.ppp(&frame);
     assert_eq!(line.home.state(), State::Network);
+}
+
+/// RFC 2759: the answer of a home, and whether it goes on after a Success with the right proof, or with another one.
+#[test]
+fn mschapv2_answers_and_hangs_up_on_a_gateway_without_the_password() {
+    for is_right in [true, false] {
+        let mut line = Line::new(HomeConfig {
+            auth: Auth::MsChapV2,
+            ..config()
+        });
+        line.connect();
+        line.open_link(Some(lcp::Auth::MsChapV2));
+        let mut frame = Vec::new();
+        chap::Packet::Challenge {
+            id: 9,
+            value: &[7; 16],
+            name: b"bng",
+        }
+        .emit(&mut frame);
+        line.ppp(&frame);
+        let sent = ppp_of(&line.one());
+        let Ok(chap::Packet::Response { id: 9, value, name }) = chap::Packet::parse(&sent[2..])
+        else {
+            panic!("{sent:?}")
+        };
+        let response = mschapv2::Response::parse(value).unwrap();
+        let exchange = mschapv2::Exchange {
+            challenge: [7; 16],
+            peer_challenge: response.peer_challenge,
+            username: name,
+        };
+        let expected = exchange.nt_response(b"secret");
+        assert_eq!((name, response.nt_response), (&b"home7"[..], expected));
+        let knows: &[u8] = if is_right { b"secret" } else { b"another" };
+        let proof = exchange.authenticator_response(knows, &response.nt_response);
+        let message = b"welcome";
+        let mut frame = Vec::new();
+        chap::Packet::Success {
+            id: 9,
+            message: &mschapv2::Success { proof, message }.to_text(),
+        }
+        .emit(&mut frame);
+        line.ppp(&frame);
+        assert_eq!(line.home.state() == State::Network, is_right);
+    }
 }
 
 #[test]

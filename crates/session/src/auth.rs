@@ -1,9 +1,11 @@
-//! Authenticator for PAP (RFC 1334) and CHAP-MD5 (RFC 1994). AAA decides whether a proof is right.
+//! Authenticator for PAP (RFC 1334), CHAP-MD5 (RFC 1994) and MS-CHAPv2 (RFC 2759). AAA decides whether a proof is right.
 use crate::layer::Core;
 use crate::lcp::AuthProtocol;
+use crate::snapshot::Passed;
 use crate::time::Deadline;
 use crate::types::{AuthMethod, AuthReply, AuthRequest, Discarded, Grant, Output, Random};
 use sha2::{Digest, Sha256};
+use wire::mschapv2::{self, AUTHENTICATION_FAILURE};
 use wire::{chap, pap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(crate) struct Authenticator {
     attempt: u8,
     tries: u8,
     challenge: [u8; 16],
+    /// AAA's proof for a peer of MS-CHAPv2, for a Success that is repeated. Most sessions have none.
+    proof: Option<Box<[u8; 20]>>,
     deadline: Deadline,
 }
 
@@ -40,12 +44,18 @@ impl Authenticator {
             attempt: 0,
             tries: 0,
             challenge: random.chap_challenge,
+            proof: None,
             deadline: Deadline::NEVER,
         }
     }
 
     /// Authenticator that accepted its peer before a restart. Its challenge is used up.
-    pub(crate) fn passed(protocol: AuthProtocol, attempt: u8, id: u8) -> Self {
+    pub(crate) fn passed(passed: Passed, attempt: u8, id: u8) -> Self {
+        let (protocol, proof) = match passed {
+            Passed::Pap => (AuthProtocol::Pap, None),
+            Passed::Chap => (AuthProtocol::Chap, None),
+            Passed::MsChapV2 { proof } => (AuthProtocol::MsChapV2, proof.map(Box::new)),
+        };
         Authenticator {
             protocol,
             stage: Stage::Passed,
@@ -53,6 +63,7 @@ impl Authenticator {
             attempt,
             tries: 0,
             challenge: [0; 16],
+            proof,
             deadline: Deadline::NEVER,
         }
     }
@@ -61,12 +72,28 @@ impl Authenticator {
         self.protocol
     }
 
+    /// How the peer was accepted.
+    pub(crate) fn result(&self) -> Passed {
+        match self.protocol {
+            AuthProtocol::Pap => Passed::Pap,
+            AuthProtocol::Chap => Passed::Chap,
+            AuthProtocol::MsChapV2 => Passed::MsChapV2 {
+                proof: self.proof.as_deref().copied(),
+            },
+        }
+    }
+
     pub(crate) fn attempt(&self) -> u8 {
         self.attempt
     }
 
     pub(crate) fn id(&self) -> u8 {
         self.id
+    }
+
+    /// Whether the peer hangs up without a proof of AAA (RFC 2759 §5).
+    pub(crate) fn needs_proof(&self) -> bool {
+        self.protocol == AuthProtocol::MsChapV2
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -85,10 +112,11 @@ impl Authenticator {
         }
         self.attempt = self.attempt.wrapping_add(1);
         self.protocol = protocol;
+        self.proof = None;
         self.stage = Stage::Asked;
         self.tries = core.config.max_configure;
         // With PAP the peer sends first. The session's setup time-out limits the wait.
-        if protocol == AuthProtocol::Chap {
+        if protocol != AuthProtocol::Pap {
             self.send_challenge(core);
         }
     }
@@ -96,10 +124,10 @@ impl Authenticator {
     /// Challenges a peer again that is authenticated.
     pub(crate) fn start_again(&mut self, core: &mut Core) -> Result<(), Discarded> {
         match (self.stage, self.protocol) {
-            (Stage::Passed, AuthProtocol::Chap) => self.start(core, AuthProtocol::Chap),
             (Stage::Passed, AuthProtocol::Pap) => {
                 return Err(Discarded("a peer cannot be asked again for PAP"));
             }
+            (Stage::Passed, protocol) => self.start(core, protocol),
             _ => return Err(Discarded("the peer is being authenticated")),
         }
         Ok(())
@@ -124,6 +152,11 @@ impl Authenticator {
         if self.tries == 0 {
             self.stage = Stage::Failed;
             return Err(NoAnswer);
+        }
+        // A peer answers a repeated challenge with another challenge of its own. The identifier tells which answer is meant, as
+        // RFC 1994 §4.1 asks for; otherwise it would be compared with a proof for the one before.
+        if self.protocol == AuthProtocol::MsChapV2 {
+            self.id = self.id.wrapping_add(1);
         }
         self.send_challenge(core);
         Ok(())
@@ -154,7 +187,7 @@ impl Authenticator {
                 Ok(())
             }
             Stage::Passed | Stage::Failed => {
-                self.send_result(core, &[]);
+                self.send_result_again(core);
                 Ok(())
             }
             Stage::Waiting => Err(Discarded("PAP request repeated, AAA has not answered yet")),
@@ -166,7 +199,7 @@ impl Authenticator {
         let chap::Packet::Response { id, value, name } = chap::Packet::parse(payload)? else {
             return Err(Discarded("CHAP packet of an authenticator, which we are"));
         };
-        if self.protocol != AuthProtocol::Chap {
+        if self.protocol == AuthProtocol::Pap {
             return Err(Discarded("CHAP, but PAP was agreed"));
         }
         if id != self.id {
@@ -174,24 +207,18 @@ impl Authenticator {
         }
         match self.stage {
             Stage::Asked => {
-                let response = value
-                    .try_into()
-                    .map_err(|_| Discarded("CHAP response is no MD5"))?;
+                let method = self.response(id, value)?;
                 self.deadline = Deadline::NEVER;
-                self.ask(
-                    core,
-                    name,
-                    AuthMethod::Chap {
-                        id,
-                        challenge: self.challenge,
-                        response,
-                    },
-                );
+                self.ask(core, name, method);
                 Ok(())
             }
-            // The peer did not receive our result (RFC 1994 §4.2).
+            // It answers a challenge from before a restart, and nobody knows the proof for it.
+            Stage::Passed if self.needs_proof() && self.proof.is_none() => {
+                Err(Discarded("MS-CHAPv2 response without an open challenge"))
+            }
+            // The peer did not receive our result (RFC 1994 §4.2, RFC 2759 §5).
             Stage::Passed | Stage::Failed => {
-                self.send_result(core, &[]);
+                self.send_result_again(core);
                 Ok(())
             }
             Stage::Waiting => Err(Discarded(
@@ -213,13 +240,49 @@ impl Authenticator {
                 "verdict on an authentication that is no longer open",
             ));
         }
-        let (stage, grant, message) = match reply {
-            AuthReply::Accept { grant, message } => (Stage::Passed, Some(grant), message),
-            AuthReply::Reject { message } => (Stage::Failed, None, message),
+        let (grant, message, proof) = match reply {
+            AuthReply::Accept { proof: None, .. } if self.needs_proof() => {
+                self.fail(core, None, b"");
+                return Ok(None);
+            }
+            AuthReply::Accept {
+                grant,
+                message,
+                proof,
+            } => (grant, message, proof),
+            AuthReply::Reject { message, error } => {
+                self.fail(core, error, &message);
+                return Ok(None);
+            }
         };
-        self.stage = stage;
-        self.send_result(core, &message);
-        Ok(grant)
+        self.stage = Stage::Passed;
+        self.proof = proof.map(Box::new);
+        self.send_success(core, &message);
+        Ok(Some(grant))
+    }
+
+    fn fail(&mut self, core: &mut Core, error: Option<u32>, message: &[u8]) {
+        self.stage = Stage::Failed;
+        self.send_failure(core, error.unwrap_or(AUTHENTICATION_FAILURE), message);
+    }
+
+    /// What the peer proves with its response.
+    fn response(&self, id: u8, value: &[u8]) -> Result<AuthMethod, Discarded> {
+        let challenge = self.challenge;
+        if self.protocol == AuthProtocol::MsChapV2 {
+            return Ok(AuthMethod::MsChapV2 {
+                id,
+                challenge,
+                response: mschapv2::Response::parse(value)?,
+            });
+        }
+        Ok(AuthMethod::Chap {
+            id,
+            challenge,
+            response: value
+                .try_into()
+                .map_err(|_| Discarded("CHAP response is no MD5"))?,
+        })
     }
 
     fn ask(&mut self, core: &mut Core, username: &[u8], method: AuthMethod) {
@@ -245,15 +308,41 @@ impl Authenticator {
         core.send_frame(frame);
     }
 
-    fn send_result(&self, core: &mut Core, message: &[u8]) {
-        // PAP's length field has one octet. Longer texts are useless with CHAP, too.
-        let (id, message) = (self.id, &message[..message.len().min(255)]);
+    /// Sends the result again to a peer that did not receive it.
+    fn send_result_again(&self, core: &mut Core) {
+        match self.stage {
+            Stage::Passed => self.send_success(core, b""),
+            _ => self.send_failure(core, AUTHENTICATION_FAILURE, b""),
+        }
+    }
+
+    fn send_success(&self, core: &mut Core, message: &[u8]) {
+        let (id, message) = (self.id, shortened(message));
         let mut frame = Vec::with_capacity(message.len() + 8);
-        match (self.protocol, self.stage == Stage::Passed) {
-            (AuthProtocol::Pap, true) => pap::Packet::Ack { id, message }.emit(&mut frame),
-            (AuthProtocol::Pap, false) => pap::Packet::Nak { id, message }.emit(&mut frame),
-            (AuthProtocol::Chap, true) => chap::Packet::Success { id, message }.emit(&mut frame),
-            (AuthProtocol::Chap, false) => chap::Packet::Failure { id, message }.emit(&mut frame),
+        match self.protocol {
+            AuthProtocol::Pap => pap::Packet::Ack { id, message }.emit(&mut frame),
+            AuthProtocol::Chap => chap::Packet::Success { id, message }.emit(&mut frame),
+            AuthProtocol::MsChapV2 => {
+                let proof = self.proof.as_deref().copied().unwrap_or_default();
+                let message = &mschapv2::Success { proof, message }.to_text();
+                chap::Packet::Success { id, message }.emit(&mut frame);
+            }
+        }
+        core.send_frame(frame);
+    }
+
+    /// `error`: code of MS-CHAPv2. The other protocols have none.
+    fn send_failure(&self, core: &mut Core, error: u32, message: &[u8]) {
+        let (id, message) = (self.id, shortened(message));
+        let mut frame = Vec::with_capacity(message.len() + 8);
+        match self.protocol {
+            AuthProtocol::Pap => pap::Packet::Nak { id, message }.emit(&mut frame),
+            AuthProtocol::Chap => chap::Packet::Failure { id, message }.emit(&mut frame),
+            AuthProtocol::MsChapV2 => {
+                let failure = mschapv2::Failure { error, message };
+                let message = &failure.to_text(&self.challenge);
+                chap::Packet::Failure { id, message }.emit(&mut frame);
+            }
         }
         core.send_frame(frame);
     }
@@ -268,6 +357,11 @@ impl Authenticator {
             .finalize();
         self.challenge.copy_from_slice(&digest[..16]);
     }
+}
+
+/// PAP's length field has one octet. Longer texts are useless with CHAP, too.
+fn shortened(message: &[u8]) -> &[u8] {
+    &message[..message.len().min(255)]
 }
 
 /// The peer answered none of our challenges.

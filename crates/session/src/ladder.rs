@@ -1,12 +1,12 @@
 //! Text ladder of an exchange, one line per frame, for the recordings and tests of this crate. `sluice trace` has its own words.
 //!
-//! It never shows passwords or CHAP responses: a weak password could be guessed from a response.
+//! It never shows passwords, CHAP responses or MS-CHAPv2 proofs: a weak password could be guessed from them.
 use core::fmt;
 use core::time::Duration;
 use wire::eth::{self, Frame};
 use wire::ppp::{self, Control, RawOption};
 use wire::pppoe::{self, AccessLine, Discovery, Tag};
-use wire::{chap, ipcp, ipv4, ipv6, ipv6cp, lcp, nd, pap};
+use wire::{chap, ipcp, ipv4, ipv6, ipv6cp, lcp, mschapv2, nd, pap};
 
 /// Direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +208,7 @@ fn describe_lcp_option(raw: RawOption<'_>) -> String {
         lcp::Opt::Mru(mru) => format!("MRU={mru}"),
         lcp::Opt::Auth(lcp::Auth::Pap) => "Auth=PAP".into(),
         lcp::Opt::Auth(lcp::Auth::ChapMd5) => "Auth=CHAP-MD5".into(),
+        lcp::Opt::Auth(lcp::Auth::MsChapV2) => "Auth=MS-CHAPv2".into(),
         lcp::Opt::Auth(lcp::Auth::Other(protocol, rest)) => {
             format!("Auth={protocol:#06x}/{}", hex(rest))
         }
@@ -269,7 +270,12 @@ fn describe_chap(payload: &[u8]) -> wire::Result<String> {
             )
         }
         chap::Packet::Success { id, message } => {
-            format!("CHAP Success id={id} \"{}\"", message.escape_ascii())
+            // RFC 2759 §5: MS-CHAPv2's has a proof, which is not shown either
+            let (proof, message) = match mschapv2::Success::parse(message) {
+                Ok(success) => (" proof(20)", success.message),
+                Err(_) => ("", message),
+            };
+            format!("CHAP Success id={id}{proof} \"{}\"", message.escape_ascii())
         }
         chap::Packet::Failure { id, message } => {
             format!("CHAP Failure id={id} \"{}\"", message.escape_ascii())
@@ -373,6 +379,17 @@ mod tests {
             describe_ppp(&chap),
             "CHAP Response id=1 name=\"alice\" value(16)"
         );
+        let success = mschapv2::Success {
+            proof: [0xab; 20],
+            message: b"hello",
+        };
+        let mut chap = Vec::new();
+        chap::Packet::Success {
+            id: 1,
+            message: &success.to_text(),
+        }
+        .emit(&mut chap);
+        assert_eq!(describe_ppp(&chap), "CHAP Success id=1 proof(20) \"hello\"");
     }
 
     proptest! {

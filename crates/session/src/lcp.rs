@@ -1,8 +1,7 @@
 //! LCP options: MRU, authentication protocol, magic number (RFC 1661 §6).
 use crate::layer::{Protocol, Refusal, Verdict};
 use crate::time::Rng;
-use crate::types::{AuthPolicy, Cause, Discarded, SessionConfig};
-use serde::{Deserialize, Serialize};
+use crate::types::{Cause, Discarded, SessionConfig};
 use wire::lcp::{Auth, Opt};
 use wire::ppp::{self, RawOption};
 
@@ -12,34 +11,27 @@ const MIN_MRU: u16 = 128;
 pub(crate) const PPPOE_MRU: u16 = 1492;
 
 /// Supported authentication protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthProtocol {
     /// PAP.
     Pap,
     /// CHAP with MD5.
     Chap,
+    /// MS-CHAPv2.
+    MsChapV2,
 }
 
 impl AuthProtocol {
-    fn other(self) -> Self {
+    fn option(self) -> Auth<'static> {
         match self {
-            AuthProtocol::Pap => AuthProtocol::Chap,
-            AuthProtocol::Chap => AuthProtocol::Pap,
-        }
-    }
-}
-
-impl AuthPolicy {
-    pub(crate) const fn first(self) -> AuthProtocol {
-        match self {
-            AuthPolicy::ChapThenPap | AuthPolicy::Chap => AuthProtocol::Chap,
-            AuthPolicy::PapThenChap | AuthPolicy::Pap => AuthProtocol::Pap,
+            AuthProtocol::Pap => Auth::Pap,
+            AuthProtocol::Chap => Auth::ChapMd5,
+            AuthProtocol::MsChapV2 => Auth::MsChapV2,
         }
     }
 
-    const fn has_second(self) -> bool {
-        matches!(self, AuthPolicy::ChapThenPap | AuthPolicy::PapThenChap)
+    const fn bit(self) -> u8 {
+        1 << self as u8
     }
 }
 
@@ -55,8 +47,8 @@ pub(crate) struct Lcp {
     /// Upper limit of both MRUs.
     pub(crate) limit: u16,
     pub(crate) auth: AuthProtocol,
-    /// Whether we may still request the other authentication protocol.
-    has_second: bool,
+    /// Authentication protocols that the peer has refused, a bit each.
+    refused: u8,
 }
 
 impl Lcp {
@@ -74,17 +66,20 @@ impl Lcp {
             ask_mru: true,
             peer_mru: PPPOE_MRU,
             limit,
-            auth: config.auth.first(),
-            has_second: config.auth.has_second(),
+            auth: *config.auth.first().expect("one protocol is asked for"),
+            refused: 0,
         }
     }
 
-    fn refuse_auth(&mut self) -> Result<(), Refusal> {
-        if !self.has_second {
-            return Err(Refusal::GiveUp(Cause::AuthFailed));
-        }
-        self.has_second = false;
-        self.auth = self.auth.other();
+    /// Takes the protocol that the peer proposes instead of the one that it refuses. If its proposal is none that may be used, it may
+    /// still accept the next one of ours.
+    fn refuse_auth(&mut self, proposed: Auth<'_>, config: &SessionConfig) -> Result<(), Refusal> {
+        self.refused |= self.auth.bit();
+        let is_left = |auth: &&AuthProtocol| self.refused & auth.bit() == 0;
+        let left = || config.auth.iter().filter(is_left);
+        let chosen = left().find(|auth| auth.option() == proposed);
+        let chosen = chosen.or_else(|| left().next());
+        self.auth = *chosen.ok_or(Refusal::GiveUp(Cause::AuthFailed))?;
         Ok(())
     }
 }
@@ -96,11 +91,7 @@ impl Protocol for Lcp {
         if self.ask_mru {
             Opt::Mru(self.mru).emit(out);
         }
-        Opt::Auth(match self.auth {
-            AuthProtocol::Pap => Auth::Pap,
-            AuthProtocol::Chap => Auth::ChapMd5,
-        })
-        .emit(out);
+        Opt::Auth(self.auth.option()).emit(out);
         if self.magic != 0 {
             Opt::Magic(self.magic).emit(out);
         }
@@ -140,13 +131,17 @@ impl Protocol for Lcp {
         Ok(Verdict::Ack)
     }
 
-    fn naked(&mut self, options: &[u8], _: &SessionConfig, rng: &mut Rng) -> Result<(), Refusal> {
+    fn naked(
+        &mut self,
+        options: &[u8],
+        config: &SessionConfig,
+        rng: &mut Rng,
+    ) -> Result<(), Refusal> {
         for option in Opt::parse_all(options)? {
             match option {
                 Opt::Mru(mru) if (MIN_MRU..=self.limit).contains(&mru) => self.mru = mru,
                 Opt::Magic(_) if self.magic != 0 => self.magic = rng.nonzero_u32(),
-                // Whatever it proposes is our other protocol, or the peer may still accept that one.
-                Opt::Auth(_) => self.refuse_auth()?,
+                Opt::Auth(proposed) => self.refuse_auth(proposed, config)?,
                 // We do not support options that the peer wants us to add.
                 _ => {}
             }
@@ -283,7 +278,7 @@ mod tests {
             Err(Refusal::GiveUp(Cause::AuthFailed))
         ));
         let config = SessionConfig {
-            auth: AuthPolicy::Chap,
+            auth: vec![AuthProtocol::Chap],
             ..config
         };
         let mut l = Lcp::new(&config, None, 1);
@@ -291,5 +286,33 @@ mod tests {
             l.naked(&nak, &config, &mut Rng(1)),
             Err(Refusal::GiveUp(Cause::AuthFailed))
         ));
+    }
+
+    #[test]
+    fn a_nak_chooses_among_the_protocols_that_are_allowed() {
+        use AuthProtocol::{Chap, MsChapV2, Pap};
+        let naked = |auth: &[AuthProtocol], naks: &[Auth<'_>]| {
+            let config = SessionConfig {
+                auth: auth.to_vec(),
+                ..SessionConfig::default()
+            };
+            let mut lcp = Lcp::new(&config, None, 1);
+            let mut nak = |proposed| {
+                let nak = bytes(&[Opt::Auth(proposed)]);
+                lcp.naked(&nak, &config, &mut Rng(1)).ok()
+            };
+            let last = naks.iter().map(|proposed| nak(*proposed)).last();
+            last.flatten().map(|()| lcp.auth)
+        };
+        let all = [Chap, Pap, MsChapV2];
+        assert_eq!(naked(&all, &[Auth::MsChapV2]), Some(MsChapV2));
+        assert_eq!(naked(&all, &[Auth::Pap]), Some(Pap));
+        let eap = Auth::Other(0xc227, &[]);
+        assert_eq!(naked(&all, &[eap]), Some(Pap), "the next one");
+        // what was refused is not asked for again
+        assert_eq!(naked(&all, &[eap, Auth::ChapMd5]), Some(MsChapV2));
+        assert_eq!(naked(&all, &[eap, eap, eap]), None);
+        assert_eq!(naked(&[MsChapV2], &[Auth::Pap]), None);
+        assert_eq!(naked(&[Pap, Chap], &[Auth::MsChapV2]), Some(Chap));
     }
 }

@@ -1,4 +1,4 @@
-//! Sans-IO state machines of subscribers: stateless PPPoE discovery, and PPP sessions (LCP, PAP, CHAP, IPCP, IPV6CP, Router
+//! Sans-IO state machines of subscribers: stateless PPPoE discovery, and PPP sessions (LCP, PAP, CHAP, MS-CHAPv2, IPCP, IPV6CP, Router
 //! Advertisements, DHCPv6, keepalive) as plain structs. The caller is `control`. This crate uses no sockets, RADIUS or PFCP; the
 //! caller supplies time and random values.
 //!
@@ -64,5 +64,5 @@ pub use duid::Duid;
 pub use lcp::AuthProtocol;
 pub use link::Link;
 pub use reconfigure::ReconfigureKey;
-pub use snapshot::Snapshot;
+pub use snapshot::{Passed, Snapshot};
 pub use types::*;

@@ -315,6 +315,7 @@ impl Session {
             mtu: self.lcp.options.peer_mru,
             peer_interface_id: (peer != 0).then_some(peer),
             waits_for_verdict: self.auth.is_waiting(),
+            needs_proof: self.auth.needs_proof(),
             rules: [self.ipv4_rules, self.ipv6_rules],
         }
     }

@@ -4,7 +4,7 @@ use crate::automaton::State;
 use crate::ipcp::{self, Ipcp};
 use crate::ipv6cp::Ipv6cp;
 use crate::layer::{Core, Layer};
-use crate::lcp::{AuthProtocol, Lcp};
+use crate::lcp::Lcp;
 use crate::router::Router;
 use crate::session::Session;
 use crate::time::Rng;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Session in its network phase, as plain data. It has no secrets: neither challenges nor proofs are kept.
+/// Session in its network phase, as plain data. It has no secrets: neither challenges nor the peer's proofs are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Our magic number.
@@ -27,8 +27,8 @@ pub struct Snapshot {
     pub peer_mru: u16,
     /// Upper limit of both MRUs.
     pub mru_limit: u16,
-    /// Authentication protocol of the peer.
-    pub auth: AuthProtocol,
+    /// Authentication protocol of the peer, and what its result had.
+    pub auth: Passed,
     /// Number of the authentication attempt.
     pub auth_attempt: u8,
     /// Identifier of the exchange, so that a repeated proof gets its result again.
@@ -47,6 +47,22 @@ pub struct Snapshot {
     pub ipv6: bool,
 }
 
+/// Authentication protocol by which a peer was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Passed {
+    /// PAP.
+    Pap,
+    /// CHAP with MD5.
+    Chap,
+    /// MS-CHAPv2.
+    MsChapV2 {
+        /// Proof in our last Success; `None` while the peer is authenticated again. Without the challenges and the response, no password
+        /// can be guessed from it.
+        proof: Option<[u8; 20]>,
+    },
+}
+
 impl Session {
     pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         if self.phase != Phase::Network {
@@ -59,7 +75,7 @@ impl Session {
             mru: lcp.mru,
             peer_mru: lcp.peer_mru,
             mru_limit: lcp.limit,
-            auth: self.auth.protocol(),
+            auth: self.auth.result(),
             auth_attempt: self.auth.attempt(),
             auth_id: self.auth.id(),
             request_ids: [self.lcp.id(), self.ipcp.id(), self.ipv6cp.id()],
@@ -93,7 +109,8 @@ impl Session {
         let rules = |up| if up { RulesState::Up } else { RulesState::Off };
         let mut lcp = Lcp::new(&config, Some(snapshot.mru_limit), snapshot.magic);
         (lcp.mru, lcp.peer_mru) = (snapshot.mru, snapshot.peer_mru);
-        (lcp.peer_magic, lcp.auth) = (snapshot.peer_magic, snapshot.auth);
+        let auth = Authenticator::passed(snapshot.auth, snapshot.auth_attempt, snapshot.auth_id);
+        (lcp.peer_magic, lcp.auth) = (snapshot.peer_magic, auth.protocol());
         let required = grant.ipv6.as_ref().and_then(|g| g.interface_id);
         let ipv6cp = Ipv6cp::restored(snapshot.interface_id, snapshot.peer_interface_id, required);
         let ipcp = Ipcp::new(grant.ipv4.unwrap_or(ipcp::NO_GRANT));
@@ -111,7 +128,7 @@ impl Session {
         let mut session = Session::resume(
             core,
             Layer::in_state(lcp, State::Opened, lcp_id, tries),
-            Authenticator::passed(snapshot.auth, snapshot.auth_attempt, snapshot.auth_id),
+            auth,
             Layer::in_state(
                 ipcp,
                 state(snapshot.ipv4, grant.ipv4.is_some()),

@@ -1,5 +1,6 @@
 //! Inputs, outputs and configuration of a session.
 use crate::duid::Duid;
+use crate::lcp::AuthProtocol;
 use crate::reconfigure::ReconfigureKey;
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -8,6 +9,7 @@ use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wire::eth::{MacAddr, Tags};
+use wire::mschapv2;
 
 /// Access line of a subscriber, with its MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,28 +22,13 @@ pub struct Circuit {
     pub mac: MacAddr,
 }
 
-/// Authentication protocols to request, in order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AuthPolicy {
-    /// CHAP, and PAP for a peer that rejects CHAP.
-    #[default]
-    ChapThenPap,
-    /// PAP, and CHAP for a peer that rejects PAP.
-    PapThenChap,
-    /// CHAP only.
-    Chap,
-    /// PAP only.
-    Pap,
-}
-
 /// Configuration that all sessions of an access profile share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
     /// Our name in CHAP challenges.
     pub name: String,
-    /// Authentication to request.
-    pub auth: AuthPolicy,
+    /// Authentication protocols to request, in order, at least one. The peer may choose another one of them.
+    pub auth: Vec<AuthProtocol>,
     /// MRU that we request without PPP-Max-Payload, at most 1492 (RFC 2516 §7).
     pub mru: u16,
     /// Time between retransmissions (RFC 1661 §4.6 restart timer).
@@ -71,7 +58,7 @@ impl Default for SessionConfig {
     fn default() -> Self {
         SessionConfig {
             name: "sluice".into(),
-            auth: AuthPolicy::default(),
+            auth: vec![AuthProtocol::Chap, AuthProtocol::Pap],
             mru: 1492,
             restart_interval: Duration::from_secs(3),
             max_configure: 10,
@@ -296,6 +283,15 @@ pub enum AuthMethod {
         /// The hash.
         response: [u8; 16],
     },
+    /// MS-CHAPv2 (RFC 2759).
+    MsChapV2 {
+        /// Identifier of the challenge.
+        id: u8,
+        /// The challenge.
+        challenge: [u8; 16],
+        /// The peer's own challenge, and its response.
+        response: mschapv2::Response,
+    },
 }
 
 /// Hides the credentials.
@@ -304,6 +300,7 @@ impl fmt::Debug for AuthMethod {
         f.write_str(match self {
             AuthMethod::Pap { .. } => "Pap",
             AuthMethod::Chap { .. } => "Chap",
+            AuthMethod::MsChapV2 { .. } => "MsChapV2",
         })
     }
 }
@@ -317,11 +314,15 @@ pub enum AuthReply {
         grant: Grant,
         /// A text for the peer, perhaps empty.
         message: Vec<u8>,
+        /// Proof for the peer that AAA knows its password, too. A peer of MS-CHAPv2 is rejected without it.
+        proof: Option<[u8; 20]>,
     },
     /// The peer is rejected.
     Reject {
         /// A text for the peer, perhaps empty.
         message: Vec<u8>,
+        /// Error code of MS-CHAPv2. Without it the name or the password is wrong.
+        error: Option<u32>,
     },
 }
 
@@ -500,6 +501,8 @@ pub struct Status {
     pub peer_interface_id: Option<u64>,
     /// Whether the session waits for AAA's answer.
     pub waits_for_verdict: bool,
+    /// Whether the peer accepts no answer without a proof of AAA.
+    pub needs_proof: bool,
     /// Rules of IPv4 and IPv6.
     pub rules: [RulesState; 2],
 }

@@ -8,6 +8,7 @@
 //! options.iter().for_each(|o| o.emit(&mut bytes));
 //! assert_eq!(Opt::parse_all(&bytes).unwrap(), options);
 //! ```
+use crate::mschapv2;
 use crate::ppp::{self, RawOption};
 use crate::{Malformed, Result};
 
@@ -28,6 +29,9 @@ const MRU: u8 = 1;
 const AUTH: u8 = 3;
 const MAGIC: u8 = 5;
 
+/// CHAP's algorithm MD5 (RFC 1994 §3).
+const MD5: u8 = 5;
+
 /// What the Authentication-Protocol option asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth<'a> {
@@ -35,6 +39,8 @@ pub enum Auth<'a> {
     Pap,
     /// CHAP with MD5 (RFC 1994).
     ChapMd5,
+    /// MS-CHAPv2 (RFC 2759).
+    MsChapV2,
     /// Another protocol or algorithm, with what follows the protocol number.
     Other(u16, &'a [u8]),
 }
@@ -59,7 +65,8 @@ impl<'a> From<RawOption<'a>> for Opt<'a> {
             (MAGIC, &[a, b, c, d]) => Opt::Magic(u32::from_be_bytes([a, b, c, d])),
             (AUTH, [a, b, rest @ ..]) => Opt::Auth(match (u16::from_be_bytes([*a, *b]), rest) {
                 (ppp::PAP, []) => Auth::Pap,
-                (ppp::CHAP, [5]) => Auth::ChapMd5,
+                (ppp::CHAP, [MD5]) => Auth::ChapMd5,
+                (ppp::CHAP, [mschapv2::ALGORITHM]) => Auth::MsChapV2,
                 (protocol, rest) => Auth::Other(protocol, rest),
             }),
             _ => Opt::Unknown(raw),
@@ -82,7 +89,8 @@ impl<'a> Opt<'a> {
             Opt::Mru(mru) => raw(MRU, &mru.to_be_bytes(), out),
             Opt::Magic(magic) => raw(MAGIC, &magic.to_be_bytes(), out),
             Opt::Auth(Auth::Pap) => raw(AUTH, &ppp::PAP.to_be_bytes(), out),
-            Opt::Auth(Auth::ChapMd5) => raw(AUTH, &[0xc2, 0x23, 5], out),
+            Opt::Auth(Auth::ChapMd5) => raw(AUTH, &[0xc2, 0x23, MD5], out),
+            Opt::Auth(Auth::MsChapV2) => raw(AUTH, &[0xc2, 0x23, mschapv2::ALGORITHM], out),
             Opt::Auth(Auth::Other(protocol, rest)) => {
                 raw(AUTH, &[&protocol.to_be_bytes(), *rest].concat(), out);
             }
@@ -160,6 +168,7 @@ mod tests {
                 Opt::Magic(magic),
                 Opt::Auth(Auth::Pap),
                 Opt::Auth(Auth::ChapMd5),
+                Opt::Auth(Auth::MsChapV2),
                 Opt::Auth(Auth::Other(protocol, &data)),
                 Opt::Unknown(RawOption { kind, data: &data }),
                 Opt::Unknown(RawOption { kind: MRU, data: &[1] }),
@@ -195,7 +204,8 @@ mod tests {
 
     #[test]
     fn chap_with_another_algorithm_is_not_md5() {
-        let options = Opt::parse_all(&[3, 5, 0xc2, 0x23, 0x81]).unwrap();
-        assert_eq!(options, [Opt::Auth(Auth::Other(ppp::CHAP, &[0x81]))]);
+        // MS-CHAP (RFC 2433)
+        let options = Opt::parse_all(&[3, 5, 0xc2, 0x23, 0x80]).unwrap();
+        assert_eq!(options, [Opt::Auth(Auth::Other(ppp::CHAP, &[0x80]))]);
     }
 }

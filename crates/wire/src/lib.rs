@@ -39,6 +39,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod ipv6cp;
 pub mod lcp;
+pub mod mschapv2;
 pub mod nd;
 pub mod nsh;
 #[cfg(test)]

@@ -329,6 +329,12 @@ fn options_of_lcp_ipcp_and_ipv6cp() {
         lcp::Opt::parse_all,
     );
     agree(
+        "03 05 c223 81", // RFC 2759 §3
+        vec![lcp::Opt::Auth(lcp::Auth::MsChapV2)],
+        |options, out| emit_all(options, out),
+        lcp::Opt::parse_all,
+    );
+    agree(
         "03 04 c023", // RFC 1334 §2
         vec![lcp::Opt::Auth(lcp::Auth::Pap)],
         |options, out| emit_all(options, out),

@@ -38,6 +38,7 @@ mod pppd_dhcpv6;
 mod pppd_discovery;
 mod pppd_iperf3;
 mod pppd_ipv6;
+mod pppd_mschapv2;
 mod pppd_pap;
 mod pppd_vlans;
 mod pppd_wrong_password;
@@ -294,6 +295,11 @@ pub const CASES: &[Case] = &[
         "pppd-vlans",
         "pppd on Linux's VLAN devices: priority-tagged, one tag and two, of both kinds",
         pppd_vlans::run,
+    ).with_machine(),
+    case(
+        "pppd-mschapv2",
+        "pppd authenticates by MS-CHAPv2 against FreeRADIUS and local users, verifies the gateway, and pings; a wrong password fails",
+        pppd_mschapv2::run,
     ).with_machine(),
     case(
         "pppd-ipv6",

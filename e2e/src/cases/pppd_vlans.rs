@@ -9,13 +9,12 @@ use anyhow::{Result, ensure};
 use lab::topology::INTERNET_V4;
 
 /// Protocol and id of each tag, the outer one first.
-const LINES: [&[(&str, u16)]; 6] = [
+const LINES: [&[(&str, u16)]; 5] = [
     &[("802.1q", 0)], // priority-tagged (IEEE 802.1Q §9.6)
     &[("802.1q", 300)],
     &[("802.1ad", 300)], // the same id, and another VLAN
     &[("802.1q", 301), ("802.1q", 7)],
     &[("802.1ad", 302), ("802.1q", 7)],
-    &[("802.1ad", 303), ("802.1ad", 7)],
 ];
 
 pub fn run(fixture: &mut Fixture) -> Result<()> {

@@ -102,7 +102,8 @@ pub(super) fn document(plan: &Plan) -> config::Checked {
 network-instances: {{default: {{gateway: [100.64.0.1]}}}}
 user-planes:
 {}access-profiles:
-  pppoe: {{echo-interval: {echo}, server-group: radius, subscriber-profile: home}}
+  pppoe:
+    {{echo-interval: {echo}, server-group: radius, subscriber-profile: home, authentication: [chap, pap, mschapv2]}}
 subscriber-profiles:
   home: {{dns: [192.0.2.53, '2001:db8::53'], delegated-pools: [lans], ipv6-address-pools: [routers]}}
 ipv4-pools: {{homes: {{prefix: 100.64.0.0/{}, net-length: {}}}}}

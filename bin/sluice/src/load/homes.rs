@@ -194,6 +194,8 @@ enum Method {
     Any,
     Pap,
     Chap,
+    #[value(name = "mschapv2")]
+    MsChapV2,
 }
 
 impl From<Method> for Auth {
@@ -202,6 +204,7 @@ impl From<Method> for Auth {
             Method::Any => Auth::Any,
             Method::Pap => Auth::Pap,
             Method::Chap => Auth::Chap,
+            Method::MsChapV2 => Auth::MsChapV2,
         }
     }
 }
@@ -445,6 +448,7 @@ mod tests {
                 TPID_8021AD,
             ),
             ("--vlan 7 --auth chap", Auth::Chap, TPID_8021Q),
+            ("--vlan 7 --auth mschapv2", Auth::MsChapV2, TPID_8021Q),
         ] {
             let home = &homes(words)[0];
             assert_eq!((home.auth, home.tags.outer.unwrap().tpid), (auth, tpid));

@@ -127,6 +127,7 @@ fn link(octets: &[u8]) -> Option<String> {
                 lcp::Opt::Mru(mru) => format!("mru {mru}"),
                 lcp::Opt::Auth(lcp::Auth::Pap) => "auth PAP".into(),
                 lcp::Opt::Auth(lcp::Auth::ChapMd5) => "auth CHAP".into(),
+                lcp::Opt::Auth(lcp::Auth::MsChapV2) => "auth MS-CHAPv2".into(),
                 lcp::Opt::Auth(lcp::Auth::Other(protocol, _)) => format!("auth {protocol:#06x}"),
                 lcp::Opt::Magic(magic) => format!("magic {magic:08x}"),
                 lcp::Opt::Unknown(option) => format!("option {}", option.kind),
@@ -169,6 +170,13 @@ fn challenge(octets: &[u8]) -> Option<String> {
         }
         chap::Packet::Response { id, name, .. } => {
             format!("CHAP Response id {id} {} value ***", text(name))
+        }
+        // RFC 2759 §5: MS-CHAPv2's has a proof, whose 40 digits are masked
+        chap::Packet::Success { id, message } if message.starts_with(b"S=") => {
+            let rest = message.get(42..).unwrap_or_default();
+            let rest = rest.strip_prefix(b" M=").unwrap_or(rest);
+            let head = format!("CHAP Success id {id} proof ***");
+            joined(head, said("message", rest))
         }
         chap::Packet::Success { id, message } => {
             joined(format!("CHAP Success id {id}"), said("message", message))
@@ -448,6 +456,17 @@ mod tests {
             lcp,
             "LCP Configure-Request id 7 mru 1492 auth CHAP magic 01020304"
         );
+        let request = [1, 7, 0, 9, 3, 5, 0xc2, 0x23, 0x81];
+        let lcp = described(TracedPath::Access, &ppp(ppp::LCP, &request));
+        assert_eq!(lcp, "LCP Configure-Request id 7 auth MS-CHAPv2");
+        let mut success = Vec::new();
+        chap::Packet::Success {
+            id: 1,
+            message: format!("S={} M=hello", "*".repeat(40)).as_bytes(),
+        }
+        .emit(&mut success);
+        let success = described(TracedPath::Access, &ppp(ppp::CHAP, &success[2..]));
+        assert_eq!(success, "CHAP Success id 1 proof *** message hello");
         let mut pap = Vec::new();
         pap::Packet::Request {
             id: 1,

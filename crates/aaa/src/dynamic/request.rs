@@ -156,7 +156,9 @@ fn authorize_only(packet: &Packet, changes: &Packet) -> Result<Requested, ErrorC
 fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCause> {
     let change = authorization(changes, mappings);
     let is_enforced = change.not_enforced.is_empty() && change.unknown.is_empty();
-    let is_of_begin = change.framed_interface_id.is_some() || change.port_limit.is_some();
+    let is_of_begin = change.framed_interface_id.is_some()
+        || change.port_limit.is_some()
+        || change.mschapv2_proof.is_some();
     match change.ignored.is_empty() {
         _ if !is_enforced || is_of_begin => Err(ErrorCause::UnsupportedAttribute),
         true if change == AccessAccept::default() => Err(ErrorCause::MissingAttribute),

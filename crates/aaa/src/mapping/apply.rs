@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use wire::radius::{Attribute, Kind, Packet, Value as Wire};
+use wire::radius::{Attribute, Kind, Packet, Value as Wire, values};
 
 use super::{Mappings, Rule, Setting, values as read};
 use crate::dictionary::{AttributeId, Definition, Value};
@@ -21,6 +21,13 @@ fn is_settled(attribute: &Attribute) -> bool {
         Kind::FRAMED_ROUTING if attribute.value == Wire::Integer(0) => true,
         // that of a single address
         Kind::FRAMED_IP_NETMASK if attribute.value == Wire::Ipv4([255; 4].into()) => true,
+        // the server allows an encryption and does not require it (RFC 2548 §2.4.4)
+        Kind::MS_MPPE_ENCRYPTION_POLICY
+            if attribute.value
+                == Wire::Integer(values::MS_MPPE_ENCRYPTION_POLICY_ENCRYPTION_ALLOWED) =>
+        {
+            true
+        }
         kind => standard(kind).is_some_and(|own| own.in_accept != InAccept::NotEnforced),
     }
 }

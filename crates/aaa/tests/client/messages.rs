@@ -3,6 +3,7 @@
 use super::accounting::account;
 use super::*;
 use aaa::AccessAccept;
+use wire::mschapv2::Response;
 
 #[test]
 fn an_access_request_says_who_and_where() {
@@ -70,6 +71,87 @@ fn chap_goes_with_its_challenge() {
         Some(&Value::Octets(vec![1; 20]))
     );
     assert_eq!(packet.get(Kind::USER_PASSWORD), None);
+}
+
+/// What comes of an MS-CHAPv2 request that is answered by this.
+fn by_mschapv2(code: Code, attributes: &[(Kind, Value)]) -> (Packet, Outcome) {
+    let mut client = client(config(1, 0));
+    let credentials = Credentials::MsChapV2 {
+        id: 9,
+        challenge: [1; 16],
+        response: Response {
+            peer_challenge: [2; 16],
+            nt_response: [3; 24],
+        },
+    };
+    let request = AccessRequest {
+        credentials,
+        ..access("alice")
+    };
+    client.authenticate(ZERO, 1, request);
+    let sent = one(&mut client);
+    let packet = verify_access_request(&sent.bytes, SECRET).unwrap();
+    let bytes = reply(&sent, code, attributes);
+    client.handle(ZERO, sent.socket, sent.to, &bytes);
+    let (_, mut done) = drain(&mut client);
+    (packet, done.remove(0).1)
+}
+
+fn ms(kind: Kind, text: &str) -> (Kind, Value) {
+    // an identifier comes first
+    (kind, Value::Octets([&[9], text.as_bytes()].concat()))
+}
+
+#[test]
+fn mschapv2_goes_with_both_challenges_and_comes_with_a_proof() {
+    let proof = "407A5589115FD0D6209F510FE9C04566932CDA56";
+    let success = ms(Kind::MS_CHAP2_SUCCESS, &format!("S={proof}"));
+    let (packet, outcome) = by_mschapv2(Code::ACCESS_ACCEPT, &[success]);
+    // RFC 2548 §2.3.2: identifier, flags, challenge of the peer, reserved, response
+    let response = [&[9, 0][..], &[2; 16], &[0; 8], &[3; 24]].concat();
+    let sent = packet.get(Kind::MS_CHAP2_RESPONSE).and_then(Value::octets);
+    assert_eq!(sent, Some(&response[..]));
+    let challenge = Value::Octets(vec![1; 16]);
+    assert_eq!(packet.get(Kind::MS_CHAP_CHALLENGE), Some(&challenge));
+    assert_eq!(packet.get(Kind::CHAP_PASSWORD), None);
+    assert!(!format!("{packet:?}").contains("[3, 3"), "a proof in a log");
+    let Outcome::Accept(accept) = outcome else {
+        panic!("{outcome:?}")
+    };
+    let proof = accept.mschapv2_proof.unwrap();
+    assert_eq!((proof[0], proof[19]), (0x40, 0x56));
+}
+
+#[test]
+fn an_accept_without_a_proof_is_a_refusal_for_mschapv2_alone() {
+    let short = ms(Kind::MS_CHAP2_SUCCESS, "S=407A55");
+    for attributes in [&[][..], &[short]] {
+        let (_, outcome) = by_mschapv2(Code::ACCESS_ACCEPT, attributes);
+        assert_eq!(rejected(outcome), RejectReason::NoProof);
+        assert!(matches!(accept(attributes), Outcome::Accept(_)));
+    }
+}
+
+#[test]
+fn a_reject_has_the_error_of_mschapv2() {
+    let error = ms(
+        Kind::MS_CHAP_ERROR,
+        "E=648 R=1 C=0123456789abcdef0123456789abcdef V=3 M=expired",
+    );
+    let text = (Kind::REPLY_MESSAGE, Value::Text("No.".into()));
+    let reject = |attributes: &[(Kind, Value)]| match by_mschapv2(Code::ACCESS_REJECT, attributes) {
+        (_, Outcome::Reject(reject)) => (reject.mschap_error, reject.reply_message),
+        other => panic!("{other:?}"),
+    };
+    let said = |text: &str| text.as_bytes().to_vec();
+    assert_eq!(
+        reject(core::slice::from_ref(&error)),
+        (Some(648), said("expired"))
+    );
+    assert_eq!(reject(&[error, text.clone()]), (Some(648), said("No.")));
+    assert_eq!(reject(&[text]), (None, said("No.")));
+    let odd = ms(Kind::MS_CHAP_ERROR, "expired");
+    assert_eq!(reject(&[odd]), (None, Vec::new()));
 }
 
 /// RFC 5176 §3.2, and RFC 2865 §5.29 for the State of an Access-Accept.

@@ -303,13 +303,14 @@ pub enum Selection {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct User {
-    /// Password for PAP and CHAP, in plain text: CHAP needs it so (RFC 1994 §2.2), and whoever reads the files of the configuration can
-    /// read it. A change applies to new sessions. A user has either this or `password-hash`.
+    /// Password for PAP, CHAP and MS-CHAPv2, in plain text: CHAP needs it so (RFC 1994 §2.2), and whoever reads the files of the
+    /// configuration can read it. A change applies to new sessions. A user has either this or `password-hash`.
     #[serde(default)]
     #[schemars(with = "Option<String>", extend("x-secret" = true))]
     pub password: Option<Secret>,
     /// Hash of the password for PAP: argon2id in the PHC format, as `sluice hash-password` prints it. At most 64 MiB of memory,
-    /// 10 passes and 4 lanes. CHAP refuses the user, so the access profile must ask for `pap` first. A change applies to new sessions.
+    /// 10 passes and 4 lanes. CHAP and MS-CHAPv2 refuse the user, so the access profile must ask for `pap` first. A change applies to
+    /// new sessions.
     #[serde(default)]
     #[schemars(with = "Option<String>", extend("x-secret" = true))]
     pub password_hash: Option<Secret>,

@@ -31,7 +31,7 @@ pub struct AccessProfile {
     /// Whether the access node's tag in discovery packets names the access line (TR-101). If the access node adds none, a home can name
     /// itself: then set it to false. Of several tags, the last one is the access node's. A change applies to new sessions.
     pub trust_line_tags: bool,
-    /// Authentication protocols in order of preference. A change applies to new sessions.
+    /// Authentication protocols in order of preference. A subscriber may choose another one of them. A change applies to new sessions.
     pub authentication: Vec<Authentication>,
     /// Time between LCP echo requests to a subscriber, varied by up to 10 %. The user plane sends them, and does not ask a subscriber that
     /// has sent packets since. 0: the gateway sends none.
@@ -187,7 +187,8 @@ pub enum Fallback {
     LocalUsers,
     /// The subscriber gets the answer of its last Access-Accept again, without a check of its password. The server group, the access
     /// line and the user name must be the same, and no Access-Reject may have followed. The line is the port, the VLAN ids and the
-    /// circuit and remote id of the access node; without these ids, and with fewer than two VLAN ids, also the MAC address.
+    /// circuit and remote id of the access node; without these ids, and with fewer than two VLAN ids, also the MAC address. A subscriber
+    /// of MS-CHAPv2 is rejected: it expects a proof that only a server can give.
     LastPolicy,
 }
 
@@ -199,4 +200,7 @@ pub enum Authentication {
     Chap,
     /// PAP (RFC 1334).
     Pap,
+    /// MS-CHAPv2 (RFC 2759).
+    #[serde(rename = "mschapv2")]
+    MsChapV2,
 }

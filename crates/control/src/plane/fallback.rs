@@ -165,6 +165,12 @@ impl ControlPlane {
             return Err(why.to_string());
         }
         let hours = profile.fallback_time;
+        let status = self.sessions[index].status();
+        if status.is_some_and(|status| status.needs_proof) {
+            return Err(format!(
+                "{why}, and an MS-CHAPv2 subscriber expects a proof that a last answer does not have"
+            ));
+        }
         let key = self.answer_key(index);
         let last = key.and_then(|key| self.last_answers.get(&key).cloned());
         let Some(last) = last.filter(|last| last.is_valid(now.unix, hours)) else {

@@ -9,7 +9,7 @@ use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
 use crate::topology::{InstanceId, Seid};
 use crate::without_effect::WithoutEffect;
-use aaa::{AccessAccept, AccessRequest, Credentials, Outcome, Secret};
+use aaa::{AccessAccept, AccessReject, AccessRequest, Credentials, Outcome, Secret};
 use core::net::Ipv4Addr;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Command, Family, Grant, Ipv4Grant, Ipv6Grant,
@@ -137,6 +137,15 @@ impl ControlPlane {
                 challenge: challenge.to_vec(),
                 response,
             },
+            AuthMethod::MsChapV2 {
+                id,
+                challenge,
+                response,
+            } => Credentials::MsChapV2 {
+                id,
+                challenge,
+                response,
+            },
         };
         let segment = self.sessions[index].segment;
         let profile = self.view().access_profile(segment);
@@ -199,11 +208,7 @@ impl ControlPlane {
                 self.entry(index).accepted_by = by;
                 self.on_accept(now, index, *accept);
             }
-            Outcome::Reject(reject) => {
-                self.counters.count(Counter::AuthenticationRejected);
-                let why = self.note_rejected(index, by, reject.reason);
-                self.reject(now, index, &why, reject.reply_message);
-            }
+            Outcome::Reject(reject) => self.on_reject(now, index, by, reject),
             Outcome::Unavailable(why) => {
                 let Err(why) = self.fall_back(now, index, why) else {
                     return;
@@ -215,13 +220,36 @@ impl ControlPlane {
         }
     }
 
+    /// Passes AAA's rejection on to the subscriber.
+    pub(super) fn on_reject(&mut self, now: Now, index: u32, by: AcceptedBy, reject: AccessReject) {
+        self.counters.count(Counter::AuthenticationRejected);
+        let why = self.note_rejected(index, by, reject.reason);
+        self.send_rejection(
+            now,
+            index,
+            &why,
+            (reject.reply_message, reject.mschap_error),
+        );
+    }
+
+    /// Rejects a subscriber that AAA has accepted, or not decided about.
     pub(super) fn reject(&mut self, now: Now, index: u32, why: &str, message: Vec<u8>) {
+        self.send_rejection(now, index, why, (message, None));
+    }
+
+    fn send_rejection(
+        &mut self,
+        now: Now,
+        index: u32,
+        why: &str,
+        (message, error): (Vec<u8>, Option<u32>),
+    ) {
         let entry = self.entry(index);
         let user = entry.who.username.escape_ascii().to_string();
         let (seid, mac, attempt) = (entry.seid, entry.circuit.mac, entry.who.attempt);
         tracing::info!(session = %seid, user, %mac, why, "subscriber is rejected");
         self.note_refused(now, index, why, &message);
-        let reply = AuthReply::Reject { message };
+        let reply = AuthReply::Reject { message, error };
         self.drive(now, index, Command::Auth { attempt, reply });
     }
 
@@ -286,6 +314,7 @@ impl ControlPlane {
         let reply = AuthReply::Accept {
             grant: self.grant(index, accept.framed_interface_id),
             message: accept.reply_message,
+            proof: accept.mschapv2_proof,
         };
         self.drive(now, index, Command::Auth { attempt, reply });
     }

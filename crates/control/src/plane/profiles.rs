@@ -9,7 +9,7 @@ use config::model::{AccessProfile, Authentication, RouterAdvertisements, Subscri
 use core::time::Duration;
 use policy::{Origins, PPPOE_MTU, Policy};
 use session::discovery::{Discovery, DiscoveryConfig};
-use session::{AuthPolicy, DhcpConfig, RaConfig, SessionConfig};
+use session::{AuthProtocol, DhcpConfig, RaConfig, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -95,16 +95,22 @@ fn offered(profile: &AccessProfile) -> Vec<String> {
     names
 }
 
+fn auth_protocol(authentication: Authentication) -> AuthProtocol {
+    match authentication {
+        Authentication::Chap => AuthProtocol::Chap,
+        Authentication::Pap => AuthProtocol::Pap,
+        Authentication::MsChapV2 => AuthProtocol::MsChapV2,
+    }
+}
+
 pub(super) fn session_config(profile: &AccessProfile, dhcp: DhcpConfig) -> SessionConfig {
-    use Authentication::{Chap, Pap};
+    let authentication = match profile.authentication[..] {
+        [] => AccessProfile::default().authentication,
+        _ => profile.authentication.clone(),
+    };
     SessionConfig {
         name: profile.ac_name.clone(),
-        auth: match profile.authentication[..] {
-            [Chap] => AuthPolicy::Chap,
-            [Pap] => AuthPolicy::Pap,
-            [Pap, ..] => AuthPolicy::PapThenChap,
-            _ => AuthPolicy::ChapThenPap,
-        },
+        auth: authentication.into_iter().map(auth_protocol).collect(),
         mru: profile.max_mru.min(PPPOE_MTU),
         echo_interval: Duration::from_secs(profile.echo_interval.into()),
         echo_failures: profile.echo_failures,
@@ -251,7 +257,7 @@ impl ControlPlane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::model::Authentication::{Chap, Pap};
+    use config::model::Authentication::{Chap, MsChapV2, Pap};
 
     #[test]
     fn authentication_is_tried_in_the_order_of_the_profile() {
@@ -262,9 +268,17 @@ mod tests {
             };
             session_config(&profile, DhcpConfig::default()).auth
         };
-        assert_eq!(policy(&[Chap]), AuthPolicy::Chap);
-        assert_eq!(policy(&[Pap]), AuthPolicy::Pap);
-        assert_eq!(policy(&[Pap, Chap]), AuthPolicy::PapThenChap);
-        assert_eq!(policy(&[Chap, Pap]), AuthPolicy::ChapThenPap);
+        let default = [AuthProtocol::Chap, AuthProtocol::Pap];
+        assert_eq!(policy(&[Chap]), [AuthProtocol::Chap]);
+        assert_eq!(
+            policy(&[Pap, MsChapV2, Chap]),
+            [
+                AuthProtocol::Pap,
+                AuthProtocol::MsChapV2,
+                AuthProtocol::Chap
+            ]
+        );
+        assert_eq!(policy(&[Chap, Pap]), default);
+        assert_eq!(policy(&[]), default);
     }
 }

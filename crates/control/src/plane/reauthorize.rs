@@ -65,15 +65,15 @@ impl ControlPlane {
             Outcome::Accept(accept) => {
                 let (attempt, grant) = (self.sessions[index].who.attempt, Grant::default());
                 let message = accept.reply_message.clone();
-                let reply = AuthReply::Accept { grant, message };
+                let reply = AuthReply::Accept {
+                    grant,
+                    message,
+                    proof: accept.mschapv2_proof,
+                };
                 self.drive(now, index, Command::Auth { attempt, reply });
                 self.reauthorize(now, index, by, &accept);
             }
-            Outcome::Reject(reject) => {
-                self.counters.count(Counter::AuthenticationRejected);
-                let why = self.note_rejected(index, by, reject.reason);
-                self.reject(now, index, &why, reject.reply_message);
-            }
+            Outcome::Reject(reject) => self.on_reject(now, index, by, reject),
             Outcome::Unavailable(why) => {
                 self.counters.count(Counter::AuthenticationUnavailable);
                 let entry = &self.sessions[index];

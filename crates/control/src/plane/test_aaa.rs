@@ -12,6 +12,7 @@ use core::time::Duration;
 use northbound::{AaaResult, Password, Refusal, Response, TestAaaResponse};
 use policy::{Bindings, PPPOE_MTU};
 use rand::Rng;
+use wire::mschapv2::{self, Exchange};
 use wire::radius::chap_response;
 
 impl ControlPlane {
@@ -27,20 +28,11 @@ impl ControlPlane {
         access_profile: String,
     ) -> Result<(), Refusal> {
         let (name, profile) = self.tested_profile(&access_profile)?;
-        let uses_chap = !profile.authentication.contains(&Authentication::Pap);
+        let allowed = profile.authentication.clone();
         let servers = profile.server_group.clone();
         let access_profile = name.to_owned();
-        let challenge: [u8; 16] = self.random.random();
-        let credentials = match uses_chap {
-            true => Credentials::Chap {
-                id: 1,
-                challenge: challenge.to_vec(),
-                response: chap_response(1, password.as_bytes(), &challenge),
-            },
-            false => Credentials::Pap {
-                password: Secret::new(password),
-            },
-        };
+        let challenges = [self.random.random(), self.random.random()];
+        let credentials = credentials(&allowed, challenges, &user, password);
         let (sent_name, nas_port) = self.tested_names(servers.as_deref(), user.as_bytes());
         let request = AccessRequest {
             username: user.into_bytes(),
@@ -175,6 +167,43 @@ impl ControlPlane {
             results,
             ..TestAaaResponse::default()
         }
+    }
+}
+
+/// What a subscriber would prove itself with, by the simplest protocol that is allowed. `challenges`: that of the gateway, and the
+/// subscriber's.
+fn credentials(
+    allowed: &[Authentication],
+    [challenge, peer_challenge]: [[u8; 16]; 2],
+    user: &str,
+    password: String,
+) -> Credentials {
+    let allows = |method| allowed.contains(&method);
+    if allows(Authentication::Pap) {
+        return Credentials::Pap {
+            password: Secret::new(password),
+        };
+    }
+    let (id, password) = (1, password.as_bytes());
+    if !allows(Authentication::MsChapV2) || allows(Authentication::Chap) {
+        return Credentials::Chap {
+            id,
+            challenge: challenge.to_vec(),
+            response: chap_response(id, password, &challenge),
+        };
+    }
+    let exchange = Exchange {
+        challenge,
+        peer_challenge,
+        username: user.as_bytes(),
+    };
+    Credentials::MsChapV2 {
+        id,
+        challenge,
+        response: mschapv2::Response {
+            peer_challenge,
+            nt_response: exchange.nt_response(password),
+        },
     }
 }
 

@@ -15,7 +15,11 @@ const PAP_REQUEST: u8 = 1;
 const PAP_ANSWERS: std::ops::RangeInclusive<u8> = 2..=3;
 /// CHAP's Challenge, Response, and the results (RFC 1994 §4).
 const CHAP_RESPONSE: u8 = 2;
-const CHAP_OTHERS: [u8; 3] = [1, 3, 4];
+const CHAP_SUCCESS: u8 = 3;
+const CHAP_OTHERS: [u8; 2] = [1, 4];
+/// What comes before the proof in a Success of MS-CHAPv2, and how many digits the proof has (RFC 2759 §5).
+const PROOF_FOLLOWS: &[u8] = b"S=";
+const PROOF_DIGITS: usize = 40;
 
 /// Where an IPv6 header has its next header, and how long the headers of IPv6 and UDP are, and those of DHCPv6's message and
 /// options. What an Authentication option has in front of its key (RFC 8415 §21.11).
@@ -170,6 +174,13 @@ fn chap(packet: &mut [u8]) {
                 None => hide(data),
             }
         }
+        // its authenticator's proof, as in RADIUS
+        Some((CHAP_SUCCESS, data)) if data.starts_with(PROOF_FOLLOWS) => {
+            let digits = from(data, PROOF_FOLLOWS.len());
+            let end = digits.len().min(PROOF_DIGITS);
+            hide(&mut digits[..end]);
+        }
+        Some((CHAP_SUCCESS, _)) => {}
         Some((code, data)) if !CHAP_OTHERS.contains(&code) => hide(data),
         _ => {}
     }
@@ -221,7 +232,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use wire::eth::{Frame, Header, MacAddr, Tags};
-    use wire::{chap, pap};
+    use wire::{chap, mschapv2, pap};
 
     /// A frame of a home with so many tags around a PPP frame, and some padding.
     fn framed(tags: u8, protocol: u16, packet: &[u8], padding: &[u8]) -> Vec<u8> {
@@ -359,6 +370,26 @@ mod tests {
                 _ => b"",
             };
             prop_assert_eq!(name, b"alice");
+        }
+
+        #[test]
+        fn no_proof_of_mschapv2_is_left(
+            value in prop::collection::vec(0x80u8.., 49), proof in prop::array::uniform20(0x80u8..), cut in 0usize..60,
+        ) {
+            let text = mschapv2::Success { proof, message: b"hello" }.to_text();
+            let digits = text[2..42].to_vec();
+            let mut response = Vec::new();
+            chap::Packet::Response { id: 1, value: &value, name: b"alice" }.emit(&mut response);
+            let mut octets = framed(2, ppp::CHAP, &response[2..], &[]);
+            frame(&mut octets);
+            prop_assert!(!has(&octets, &value[..16]) && !has(&octets, &value[24..]) && has(&octets, b"alice"));
+            let mut success = Vec::new();
+            let short = &text[..text.len().min(cut)];
+            chap::Packet::Success { id: 1, message: short }.emit(&mut success);
+            let mut octets = framed(2, ppp::CHAP, &success[2..], &[]);
+            frame(&mut octets);
+            prop_assert!(!has(&octets, &digits[..8]));
+            prop_assert_eq!(has(&octets, b" M=hello"), cut >= text.len());
         }
 
         #[test]

@@ -18,6 +18,7 @@ mod lanes;
 mod last_counters;
 mod leaves;
 mod liar;
+mod mschapv2;
 mod names;
 mod next_pools;
 mod plane;

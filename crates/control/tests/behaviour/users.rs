@@ -181,7 +181,7 @@ fn hashed() -> World {
 }
 
 /// Why subscribers were refused.
-fn refusals(w: &World) -> Vec<String> {
+pub fn refusals(w: &World) -> Vec<String> {
     let found = w.history.iter().flat_map(|(_, block)| events(block));
     let found = found.filter_map(|event| match event.what {
         What::Subscriber(_, Step::Refused { why, .. }) => Some(why.to_owned()),
@@ -230,7 +230,7 @@ fn chap_is_refused_by_name_for_a_user_with_a_hash() {
     assert_eq!(w.online(), 0);
     let why = refusals(&w).remove(0);
     assert!(
-        why.contains("`password-hash`, which CHAP cannot use"),
+        why.contains("`password-hash`, which only PAP can use"),
         "{why}"
     );
     assert!(w.to_verify.is_empty());

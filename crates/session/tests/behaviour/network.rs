@@ -667,7 +667,7 @@ proptest! {
                 }
                 Step::Verdict(good) => Some(Command::Auth {
                     attempt: promises.attempt,
-                    reply: if good { accept(grant()) } else { AuthReply::Reject { message: vec![1; 300] } },
+                    reply: if good { accept(grant()) } else { AuthReply::Reject { message: vec![1; 300], error: None } },
                 }),
                 Step::Installed(family) => {
                     if let Some(done) = &mut promises.installed[family as usize] {

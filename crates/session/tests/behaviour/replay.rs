@@ -147,7 +147,9 @@ fn read_lcp(ours: &[&Rung], config: &mut SessionConfig, random: &mut Random) {
         match option {
             lcp::Opt::Mru(mru) => config.mru = mru,
             lcp::Opt::Magic(magic) => random.magic = magic,
-            lcp::Opt::Auth(lcp::Auth::Pap) => config.auth = AuthPolicy::PapThenChap,
+            lcp::Opt::Auth(lcp::Auth::Pap) => {
+                config.auth = vec![AuthProtocol::Pap, AuthProtocol::Chap]
+            }
             _ => {}
         }
     }
@@ -373,9 +375,13 @@ impl<'a> Replay<'a> {
             AuthReply::Accept {
                 grant: grant.clone(),
                 message,
+                proof: None,
             }
         } else {
-            AuthReply::Reject { message }
+            AuthReply::Reject {
+                message,
+                error: None,
+            }
         })
     }
 

@@ -12,6 +12,14 @@ use crate::{Malformed, Result};
 pub const MAX_VALUE: usize = 253;
 const VENDOR_HEADER: usize = 6;
 
+/// Passwords, and proofs from which a weak password can be guessed. Some are protected on the wire.
+const SECRETS: [Kind; 4] = [
+    Kind::USER_PASSWORD,
+    Kind::CHAP_PASSWORD,
+    Kind::MS_CHAP2_RESPONSE,
+    Kind::MS_CHAP2_SUCCESS,
+];
+
 /// An attribute.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Attribute {
@@ -217,8 +225,8 @@ fn parse_inner(vendor: u32, mut inner: &[u8], attributes: &mut Vec<Attribute>) -
 
 impl fmt::Debug for Attribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Both are protected on the wire, but what is in a log stays there for ever.
-        if [Kind::USER_PASSWORD, Kind::CHAP_PASSWORD].contains(&self.kind) {
+        // What is in a log stays there for ever.
+        if SECRETS.contains(&self.kind) {
             return write!(f, "{:?} = <hidden>", self.kind);
         }
         write!(f, "{:?} = {:?}", self.kind, self.value)

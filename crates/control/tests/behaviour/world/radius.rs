@@ -1,6 +1,7 @@
 //! A RADIUS server.
 
 use std::collections::BTreeMap;
+use wire::mschapv2::{Exchange, Response, Success};
 use wire::radius::{
     Code, Kind, Packet, Value, verify_access_request, verify_accounting_request,
     verify_status_server,
@@ -23,6 +24,10 @@ pub struct Radius {
     pub dead: bool,
     /// Rejects every subscriber.
     pub rejects: bool,
+    /// Attributes of Access-Reject.
+    pub reject: Vec<(Kind, Value)>,
+    /// Does not know the passwords that MS-CHAPv2 wants a proof of.
+    pub unproven: bool,
     /// Does not take records.
     pub full: bool,
     /// The server at this address does not answer.
@@ -79,12 +84,20 @@ impl Radius {
                 }
                 Packet::new(Code::ACCOUNTING_RESPONSE, request.identifier, [0; 16])
             }
-            _ if self.rejects => Packet::new(Code::ACCESS_REJECT, request.identifier, [0; 16]),
+            _ if self.rejects => {
+                let mut reject = Packet::new(Code::ACCESS_REJECT, request.identifier, [0; 16]);
+                let attributes = self.reject.iter().cloned();
+                attributes.for_each(|(kind, value)| reject.push(kind, value));
+                reject
+            }
             _ => {
                 self.requests.push(request.clone());
                 let mut accept = Packet::new(Code::ACCESS_ACCEPT, request.identifier, [0; 16]);
                 let attributes = self.accept.iter().cloned();
                 attributes.for_each(|(kind, value)| accept.push(kind, value));
+                if let Some(success) = success(&request).filter(|_| !self.unproven) {
+                    accept.push(Kind::MS_CHAP2_SUCCESS, success);
+                }
                 accept
             }
         };
@@ -102,6 +115,26 @@ impl Radius {
             .map(|r| number(r, Kind::ACCT_STATUS_TYPE))
             .collect()
     }
+}
+
+/// MS-CHAP2-Success for a home with the right password: that of home7 is secret7.
+fn success(request: &Packet) -> Option<Vec<u8>> {
+    let octets = |kind| request.get(kind).and_then(Value::octets);
+    let (id, response) = Response::parse_attribute(octets(Kind::MS_CHAP2_RESPONSE)?).unwrap();
+    let username = octets(Kind::USER_NAME)?;
+    let exchange = Exchange {
+        challenge: octets(Kind::MS_CHAP_CHALLENGE)?.try_into().unwrap(),
+        peer_challenge: response.peer_challenge,
+        username,
+    };
+    let name = String::from_utf8(username.to_vec()).unwrap();
+    let password = name.replace("home", "secret");
+    let proof = exchange.authenticator_response(password.as_bytes(), &response.nt_response);
+    let success = Success {
+        proof,
+        message: b"",
+    };
+    Some([&[id], &success.to_text()[..42]].concat())
 }
 
 /// Numbers of a vendor that the codec's dictionary does not know, by their attributes.

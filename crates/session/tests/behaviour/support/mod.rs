@@ -67,6 +67,7 @@ pub fn accept(grant: Grant) -> AuthReply {
     AuthReply::Accept {
         grant,
         message: b"welcome".to_vec(),
+        proof: None,
     }
 }
 
