@@ -218,7 +218,7 @@ pub struct Home {
     pub(crate) ipv6: Negotiation<Ipv6>,
     /// The address from the Router Advertisement's prefix.
     pub(crate) slaac: Option<Ipv6Addr>,
-    /// Link-local address before IPV6CP began anew: what was under way then still goes there.
+    /// Link-local address when IPV6CP was last open before it began anew: what was under way then still goes there.
     pub(crate) former_link_local: Option<Ipv6Addr>,
     pub(crate) dns_v6: Vec<Ipv6Addr>,
     pub(crate) leases: Leases,
@@ -522,8 +522,10 @@ impl Home {
         }
         self.ipv4.stop();
         self.ipv4.terms = Ipv4::default();
+        if self.ipv6.is_open() {
+            self.former_link_local = Some(self.link_local());
+        }
         self.ipv6.stop();
-        self.former_link_local = Some(self.link_local());
         self.ipv6.terms = Ipv6::new(&mut self.random);
         self.lacking = [!self.config.ipv4, !self.config.ipv6];
         for timer in [Timer::Ipv4, Timer::Ipv6, Timer::Router, Timer::Prefix] {
