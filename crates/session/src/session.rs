@@ -267,6 +267,8 @@ impl Session {
         }
         match watch {
             Watch::Link => {}
+            // The answer to an own request says that a family that was given up can be asked for again.
+            Watch::UserPlane if self.lost.contains(&true) => {}
             Watch::UserPlane => self.keepalive.leave_to_user_plane(&mut self.core),
             Watch::Nobody => {
                 self.keepalive.excuse(&mut self.core);

@@ -195,7 +195,7 @@ pub enum Command {
 pub enum Watch {
     /// The link, with LCP echo requests.
     Link,
-    /// The user plane. The link asks only after [`Command::Probe`].
+    /// The user plane. The link asks only after [`Command::Probe`], and while a family is given up that the peer may believe open.
     UserPlane,
     /// Nobody, because the path to the subscriber's user plane is interrupted. Its silence is excused: missed echoes and challenges do not
     /// count, and due ones are postponed.

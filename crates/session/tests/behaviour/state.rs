@@ -90,6 +90,28 @@ fn a_peer_that_the_user_plane_watches_is_asked_only_for_a_sign_of_life_at_once()
 }
 
 #[test]
+fn a_family_that_was_given_up_is_asked_for_again_also_while_the_user_plane_watches() {
+    let mut line = Line::open();
+    line.watch = Watch::UserPlane;
+    // the peer begins anew, and none of our requests reaches it
+    line.send(IPCP, 1, 9, &home_ipcp());
+    line.pass(70 * SECOND);
+    let codes = |line: &mut Line, protocol: u16| -> Vec<(u8, u8)> {
+        let outputs = line.take_outputs();
+        let frames = outputs.iter().filter_map(ppp_of);
+        let frames = frames.filter(|frame| frame[..2] == protocol.to_be_bytes());
+        frames.map(|frame| (frame[2], frame[3])).collect()
+    };
+    let echoes = codes(&mut line, LCP);
+    let (code, id) = *echoes.last().expect("an echo request");
+    assert_eq!(code, 9);
+    line.send(LCP, 10, id, &[1, 2, 3, 4]);
+    assert!(codes(&mut line, IPCP).iter().any(|(code, _)| *code == 1));
+    line.pass(200 * SECOND);
+    assert_eq!(codes(&mut line, LCP), [], "nothing is missing");
+}
+
+#[test]
 fn echoes_follow_a_changed_configuration() {
     let mut line = Line::open();
     let shorter = SessionConfig {
