@@ -58,6 +58,16 @@ impl Footprint {
     }
 }
 
+/// CPU time that a process has used.
+pub fn cpu_time(id: i32) -> Result<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+    // Behind the name, which may contain anything: fields 14 and 15 are ticks in user mode and in the kernel (proc(5)).
+    let fields = text.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks = ticks.map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    Ok(Duration::from_millis(ticks * 10))
+}
+
 /// Nothing has grown between two looks at control plane and user planes, but for what is allowed.
 pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3], allowed: Allowance) -> Result<()> {
     let names = ["sluice-cp", "up1", "up2"];

@@ -6,6 +6,7 @@ use crate::access_network::AccessNetwork;
 use crate::backbone::{Backbone, Router, TAP};
 use crate::fixture::Fixture;
 use crate::guard;
+use crate::leak_check::cpu_time;
 use crate::site::{Site, UP};
 use crate::soak::number;
 use anyhow::{Context, Result, ensure};
@@ -319,11 +320,7 @@ impl Case<'_> {
 
     /// Seconds that the user plane has had of a processor.
     fn processor(&self) -> Result<f64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.site.up.id()))?;
-        let fields = text.rsplit(") ").next().context("no fields")?;
-        let mut fields = fields.split(' ').skip(11);
-        let mut ticks = || fields.next().and_then(|ticks| ticks.parse::<f64>().ok());
-        Ok((ticks().context("no time")? + ticks().context("no time")?) / 100.0)
+        Ok(cpu_time(self.site.up.id())?.as_secs_f64())
     }
 
     /// Octets of memory that the user plane has.

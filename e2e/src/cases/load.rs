@@ -3,7 +3,7 @@ use crate::accounting::text;
 use crate::command::Sluice;
 use crate::fixture::Fixture;
 use crate::guard::{self, PATIENCE};
-use crate::leak_check::{Footprint, complete_records, nothing_left};
+use crate::leak_check::{Footprint, complete_records, cpu_time, nothing_left};
 use crate::load_tool::{LoadTool, Report, reflector};
 use crate::scenario::Scenario;
 use crate::site::UP;
@@ -107,31 +107,57 @@ fn compare(lab: &Lab, scenario: &Scenario, report: &Report) -> Result<()> {
 /// The homes of [`many`], and how many of them dial in a second.
 const MANY: [u32; 2] = [10_000, 2_000];
 
-/// As many homes as an operator may want, as fast as they may come; what that costs the tool.
+/// As many homes as an operator may want, as fast as they may come, without and with delegated prefixes; what that costs the tool and the
+/// daemons.
 pub fn many(fixture: &mut Fixture) -> Result<()> {
-    guard::limit("very many homes on one interface");
     let lab = fixture.without_site()?;
+    let gateway = Gateway::start(lab, &[UP], &many_users())?;
+    for delegation in ["", "--delegation"] {
+        guard::limit("very many homes on one interface");
+        cost(lab, &gateway, delegation)?;
+        let left = gateway.wait_until_empty(lab, PATIENCE)?;
+        ensure!(left.is_empty(), "{} things are left", left.len());
+    }
+    gateway.stop()
+}
+
+fn many_users() -> Vec<(String, String)> {
+    let users = (1..=MANY[0]).map(|n| (format!("home{n}"), PASSWORD.to_owned()));
+    users.collect()
+}
+
+fn cost(lab: &Lab, gateway: &Gateway, delegation: &str) -> Result<()> {
     let [homes, rate] = MANY;
-    let users = (1..=homes).map(|n| (format!("home{n}"), PASSWORD.to_owned()));
-    let users: Vec<(String, String)> = users.collect();
-    let gateway = Gateway::start(lab, &[UP], &users)?;
-    let tool = LoadTool::start(
-        lab,
-        &format!(
-            "--homes {homes} --rate {rate} --duration 2 --pps 0 --vlan 300-309.1-4000 --password {PASSWORD}"
-        ),
-    )?;
+    let daemons = [Daemon::ControlPlane, Daemon::UserPlane(UP)].map(|daemon| gateway.id(daemon));
+    let [cp, up] = daemons;
+    let (cp, up) = (cp?, up?);
+    let held =
+        || -> Result<[u64; 2]> { Ok([Footprint::of(cp)?.memory, Footprint::of(up)?.memory]) };
+    let used = || -> Result<[Duration; 2]> { Ok([cpu_time(cp)?, cpu_time(up)?]) };
+    let (empty, before) = (held()?, used()?);
+    let options = format!(
+        "--homes {homes} --rate {rate} --duration 5 --pps 0 --vlan 300-309.1-4000 --password {PASSWORD} {delegation}"
+    );
+    let mut tool = LoadTool::start(lab, &options)?;
+    tool.wait_said("running")?;
+    let full = held()?;
     let (passed, report) = tool.finish()?;
+    let after = used()?;
+    let octets = [0, 1].map(|one| full[one].saturating_sub(empty[one]) * 1024 / u64::from(homes));
+    let cpu = [0, 1].map(|one| (after[one] - before[one]).as_micros() / u128::from(homes));
     println!(
-        "        {} of {rate} homes a second, {} us of CPU a set-up, {} MiB of memory",
+        "        {} of {rate} homes a second {delegation}; a set-up and end: {} us of CPU in the control plane, {} in the user plane, \
+         {} in the tool; a session: {} octets in the control plane, {} in the user plane; the tool: {} MiB",
         report.float("/set_ups/per_second")?,
+        cpu[0],
+        cpu[1],
         report.float("/tool/cpu_microseconds_per_set_up")?,
+        octets[0],
+        octets[1],
         report.number("/tool/memory_bytes")? >> 20
     );
     ensure!(passed, "the exit status is not 0");
-    let left = gateway.wait_until_empty(lab, PATIENCE)?;
-    ensure!(left.is_empty(), "{} things are left", left.len());
-    gateway.stop()
+    Ok(())
 }
 
 /// How long the homes of [`very_many_sessions`] leave and come back, as fast as they may.
@@ -141,10 +167,8 @@ const ROUND: &str = "--rate 2000 --duration 60 --flap 2000 --flap-off 1 --pps 0 
 pub fn very_many_sessions(fixture: &mut Fixture, wanted: u64) -> Result<()> {
     let lab = fixture.without_site()?;
     let [homes, _] = MANY;
-    let users = (1..=homes).map(|n| (format!("home{n}"), PASSWORD.to_owned()));
-    let users: Vec<(String, String)> = users.collect();
     guard::limit("very many sessions that come and go");
-    let gateway = Gateway::start(lab, &[UP], &users)?;
+    let gateway = Gateway::start(lab, &[UP], &many_users())?;
     let (mut sessions, mut first) = (0, None);
     while sessions < wanted {
         guard::limit("very many sessions that come and go");

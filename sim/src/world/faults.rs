@@ -214,9 +214,12 @@ impl World<'_> {
         self.say(|| "--- calm".into());
         self.phase = Phase::Calm;
         for home in 0..HOMES {
-            // One that never asks whether its session still lives cannot know that it ended when nobody could tell it so.
+            // One that never asks whether its session still lives cannot know that it ended when nobody could tell it so. One that was
+            // misunderstood may have agreed on less than it wants.
             let house = &mut self.houses[home];
-            if !house.is_honest() || house.home.config().echo_interval.is_none() {
+            house.noise = 0;
+            let is_wrong = !house.is_honest() || std::mem::take(&mut house.is_misunderstood);
+            if is_wrong || house.home.config().echo_interval.is_none() {
                 house.reset(&mut self.random, true);
             }
         }
