@@ -3,9 +3,10 @@ use crate::accounting::{AccountingRecords, is, text};
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::radius::{ALONE, Entry};
-use crate::site::Setup;
+use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Context, Result, ensure};
+use lab::topology::Place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
@@ -34,8 +35,10 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let (lab, site) = fixture.site(&setup)?;
     let known = ALONE.records(lab)?.len();
     let capture = Capture::between_planes(lab, "wall-clock")?;
+    let access = Capture::of(lab, Place::Access(UP), "access", "access", "")?;
     let network = AccessNetwork::dial(lab, HOMES)?;
     network.wait_online(PATIENCE)?;
+    network.hush(); // who sends is not asked
     let mut set = Vec::new();
     for (ahead, lasts) in STEPS {
         site.set_clock(ahead)?;
@@ -53,8 +56,13 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     })?;
     let file = capture.finish()?;
 
-    let echoes = "ip.src == 192.0.2.1 && lcp && ppp.code == 9";
-    let echoes = times(&file, echoes, "pppoe.session_id", "frame.number")?;
+    let to_homes = "lcp && ppp.code == 9 && eth.dst[0:3] == 02:00:5e";
+    let echoes = times(
+        &access.finish()?,
+        to_homes,
+        "pppoe.session_id",
+        "frame.number",
+    )?;
     let homes = usize::from(HOMES);
     intervals("LCP echo requests", (2.0, homes), set[1], &echoes)?;
     let heartbeats = times(&file, "pfcp.msg_type == 1", "ip.src", "pfcp.seqno")?;
