@@ -339,6 +339,8 @@ pub struct Engine<T> {
     peers: HashMap<SocketAddr, Peer>,
     departed: Departed,
     timers: BinaryHeap<Reverse<(Duration, Seid)>>,
+    /// Number of timers at which void ones are dropped.
+    clean_timers_at: usize,
     outputs: VecDeque<Output<T>>,
     random: SmallRng,
     /// Set while the worker is behind: establishments are rejected meanwhile.
@@ -360,6 +362,7 @@ impl<T: Copy> Engine<T> {
             peers: HashMap::new(),
             departed: Departed::default(),
             timers: BinaryHeap::new(),
+            clean_timers_at: usage::FEW_TIMERS,
             outputs: VecDeque::new(),
             worker_behind: false,
             counters: Counters::default(),

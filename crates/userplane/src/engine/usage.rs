@@ -17,6 +17,9 @@ use super::{
 use crate::compile::CompiledSession;
 use crate::table::Seid;
 
+/// Below this number of timers nobody looks for void ones.
+pub(super) const FEW_TIMERS: usize = 1024;
+
 impl<T: Copy> Engine<T> {
     /// Adjusts the meter to the rules, with the current counters. The returned reports go into the answer to a modification.
     pub(super) fn follow_usage_rule(
@@ -83,7 +86,22 @@ impl<T: Copy> Engine<T> {
     }
 
     pub(super) fn arm_timer(&mut self, at: Duration, seid: Seid) {
+        if self.timers.len() >= self.clean_timers_at {
+            self.drop_void_timers();
+        }
         self.timers.push(Reverse((at, seid)));
+    }
+
+    /// Drops the timers of sessions that have ended or have others now. They would be found void when they are due, but sessions that come
+    /// and go leave many behind until then.
+    fn drop_void_timers(&mut self) {
+        let table = &self.table;
+        self.timers.retain(|Reverse((at, seid))| {
+            let session = table.resolve(*seid);
+            session.is_some_and(|session| session.is_armed(*at))
+        });
+        self.clean_timers_at = (2 * self.timers.len()).max(FEW_TIMERS);
+        self.timers.shrink_to(self.clean_timers_at);
     }
 
     /// Handles everything that is due.

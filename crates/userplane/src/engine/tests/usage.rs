@@ -396,6 +396,21 @@ fn what_came_from_the_subscriber_is_the_uplink_s_on_the_wire() {
     assert_eq!(octets, expected.concat());
 }
 
+#[test]
+fn sessions_that_come_and_go_leave_no_timers_behind() {
+    let mut bench = Bench::new();
+    let stays = bench.established(&with_period(1, 300));
+    for _ in 0..10_000 {
+        let seid = bench.established(&with_period(7, 300));
+        bench.delete(seid);
+    }
+    assert!(bench.engine.timers.len() <= 1024);
+    assert!(bench.engine.timers.capacity() <= 4096);
+    bench.pass(301);
+    let reported: Vec<u64> = bench.reports.iter().map(|(token, _)| *token).collect();
+    assert_eq!(reported, [stays]);
+}
+
 /// A session with IPv4 and an idle timeout of 80 seconds.
 fn may_be_idle(bench: &mut Bench, both_ways: bool) -> (SessionSpec, u64) {
     let mut spec = spec(7);
