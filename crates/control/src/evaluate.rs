@@ -146,10 +146,6 @@ impl<'a> PolicyInputs<'a> {
             chosen(&answer.mtu, (profile.mtu, of_profile)),
             (Some(self.link_mtu), Origin::Link),
         ]);
-        let (keepalive, keepalive_origin) = chosen(
-            &answer.keepalive,
-            (keepalive(self.access), Origin::AccessProfile),
-        );
         let policy = Policy {
             forwarding: Forwarding {
                 network_instance: network_instance.to_owned(),
@@ -161,7 +157,7 @@ impl<'a> PolicyInputs<'a> {
                     idle_both_ways,
                     rate_up,
                     rate_down,
-                    keepalive,
+                    keepalive: keepalive(self.access),
                 },
             },
             control: ControlSettings {
@@ -178,7 +174,7 @@ impl<'a> PolicyInputs<'a> {
             idle_both_ways: both_origin,
             rate_up: rate_up_origin,
             rate_down: rate_down_origin,
-            keepalive: keepalive_origin,
+            keepalive: Origin::AccessProfile,
             session_timeout: timeout_origin,
             interim_interval: interim_origin,
             dns: dns_origin,

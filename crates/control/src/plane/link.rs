@@ -65,11 +65,10 @@ impl ControlPlane {
     }
 
     pub(super) fn on_session_timeout(&mut self, now: Now, index: u32) {
-        if self.sessions.get_mut(index).is_none() {
-            return;
-        }
-        if self.sessions[index].is_closing() {
-            return self.delete(now, index); // once more
+        match self.sessions.get(index) {
+            None => return,
+            Some(entry) if entry.is_closing() => return self.delete(now, index), // once more
+            Some(_) => {}
         }
         let watch = self.watch(index);
         let entry = self.entry(index);
