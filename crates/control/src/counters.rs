@@ -37,7 +37,7 @@ counters! {
     MalformedFrame = "malformed-frame",
     /// A frame in a session's tunnel carried another session's MAC address or PPPoE session id.
     ForeignFrame = "foreign-frame",
-    /// A PADI or PADR came from a port or S-VLAN outside all access segments.
+    /// A PADI or PADR came from a port or S-VLAN outside all access segments, or with an inner tag that is no C-tag (0x8100).
     UnknownSegment = "unknown-segment",
     /// A discovery packet was not answered: it requested another service or was not for this gateway.
     DiscoveryIgnored = "discovery-ignored",

@@ -6,7 +6,7 @@ use crate::entry::Entry;
 use crate::topology::{GroupId, PortId, TunnelOwner, UserPlaneId};
 use core::net::SocketAddr;
 use session::{Circuit, NotTaken};
-use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, Tags};
+use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, TPID_8021Q, Tag, Tags};
 use wire::{gtpu, nsh};
 
 /// Reason for which a redirected frame is dropped.
@@ -98,6 +98,11 @@ impl ControlPlane {
         let frame = Frame::parse(packet.frame).map_err(|_| Counter::MalformedFrame)?;
         if frame.header.ethertype != PPPOE_DISCOVERY {
             return Err(Counter::DiscoveryIgnored);
+        }
+        // the inner one of two tags is a C-tag (IEEE 802.1ad); the rules of a session could not say otherwise
+        let is_c_tag = |tag: Tag| tag.tpid == TPID_8021Q;
+        if !frame.header.tags.inner.is_none_or(is_c_tag) {
+            return Err(Counter::UnknownSegment);
         }
         let port = self.topology.find_port(plane, packet.logical_port);
         let port = port.ok_or(Counter::UnknownSegment)?;

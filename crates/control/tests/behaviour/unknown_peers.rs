@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use cpe::State;
 use policy::Access;
-use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
+use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD};
 use wire::pppoe::{Discovery, PADI, PADO, PADR, PADS, Tag};
 use wire::{gtpu, nsh};
 
@@ -223,12 +223,16 @@ fn what_is_not_discovery_of_a_known_place_is_not_answered() {
     padi.emit(&mut payload);
     let good = frame(&w, 0, PPPOE_DISCOVERY, &payload);
     let elsewhere = in_nsh(b"access9", &good);
+    let mut two_s_tags = good.clone();
+    two_s_tags[16..18].copy_from_slice(&TPID_8021AD.to_be_bytes());
+    let two_s_tags = in_nsh(b"access0", &two_s_tags);
     let data = in_nsh(b"access0", &frame(&w, 0, PPPOE_SESSION, &payload));
     let cut = in_nsh(b"access0", &good[..13]);
     for (inner, counter) in [
         (&good[..], Counter::MalformedFrame), // without NSH
         (&cut, Counter::MalformedFrame),
         (&elsewhere, Counter::UnknownSegment),
+        (&two_s_tags, Counter::UnknownSegment),
         (&data, Counter::DiscoveryIgnored),
     ] {
         let before = w.count(counter);
