@@ -292,7 +292,6 @@ impl TrafficReport {
     }
 }
 
-/// Homes that were not online at the end. Who was interrupted may have had no time.
 fn delegated(outcome: &Outcome) -> u32 {
     let homes = outcome.homes.iter();
     homes
@@ -300,6 +299,7 @@ fn delegated(outcome: &Outcome) -> u32 {
         .count() as u32
 }
 
+/// Homes that were not online at the end. Who was interrupted may have had no time.
 fn failed_homes<'r>(run: &Run<'r>) -> Vec<&'r HomeOutcome> {
     let had_no_time = |home: &HomeOutcome| {
         let sessions = &home.sessions;
