@@ -51,6 +51,7 @@ mod keepalive;
 mod ledger;
 mod nets;
 mod peers;
+mod timers;
 mod tunnels;
 mod usage;
 
@@ -312,16 +313,6 @@ impl<T> Session<T> {
     fn is_leaving(&self) -> bool {
         matches!(self.operation, Operation::Remove(_))
     }
-
-    /// Times of its next usage report, idle check and check for life.
-    fn timers(&self) -> [Option<Duration>; 3] {
-        [self.report_at, self.idleness.look_at, self.watch.check_at]
-    }
-
-    /// Whether the session has a timer for this time.
-    fn is_armed(&self, at: Duration) -> bool {
-        self.timers().contains(&Some(at))
-    }
 }
 
 /// Sessions of a user plane.
@@ -362,7 +353,7 @@ impl<T: Copy> Engine<T> {
             peers: HashMap::new(),
             departed: Departed::default(),
             timers: BinaryHeap::new(),
-            clean_timers_at: usage::FEW_TIMERS,
+            clean_timers_at: timers::FEW,
             outputs: VecDeque::new(),
             worker_behind: false,
             counters: Counters::default(),

@@ -1,6 +1,5 @@
 //! Usage of sessions, and when it is reported.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -16,9 +15,6 @@ use super::{
 };
 use crate::compile::CompiledSession;
 use crate::table::Seid;
-
-/// Below this number of timers nobody looks for void ones.
-pub(super) const FEW_TIMERS: usize = 1024;
 
 impl<T: Copy> Engine<T> {
     /// Adjusts the meter to the rules, with the current counters. The returned reports go into the answer to a modification.
@@ -85,50 +81,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    pub(super) fn arm_timer(&mut self, at: Duration, seid: Seid) {
-        if self.timers.len() >= self.clean_timers_at {
-            self.drop_void_timers();
-        }
-        self.timers.push(Reverse((at, seid)));
-    }
-
-    /// Drops the timers of sessions that have ended or have others now. They would be found void when they are due, but sessions that come
-    /// and go leave many behind until then.
-    fn drop_void_timers(&mut self) {
-        let table = &self.table;
-        self.timers.retain(|Reverse((at, seid))| {
-            let session = table.resolve(*seid);
-            session.is_some_and(|session| session.is_armed(*at))
-        });
-        self.clean_timers_at = (2 * self.timers.len()).max(FEW_TIMERS);
-        self.timers.shrink_to(self.clean_timers_at);
-    }
-
-    /// Handles everything that is due.
-    pub fn on_timeout(&mut self, now: Now) {
-        self.end_hold(now);
-        self.end_telling(now);
-        while let Some(Reverse((at, seid))) = self.timers.peek().copied()
-            && at <= now.monotonic
-        {
-            self.timers.pop();
-            // A timer is not removed when it becomes void; it is found void here.
-            let session = self.table.resolve(seid);
-            let due = session.map(|session| session.timers().map(|timer| timer == Some(at)));
-            let [report, look, check] = due.unwrap_or_default();
-            if report {
-                self.report_due(now, seid, at);
-            }
-            if look {
-                self.look_due(now, seid);
-            }
-            if check {
-                self.check_due(now, seid);
-            }
-        }
-    }
-
-    fn report_due(&mut self, now: Now, seid: Seid, at: Duration) {
+    pub(super) fn report_due(&mut self, now: Now, seid: Seid, at: Duration) {
         let Some(session) = self.table.get_mut(seid.index) else {
             return;
         };
