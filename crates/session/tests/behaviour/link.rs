@@ -105,11 +105,7 @@ fn naks_turn_into_rejects_and_in_the_end_the_session_is_given_up() {
         );
     }
     line.send(LCP, 1, 20, &mru);
-    line.expect_kind(LCP, 5);
-    line.pass(Duration::from_secs(6));
-    line.expect_kind(LCP, 5);
-    line.expect(padt("PPP negotiation failed"));
-    line.expect(Output::Closed(Cause::NegotiationFailed));
+    line.expect_goodbyes("PPP negotiation failed", Cause::NegotiationFailed);
 }
 
 #[test]
@@ -240,11 +236,7 @@ fn a_challenge_is_repeated_and_then_given_up() {
     assert_eq!(challenges.len(), 10);
     assert!(challenges.iter().all(|c| *c == challenges[0]));
     line.pass(Duration::from_millis(1));
-    line.expect_kind(LCP, 5);
-    line.pass(Duration::from_secs(6));
-    line.expect_kind(LCP, 5);
-    line.expect(padt("authentication failed"));
-    line.expect(Output::Closed(Cause::AuthFailed));
+    line.expect_goodbyes("authentication failed", Cause::AuthFailed);
 }
 
 #[test]
@@ -571,11 +563,7 @@ fn a_session_that_never_gets_anywhere_is_ended() {
     line.pass(Duration::from_secs(59));
     line.take_outputs();
     line.pass(SECOND);
-    line.expect_kind(LCP, 5);
-    line.pass(Duration::from_secs(6));
-    line.expect_kind(LCP, 5);
-    line.expect(padt("PPP negotiation failed"));
-    line.expect(Output::Closed(Cause::NegotiationFailed));
+    line.expect_goodbyes("PPP negotiation failed", Cause::NegotiationFailed);
 }
 
 #[test]

@@ -268,6 +268,16 @@ impl Line {
         (frame[3], frame[6..].to_vec())
     }
 
+    /// Next come two Terminate-Requests, which stay without an answer, then a PADT with a text and the end.
+    #[track_caller]
+    pub fn expect_goodbyes(&mut self, text: &str, cause: Cause) {
+        self.expect_kind(LCP, 5);
+        self.pass(Duration::from_secs(6));
+        self.expect_kind(LCP, 5);
+        self.expect(padt(text));
+        self.expect(Output::Closed(cause));
+    }
+
     /// The next output must be an IPv6 packet, whose octets it gives.
     #[track_caller]
     pub fn expect_ipv6(&mut self) -> Vec<u8> {
