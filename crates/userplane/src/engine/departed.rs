@@ -11,8 +11,9 @@ use wire::pfcp::UsageReport;
 
 use crate::table::Seid;
 
-/// Maximum number that are remembered: more sessions than can end before a lost path is noticed.
-const MOST: usize = 65_536;
+/// Maximum number that are remembered: more sessions than can end before a lost path is noticed. Their tables have room for 114,688; one
+/// that is more than half full would double as entries come and go.
+const MOST: usize = 50_000;
 
 /// Answer to a session's deletion.
 #[derive(Clone, Debug, PartialEq)]
