@@ -163,16 +163,16 @@ fn cost(lab: &Lab, gateway: &Gateway, delegation: &str) -> Result<()> {
 /// How long the homes of [`very_many_sessions`] leave and come back, as fast as they may.
 const ROUND: &str = "--rate 2000 --duration 60 --flap 2000 --flap-off 1 --pps 0 --delegation";
 
-/// Very many sessions come and go, all homes leaving after each round: in the end the daemons hold no more memory than after the first tenth
-/// of the sessions, within 1 %.
+/// Very many sessions come and go, all homes leaving after each round. What the daemons hold then varies, as allocators give back more or less
+/// of it. The least that each held after a round of the second half is what it held in the first half, within 1 %. The first tenth does not
+/// count: bounded memories of what has ended fill in it.
 pub fn very_many_sessions(fixture: &mut Fixture, wanted: u64) -> Result<()> {
     let lab = fixture.without_site()?;
     let [homes, _] = MANY;
     guard::limit("very many sessions that come and go");
     let gateway = Gateway::start(lab, &[UP], &many_users())?;
     let mut sessions = 0;
-    // The most after a round of the first tenth, and of the last round.
-    let (mut before, mut now) = ([0; 2], [0; 2]);
+    let mut least = [[u64::MAX; 2]; 2];
     while sessions < wanted {
         guard::limit("very many sessions that come and go");
         let options =
@@ -182,17 +182,21 @@ pub fn very_many_sessions(fixture: &mut Fixture, wanted: u64) -> Result<()> {
         let left = gateway.wait_until_empty(lab, PATIENCE)?;
         ensure!(left.is_empty(), "{} things are left", left.len());
         let held = |daemon| anyhow::Ok(Footprint::of(gateway.id(daemon)?)?.memory);
-        now = [held(Daemon::ControlPlane)?, held(Daemon::UserPlane(UP))?];
-        if sessions <= wanted / 10 {
-            before = [0, 1].map(|daemon| now[daemon].max(before[daemon]));
-        }
+        let now = [held(Daemon::ControlPlane)?, held(Daemon::UserPlane(UP))?];
         sessions += report.number("/set_ups/count")?;
+        if sessions > wanted / 10 {
+            let least = &mut least[usize::from(sessions > wanted / 2)];
+            *least = [0, 1].map(|daemon| now[daemon].min(least[daemon]));
+        }
         println!(
             "        {sessions} sessions have come and gone; control plane and user plane hold {now:?} KiB"
         );
     }
-    for (before, now) in before.into_iter().zip(now) {
-        ensure!(now <= before + before / 100, "{now} KiB after {before} KiB");
+    for (before, after) in least[0].into_iter().zip(least[1]) {
+        ensure!(
+            after <= before.saturating_add(before / 100),
+            "{after} KiB after {before} KiB"
+        );
     }
     gateway.stop()
 }
