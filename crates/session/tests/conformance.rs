@@ -33,6 +33,11 @@ const fn of(
 /// Chapters of the index.
 #[rustfmt::skip]
 const INDEX: &[(&str, &[Behaviour])] = &[
+    ("VLANs", &[
+        of("IEEE 802.1Q §9.6, 802.1ad", "A line is untagged, priority-tagged, or has one or two tags; answers have the tags that it has, EtherTypes and all.",
+            &["e2e pppd-vlans", "dataplane/graph/vlans::a_tagged_frame_is_treated_as_the_untagged_one_without_its_tag"],
+            &["control/unknown_peers::what_is_not_discovery_of_a_known_place_is_not_answered"]),
+    ]),
     ("PPPoE discovery", &[
         of("RFC 2516 §5.1, §5.2", "A PADI is answered by a PADO with AC-Name, the Service-Name that was asked for, and an AC-Cookie.",
             &["session/exchange::from_padi_to_padt", "e2e pppd-discovery"],
