@@ -26,7 +26,7 @@ pub(super) struct Watch {
     /// Packets from the subscriber, counted at the last check.
     packets: u64,
     /// Echo requests since the last sign of life.
-    missed: u8,
+    missed: u16,
     /// Number of the last echo request, if it is not answered yet.
     asked: Option<u8>,
     /// Number of the next echo request.
@@ -36,10 +36,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Number of echo requests whose time for an answer is over, if the subscriber is gone by that.
-    pub fn unanswered(&self) -> Option<u8> {
-        let failures = self.rule?.failures;
-        (self.missed > failures).then(|| self.missed - 1)
+    /// Number of echo requests whose time for an answer is over, if the subscriber is gone by that. `packets`: from the subscriber, counted
+    /// now.
+    pub fn unanswered(&self, packets: u64) -> Option<u16> {
+        let is_gone = self.missed > self.rule?.failures.into() && packets == self.packets;
+        is_gone.then(|| self.missed - 1)
     }
 
     /// Takes an answer to an echo request as a sign of life. Returns whether it answers ours.
@@ -61,7 +62,6 @@ impl Watch {
             return None;
         }
         self.id = self.id.wrapping_add(1);
-        // Above the failures its value says nothing more.
         self.missed = self.missed.saturating_add(1);
         self.asked = Some(self.id);
         self.asked
@@ -140,13 +140,14 @@ impl<T: Copy> Engine<T> {
         else {
             return;
         };
-        let Some(id) = session.watch.check(session.counters.total.up_packets) else {
+        let packets = session.counters.total.up_packets;
+        let Some(id) = session.watch.check(packets) else {
             return;
         };
         let request = echo_frame(entry, ECHO_REQUEST, id, *magic, &[]);
         let port = entry.port;
         let is_reachable = self.peers.get(&session.peer).map(|peer| peer.path) == Some(Path::Alive);
-        let is_gone = session.watch.unanswered().is_some();
+        let is_gone = session.watch.unanswered(packets).is_some();
         self.outputs.push_back(Output::Send(port, request));
         if is_gone && is_reachable {
             self.report(now, index);

@@ -265,7 +265,7 @@ group! {
         /// What was used.
         repeated usage_reports: UsageReport = ie::USAGE_REPORT_IN_REPORT,
         /// How many LCP echo requests the subscriber has not answered, who is gone by that.
-        optional unanswered_echoes: u8 = own::UNANSWERED_ECHOES,
+        optional unanswered_echoes: u16 = own::UNANSWERED_ECHOES,
     }
 }
 

@@ -121,10 +121,10 @@ fn a_subscriber_who_answers_no_echo_requests_is_reported_in_an_element_of_our_ow
         unanswered_echoes: Some(3),
     };
     let octets = "
-        21 38 0018               # version 1 with SEID (§7.2.2), Session Report Request, length
+        21 38 0019               # version 1 with SEID (§7.2.2), Session Report Request, length
         0000000000000abc 010203 00 # SEID, sequence number, spare
         0027 0001 08             # Report Type (§8.2.21): UPIR
-        8009 0003 7ed9 03        # Unanswered Echoes of enterprise 32473";
+        8009 0004 7ed9 0003        # Unanswered Echoes of enterprise 32473";
     message_agrees(Packet::session(0xabc, 0x0001_0203, request), octets);
 }
 

@@ -50,7 +50,7 @@ pub struct Settings(pub Vec<(u8, Vec<u8>)>);
 /// rest is IPv4.
 pub const IPV6_VOLUME: IeId = IeId::vendor(0x8008, ENTERPRISE);
 
-/// Type of the number of LCP echo requests that a subscriber has not answered, in a Session Report Request about inactivity: one octet.
+/// Type of the number of LCP echo requests that a subscriber has not answered, in a Session Report Request about inactivity: two octets.
 /// The user plane says by it that the subscriber is gone.
 pub const UNANSWERED_ECHOES: IeId = IeId::vendor(0x8009, ENTERPRISE);
 

@@ -54,7 +54,7 @@ impl Bench {
     }
 
     /// What was reported about subscribers who are gone: the number of echo requests that they have not answered.
-    fn gone(&self) -> Vec<u8> {
+    fn gone(&self) -> Vec<u16> {
         let reports = self.reports.iter();
         let gone = reports.filter_map(|(_, report)| {
             let unanswered = report.unanswered_echoes?;
@@ -88,6 +88,35 @@ fn a_subscriber_who_answers_nothing_is_asked_as_often_as_set_and_then_reported()
     bench.acknowledge();
     (0..11).for_each(|_| bench.pass(1));
     assert_eq!(bench.gone(), [4]);
+}
+
+#[test]
+fn as_many_failures_as_can_be_set_are_counted() {
+    let mut bench = Bench::new();
+    let mut spec = watched(7);
+    spec.forwarding.packets.keepalive = Some(Keepalive {
+        interval: 1,
+        failures: u8::MAX,
+    });
+    bench.established_whole(&spec);
+    (0..400).for_each(|_| bench.pass(1));
+    assert_eq!(bench.gone().first(), Some(&255));
+}
+
+#[test]
+fn who_is_back_is_not_reported_before_the_next_check() {
+    let mut bench = Bench::new();
+    let spec = SessionSpec {
+        usage_period: Some(1),
+        ..watched(7)
+    };
+    let seid = bench.established_whole(&spec);
+    bench.engine.peer_lost(bench.now, cp());
+    (0..100).for_each(|_| bench.pass(1));
+    bench.engine.peer_up(bench.now, cp());
+    bench.count(seid, 100);
+    bench.pass(1);
+    assert!(!bench.reports.is_empty() && bench.gone().is_empty());
 }
 
 #[test]
