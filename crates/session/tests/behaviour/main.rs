@@ -5,5 +5,6 @@ mod exchange;
 mod link;
 mod network;
 mod replay;
+mod routers;
 mod state;
 mod support;
