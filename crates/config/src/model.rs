@@ -7,6 +7,7 @@ mod aaa;
 mod access;
 mod mapping;
 mod pools;
+mod protection;
 mod subscriber;
 mod user_plane;
 
@@ -19,6 +20,10 @@ pub use access::{
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};
+pub use protection::{
+    DiscoveryRates, EchoRates, ForUsRates, HoldDown, LocalRates, MulticastRates, Protection,
+    ResolutionRates, RoutingRates, SessionRates,
+};
 pub use subscriber::{AddressFamilies, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
     AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,
@@ -37,6 +42,8 @@ pub struct Configuration {
     pub logging: Logging,
     /// Limits that protect the control plane from too many sessions.
     pub limits: Limits,
+    /// Protection of the gateway itself against floods.
+    pub protection: Protection,
     /// History of subscriber and system events.
     pub history: History,
     /// Network instances (VRFs). Each has its own routing table and its own address space.

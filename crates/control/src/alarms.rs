@@ -55,6 +55,8 @@ pub enum Fault {
     ServerSocketsMissing,
     /// The port for changes of authorization cannot be bound.
     DynamicPortMissing,
+    /// An access line floods the gateway.
+    LineFlooding,
 }
 
 impl Fault {
@@ -77,6 +79,7 @@ impl Fault {
             Fault::HostLacking => "host-lacking",
             Fault::ServerSocketsMissing => "aaa-sockets-missing",
             Fault::DynamicPortMissing => "coa-port-missing",
+            Fault::LineFlooding => "line-flooding",
         }
     }
 
@@ -93,9 +96,10 @@ impl Fault {
             | Fault::DynamicPortMissing
             | Fault::StoreSlow
             | Fault::HistoryNotWritten => Severity::Major,
-            Fault::ServerOut | Fault::PoolAlmostExhausted | Fault::HistoryDamaged => {
-                Severity::Minor
-            }
+            Fault::ServerOut
+            | Fault::PoolAlmostExhausted
+            | Fault::HistoryDamaged
+            | Fault::LineFlooding => Severity::Minor,
             Fault::CommitUnconfirmed | Fault::HistoryTooSmall | Fault::HostLacking => {
                 Severity::Warning
             }
@@ -115,6 +119,8 @@ impl Fault {
                 seconds(0, 60)
             }
             Fault::StoreSlow => seconds(2, 10),
+            // the user plane shows it for a minute after the last packet
+            Fault::LineFlooding => seconds(0, 0),
             // a user plane that is lost for a moment says nothing of its machine meanwhile
             Fault::StoreNotWritten | Fault::HistoryNotWritten | Fault::HostLacking => {
                 seconds(0, 10)
@@ -291,6 +297,7 @@ mod tests {
             (Fault::HostLacking, 13),
             (Fault::ServerSocketsMissing, 14),
             (Fault::DynamicPortMissing, 15),
+            (Fault::LineFlooding, 16),
         ];
         for (fault, position) in positions {
             assert_eq!(postcard::to_allocvec(&fault), Ok(vec![position]));

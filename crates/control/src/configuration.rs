@@ -256,6 +256,7 @@ impl Keeper {
             text: lacking.join(" "),
             resource: name,
         }));
+        wrong.extend(crate::floods::floods(self.management.offenders()));
         if let Some(by) = self.transactions().history().confirm_by() {
             let version = self.transactions().version();
             let left = by.saturating_sub(unix_time());

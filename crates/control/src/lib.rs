@@ -30,6 +30,7 @@ pub mod counters;
 mod entry;
 mod evaluate;
 mod fallback;
+mod floods;
 mod generations;
 pub mod history;
 mod jitter;

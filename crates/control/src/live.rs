@@ -102,6 +102,7 @@ impl Live {
             workers,
             sessions,
             sampled,
+            offenders,
             ..
         } = state;
         let drops = drops.iter().filter(|drop| drop.count > 0);
@@ -112,6 +113,7 @@ impl Live {
         plane.ports = ports.iter().map(port).collect();
         plane.drops = drops.cloned().collect();
         plane.workers.clone_from(workers);
+        plane.offenders.clone_from(offenders);
     }
 }
 

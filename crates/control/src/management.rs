@@ -10,7 +10,7 @@ use config::start::Tls;
 use config::{Configuration, Fault, Path};
 use futures_util::future::join_all;
 use mi::{Client, Document, DocumentFault, Endpoint, State};
-use northbound::Managed;
+use northbound::{Managed, Offender};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -199,6 +199,15 @@ impl Management {
             Some((name.clone(), lacking))
         });
         told.filter(|(_, lacking)| !lacking.is_empty())
+    }
+
+    /// Those whom user planes hold down, or who send them more than permitted.
+    pub fn offenders(&self) -> impl Iterator<Item = Offender> {
+        self.links.values().flat_map(|link| {
+            let standing = link.standing.borrow();
+            let state = standing.state.as_ref();
+            state.map_or_else(Vec::new, |state| state.offenders.clone())
+        })
     }
 
     /// State of each user plane's document.

@@ -39,6 +39,9 @@ pub enum Error {
 const QUEUE: usize = 4096;
 const INJECTS: u32 = 2048;
 
+/// Reports of offences that may wait; the others wait for the next second.
+const OFFENCES: usize = 256;
+
 /// Data planes made so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
@@ -119,6 +122,7 @@ impl Common<'_> {
         let (event_tx, event_rx) = rtrb::RingBuffer::new(QUEUE);
         let (piece_tx, piece_rx) = rtrb::RingBuffer::new(1);
         let (gone_tx, gone_rx) = rtrb::RingBuffer::new(QUEUE);
+        let (offence_tx, offence_rx) = rtrb::RingBuffer::new(OFFENCES);
         let most_ports = dpdk::MAX_PORTS as usize;
         let (removed_tx, removed_rx) = rtrb::RingBuffer::new(most_ports);
         let (punt_tx, punt_rx) = eal.ring(&format!("{}punts", self.name), punts.queue)?;
@@ -130,6 +134,7 @@ impl Common<'_> {
             punts: punt_rx,
             injects: inject_tx,
             gone: gone_rx,
+            offences: offence_rx,
             removed: removed_rx,
             shared: shared.clone(),
             sent: 0,
@@ -156,6 +161,8 @@ impl Common<'_> {
             burst: Burst::new(),
             rest: Exits::default(),
             report_at: 0,
+            offences: offence_tx,
+            offences_at: 0,
             busy_since: None,
             tables: Tables {
                 interfaces: Interfaces::new(limits.interfaces),

@@ -41,6 +41,10 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             worker.set_egress(port, egress);
             None
         }
+        Command::SetPuntLimits(limits) => {
+            worker.punter.set(&limits);
+            None
+        }
         Command::RemovePort(port) => {
             worker.unschedule(port);
             remove_port(worker, port);

@@ -8,7 +8,8 @@ use crate::handoff;
 use crate::inspect::{Held, PIECE, Part, Piece};
 use crate::message::Command;
 use crate::ports::Ports;
-use crate::punt::{self, PuntClass, PuntKind};
+use crate::protection::Offence;
+use crate::punt::{self, PuntClass, PuntKind, PuntLimits};
 use crate::routes::{Left, Routes, Write};
 use crate::shard::Shard;
 use crate::tables::sessions::Sources;
@@ -59,6 +60,8 @@ pub(crate) struct Link {
     pub injects: Producer,
     /// Sessions that the worker does not have though we did not say so.
     pub gone: rtrb::Consumer<(SessionIndex, u32)>,
+    /// Who exceeds a rate.
+    pub offences: rtrb::Consumer<Offence>,
     /// Ports that the worker has let go of, and its queues of them.
     pub removed: rtrb::Consumer<(PortIndex, Option<Queue>)>,
     pub shared: Arc<Shared>,
@@ -83,6 +86,7 @@ impl Link {
         self.punts.is_empty()
             && self.events.is_empty()
             && self.pieces.is_empty()
+            && self.offences.is_empty()
             && self.removed.is_empty()
     }
 }
@@ -482,6 +486,22 @@ impl Controller {
             }
         }
         None
+    }
+
+    /// Who exceeds a rate for what is punted, with the worker that says so: once a second while it lasts.
+    pub fn poll_offence(&mut self) -> Option<(u16, Offence)> {
+        let mut workers = (0..).zip(self.links.iter_mut());
+        workers.find_map(|(worker, link)| Some((worker, link.offences.pop().ok()?)))
+    }
+
+    /// Packets above the rate of somebody whom a worker has no room to name.
+    pub fn unnamed_offences(&self) -> u64 {
+        self.sum(|shared| shared.unnamed.load(Relaxed))
+    }
+
+    /// Changes how much each worker punts. The length of its queue stays.
+    pub fn set_punt_limits(&mut self, limits: &PuntLimits) -> Result<(), Busy> {
+        self.send_all(|_| Command::SetPuntLimits(Box::new(*limits)))
     }
 
     /// Readable when punts or events have come since [`Controller::arm`].

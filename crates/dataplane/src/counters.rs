@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     /// By the kinds' numbers: those that were punted, and those above the kind's rate.
     pub punts: EachKind<AtomicU64>,
     pub policed: EachKind<AtomicU64>,
+    /// Packets above the rate of somebody for whose name there was no room.
+    pub unnamed: AtomicU64,
     fragmented: AtomicU64,
     fragments: AtomicU64,
     pub injected: AtomicU64,
@@ -107,6 +109,7 @@ impl Shared {
             drops: [const { AtomicU64::new(0) }; DropReason::ALL.len()],
             punts: [const { AtomicU64::new(0) }; PuntKind::ALL.len()],
             policed: [const { AtomicU64::new(0) }; PuntKind::ALL.len()],
+            unnamed: AtomicU64::new(0),
             fragmented: AtomicU64::new(0),
             fragments: AtomicU64::new(0),
             injected: AtomicU64::new(0),

@@ -83,6 +83,10 @@ drops! {
         "The packet had to be fragmented, and there was no room for its fragments.",
     PuntPoliced "punt-policed" [Punt]
         "The rate for packets of this kind to the control plane is exceeded.",
+    LinePoliced "line-policed" [Punt]
+        "The rate for packets of this kind from the MAC address, its access line, its VLAN or its port is exceeded.",
+    HeldDown "held-down" [Punt]
+        "The MAC address on its access line has exceeded its rate for long, and is not listened to for a while.",
     SessionPoliced "session-policed" [Punt]
         "The rate for control packets of this session is exceeded.",
     PuntQueueFull "punt-queue-full" [Punt]

@@ -2,6 +2,7 @@
 //! packet waits long for it.
 use crate::api::*;
 use crate::nodes::lookup;
+use crate::punt::PuntLimits;
 use crate::worker::Worker;
 use core::net::Ipv4Addr;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -92,6 +93,8 @@ pub enum Held {
         /// The largest IP packet.
         mtu: u16,
     },
+    /// How much the worker punts.
+    PuntLimits(Box<PuntLimits>),
     /// The rate at which the worker lets packets leave by a port.
     EgressRate(PortIndex, Rate),
     /// VLANs of an access port that have the same PPPoE session ids.
@@ -171,6 +174,8 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
         }
         Part::Interfaces(PortIndex(from)) => {
             let end = (from + PIECE as u16).min(worker.limits.interfaces);
+            let limits = (from == 0).then(|| Box::new(worker.punter.limits));
+            found.extend(limits.map(Held::PuntLimits));
             found.extend((from..end).filter_map(|index| interface(worker, PortIndex(index))));
             let here = worker.ports.iter();
             let here = here.filter(|port| (from..end).contains(&port.index.0));

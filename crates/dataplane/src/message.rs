@@ -2,6 +2,7 @@
 use crate::api::*;
 use crate::egress::Egress;
 use crate::inspect::{Held, Part};
+use crate::punt::PuntLimits;
 use crate::routes::Admitted;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
@@ -30,4 +31,5 @@ pub(crate) enum Command {
     RemoveSubinterface(PortIndex),
     SetMtu(PortIndex, u16),
     SetEgress(PortIndex, Egress),
+    SetPuntLimits(Box<PuntLimits>),
 }

@@ -24,7 +24,7 @@ impl Rate {
 }
 
 /// A bucket in one word, in ticks or parts of them: when it will be full again (the "theoretical arrival time" of ITU-T I.371's GCRA).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Bucket(u64);
 
 impl Bucket {

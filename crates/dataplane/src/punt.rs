@@ -1,6 +1,7 @@
-//! What leaves the packet path for the control thread: each kind is declared once, here, with its name and its rate. The node
+//! What leaves the packet path for the control thread: each kind is declared once, here, with its name and its rates. The node
 //! that punts names the kind, and `userplane::run::packets` says who gets it.
 use crate::api::{InstanceIndex, PortIndex, PuntRate, SessionIndex};
+use crate::protection::{HoldDown, Levels};
 
 /// What has become of a packet that the control thread is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct PuntClass {
     pub shown: Shown,
     /// How many a worker punts unless [`PuntLimits`] says otherwise.
     pub rate: PuntRate,
+    /// How many it punts of one MAC address, line, VLAN and port.
+    pub levels: Levels,
 }
 
 /// The next hop that a packet was too large for.
@@ -109,7 +112,8 @@ impl Word for NextHop {
 macro_rules! punts {
     ($(
         $(#[doc = $doc:literal])+
-        $variant:ident $(($field:ident: $subject:ty))? $name:literal $shown:ident $per_second:literal at once $burst:literal,
+        $variant:ident $(($field:ident: $subject:ty))? $name:literal $shown:ident $per_second:literal at once $burst:literal
+            $([$($level:ident $of_level:literal),+])?,
     )*) => {
         /// Why a packet was punted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +133,7 @@ macro_rules! punts {
                 name: $name,
                 shown: Shown::$shown,
                 rate: PuntRate { per_second: $per_second, burst: $burst },
+                levels: Levels { $($($level: Some($of_level),)+)? ..Levels::NONE },
             },)*];
 
             /// The place of the kind in [`PuntKind::ALL`].
@@ -173,21 +178,23 @@ macro_rules! punts {
 
 punts! {
     /// PPPoE discovery outside of any session (frame): for the default tunnel.
-    Discovery "discovery" Packet 20_000 at once 4_000,
+    Discovery "discovery" Packet 20_000 at once 4_000 [mac 10, line 20, vlan 5_000, port 15_000],
     /// A control packet of a session (frame): a PADT, PPP's own protocols, ICMPv6 133–137, DHCPv6. Each session has a rate of its
     /// own besides ([`PuntLimits::per_session`]).
     Session(session: SessionIndex) "session" Packet 100_000 at once 10_000,
+    /// An LCP echo of a session (frame). That a session lives does not compete with what others have to say.
+    Echo(session: SessionIndex) "echo" Packet 50_000 at once 5_000,
     /// ARP and neighbour discovery of a core port or subinterface (frame without a subinterface's tag, as in the three that
     /// follow).
-    Resolution(interface: PortIndex) "resolution" Packet 10_000 at once 2_000,
+    Resolution(interface: PortIndex) "resolution" Packet 10_000 at once 2_000 [mac 2_000, port 8_000],
     /// Routing protocols, to the gateway or to a group: BGP, OSPF, IS-IS, BFD, LDP, PIM, RIP.
-    Routing(interface: PortIndex) "routing" Packet 50_000 at once 4_000,
+    Routing(interface: PortIndex) "routing" Packet 50_000 at once 4_000 [mac 20_000, port 40_000],
     /// Whatever else goes to a group or to all.
-    Multicast(interface: PortIndex) "multicast" Packet 2_000 at once 500,
+    Multicast(interface: PortIndex) "multicast" Packet 2_000 at once 500 [mac 500, port 1_500],
     /// Whatever else is addressed to the gateway itself.
-    ForUs(interface: PortIndex) "for-us" Packet 20_000 at once 2_000,
+    ForUs(interface: PortIndex) "for-us" Packet 20_000 at once 2_000 [mac 10_000, port 15_000],
     /// From a subscriber to the gateway itself (IP packet), for the TUN of the instance.
-    Local(instance: InstanceIndex) "local" Packet 20_000 at once 1_000,
+    Local(instance: InstanceIndex) "local" Packet 20_000 at once 1_000 [mac 100, port 15_000],
     /// A packet that was dropped because its time to live ended (IP packet).
     TtlExpired(instance: InstanceIndex) "ttl-expired" Notice 1_000 at once 100,
     /// A packet that was dropped because its next hop does not take packets of its size, and it may not be fragmented (IP
@@ -220,19 +227,23 @@ pub(crate) type EachKind<T> = [T; PuntKind::ALL.len()];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PuntLimits {
     rates: EachKind<PuntRate>,
+    levels: EachKind<Levels>,
     /// Control packets of one session.
     pub per_session: PuntRate,
+    /// When whoever exceeds a rate is not listened to at all.
+    pub hold_down: HoldDown,
     /// How many packets may wait for the control thread.
     pub queue: u32,
 }
 
 impl PuntLimits {
-    /// The same rate for every kind and session, for tests.
-    pub const fn all(rate: PuntRate) -> Self {
+    /// The same rate for every kind and session, and none below, for tests.
+    pub fn all(rate: PuntRate) -> Self {
         PuntLimits {
             rates: [rate; PuntKind::ALL.len()],
+            levels: [Levels::NONE; PuntKind::ALL.len()],
             per_session: rate,
-            queue: 2048,
+            ..PuntLimits::default()
         }
     }
 
@@ -243,6 +254,25 @@ impl PuntLimits {
         Some(self)
     }
 
+    /// With other rates below that of the kind of this name; `None` if there is no such kind.
+    pub fn with_levels(mut self, name: &str, levels: Levels) -> Option<Self> {
+        let number = PuntKind::ALL.iter().position(|class| class.name == name)?;
+        self.levels[number] = levels;
+        Some(self)
+    }
+
+    /// Each kind with its rate and the rates below.
+    pub fn each(&self) -> impl Iterator<Item = (&'static PuntClass, PuntRate, Levels)> {
+        let rates = self.rates.into_iter().zip(self.levels);
+        let kinds = PuntKind::ALL.iter().zip(rates);
+        kinds.map(|(class, (rate, levels))| (class, rate, levels))
+    }
+
+    /// The rates below the kinds', by the kinds' numbers.
+    pub(crate) fn levels(&self) -> EachKind<Levels> {
+        self.levels
+    }
+
     /// The rates, by the kinds' numbers.
     pub(crate) fn rates(&self) -> EachKind<PuntRate> {
         self.rates
@@ -251,12 +281,10 @@ impl PuntLimits {
 
 impl Default for PuntLimits {
     fn default() -> Self {
-        let mut number = 0;
         PuntLimits {
-            rates: [(); PuntKind::ALL.len()].map(|()| {
-                number += 1;
-                PuntKind::ALL[number - 1].rate
-            }),
+            rates: core::array::from_fn(|number| PuntKind::ALL[number].rate),
+            levels: core::array::from_fn(|number| PuntKind::ALL[number].levels),
+            hold_down: HoldDown::default(),
             per_session: PuntRate {
                 per_second: 50,
                 burst: 40,

@@ -65,7 +65,7 @@ impl Admission {
             },
         );
         if !self.rest.is_empty() {
-            self.rest.settle(|_, _| ());
+            self.rest.settle(|_, mbuf| Some(mbuf));
         }
         core::mem::swap(self.outs.get(0), burst);
         burst.len()

@@ -13,6 +13,7 @@ use crate::inspect::Piece;
 use crate::message::Command;
 use crate::nodes::Exit;
 use crate::nodes::punt::Punter;
+use crate::protection::Offence;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use dpdk::{Burst, Consumer, Eal, Exits, Producer, Queue, Sent, TxBuffers, tsc};
 use std::sync::Arc;
@@ -63,6 +64,9 @@ pub struct Worker {
     pub(crate) rest: Exits<Exit>,
     /// When (TSC) adjacencies in use are reported again.
     pub(crate) report_at: u64,
+    /// The way of reports of those who exceed a rate, and when (TSC) they are due again.
+    pub(crate) offences: rtrb::Producer<Offence>,
+    pub(crate) offences_at: u64,
     /// When (TSC) the round began whose time is not counted yet, if there was something to do in it.
     pub(crate) busy_since: Option<u64>,
 }
@@ -177,6 +181,7 @@ impl Worker {
         }
         work += self.depart();
         self.report_adjacencies();
+        self.report_offences();
         self.tables.fibs.pass();
         self.wake_control();
         self.busy_since = (work > 0).then_some(self.tables.now);
@@ -436,11 +441,24 @@ impl Worker {
         }
     }
 
+    /// Once a second: who exceeds a rate. What finds no room is reported the next time.
+    fn report_offences(&mut self) {
+        let Tables { now, second, .. } = self.tables;
+        if now < self.offences_at {
+            return;
+        }
+        self.offences_at = now + second;
+        let offences = &mut self.offences;
+        let tell = |offence| offences.push(offence).is_ok();
+        self.punter.report_offences(now, &self.shared, tell);
+    }
+
     /// Signals the control thread if it sleeps and something waits for it.
     fn wake_control(&mut self) {
         self.wake.rouse(|| {
             self.tables.events.slots() < self.tables.events.buffer().capacity()
                 || self.pieces.slots() == 0
+                || self.offences.slots() < self.offences.buffer().capacity()
                 || self.removed.slots() < self.removed.buffer().capacity()
                 || self.punter.waiting()
         });

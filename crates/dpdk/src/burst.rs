@@ -470,17 +470,26 @@ impl<R: Copy> Exits<R> {
         self.burst.is_empty()
     }
 
-    /// Gives the packets away in the order in which they left.
+    /// Gives the packets away in the order in which they left, and frees those together that come back.
     #[cold]
     #[inline(never)]
-    pub fn settle(&mut self, mut f: impl FnMut(R, Mbuf)) {
+    pub fn settle(&mut self, mut f: impl FnMut(R, Mbuf) -> Option<Mbuf>) {
         let n = core::mem::take(&mut self.burst.n);
-        for (m, why) in self.burst.m[..n].iter().zip(&self.why[..n]) {
-            // SAFETY: both were written for the first `n`; the burst no longer owns them.
-            if let (why, Some(mbuf)) = unsafe { (why.assume_init(), Mbuf::own(m.assume_init())) } {
-                f(why, mbuf);
+        for at in 0..n {
+            // SAFETY: both were written for the first `n`; the burst owns what came back, which is at most `at`.
+            let left = unsafe {
+                (
+                    self.why[at].assume_init(),
+                    Mbuf::own(self.burst.m[at].assume_init()),
+                )
+            };
+            if let (why, Some(mbuf)) = left
+                && let Some(back) = f(why, mbuf)
+            {
+                self.burst.push_raw(back.into_raw());
             }
         }
+        self.burst.clear();
     }
 }
 

@@ -32,7 +32,10 @@
 //!         packet.send(0, HEAD as u32, len)
 //!     });
 //!     queue.tx(outs.get(0));
-//!     rest.settle(|why, packet| println!("{why}: {} bytes", packet.data().len()));
+//!     rest.settle(|why, packet| {
+//!         println!("{why}: {} bytes", packet.data().len());
+//!         Some(packet)
+//!     });
 //! }
 //! # }
 //! ```

@@ -164,7 +164,10 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     );
     outs.get(0).clear();
     let mut left = vec![];
-    rest.settle(|why: u8, mbuf| left.push((why, mbuf.data()[0])));
+    rest.settle(|why: u8, mbuf| {
+        left.push((why, mbuf.data()[0]));
+        Some(mbuf)
+    });
     assert_eq!((left.len(), left[1], left[22]), (23, (2, 2), (62, 62)));
     // For those the buffer was too small.
     assert_eq!([left[0], left[2]], [(0, 1), (0, 4)]);
@@ -177,7 +180,10 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     let seen = burst.look(&mut rest, |_, _| panic!("seen"));
     seen.act(&mut outs, &mut rest, |()| (), |(), p| p.leave(1));
     let mut whys = vec![];
-    rest.settle(|why, _| whys.push(why));
+    rest.settle(|why, _| {
+        whys.push(why);
+        None
+    });
     assert_eq!(whys, [0]);
     // What was looked at and not acted on is freed.
     let free = pool.available();

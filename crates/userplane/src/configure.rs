@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use config::model::{Port as PortDocument, PortRole};
+use config::model::{Port as PortDocument, PortRole, Protection};
 use config::{Capabilities, Fault, HoldSessions, Path, UserPlaneDocument};
 use dataplane::PortIndex;
 use dpdk::{Eal, Pool};
@@ -26,6 +26,7 @@ use crate::run::UserPlane;
 
 mod devices;
 mod ports;
+mod protection;
 
 pub use devices::Kept;
 pub(crate) use devices::Parked;
@@ -262,11 +263,22 @@ impl UserPlane {
             self.add_port(name, port)?;
         }
         self.close_instances(to)?;
+        self.limit_punts(&to.protection)?;
         self.engine.set_hold(match to.hold_sessions {
             HoldSessions::Forever => None,
             HoldSessions::Seconds(seconds) => Some(Duration::from_secs(seconds.into())),
         });
         Ok(())
+    }
+
+    /// Sets how much the workers pass on that is for the gateway itself.
+    fn limit_punts(&mut self, protection: &Protection) -> Result<(), Fault> {
+        let path = Path::from_iter(["protection"]);
+        self.catch_up(&path)?;
+        let set = self
+            .controller
+            .set_punt_limits(&protection::limits(protection));
+        set.map_err(|busy| fault(&path, busy))
     }
 
     /// Whether a new port needs something that an existing port has.

@@ -44,6 +44,7 @@ mod kernel;
 mod ledger;
 mod listing;
 mod packets;
+mod protection;
 mod samples;
 mod sessions;
 mod tables;
@@ -187,6 +188,8 @@ pub struct UserPlane {
     check: Option<Box<ledger::Check>>,
     /// Subscriber lines whose packets are sampled.
     samples: samples::Samples,
+    /// Who exceeds a rate for what is for the gateway itself.
+    offenders: protection::Offenders,
     counters: Counters,
     buffer: Vec<u8>,
     /// TAP or TUN whose turn is next.
@@ -252,6 +255,7 @@ impl UserPlane {
             said_untold: false,
             check: None,
             samples: samples::Samples::default(),
+            offenders: protection::Offenders::default(),
             counters: Counters::default(),
             buffer: vec![0; LARGEST],
             next_device: 0,

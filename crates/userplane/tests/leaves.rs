@@ -30,6 +30,7 @@ user-planes:
 ";
 
 /// A setting, two values of it, a part of what is seen then, and where.
+#[derive(Clone, Copy)]
 struct Case {
     place: &'static str,
     values: [&'static str; 2],
@@ -44,10 +45,52 @@ fn cases() -> Vec<Case> {
         seen,
         probe,
     };
+    // a rate of `protection`, and how the worker's table begins the line with it
+    let rate = |kind: &str, rate: &str| {
+        let leak = |text: String| -> &'static str { text.leak() };
+        let values = ["1011", "1012"];
+        let seen = values.map(|value| match (kind, rate) {
+            (_, "session") => leak(format!("passes on {value} of a session")),
+            (_, "total") => leak(format!("total {value}")),
+            _ => leak(format!("{rate} {value},")),
+        });
+        case(
+            leak(format!("protection {kind} {rate}")),
+            values,
+            seen,
+            tables,
+        )
+    };
+    let of_port = |kind| ["mac", "port", "total"].map(|level| rate(kind, level));
     const CORE: &str = "user-planes up1 ports core0";
     const PART: &str = "user-planes up1 ports core0 subinterfaces v300";
     let of = |above: &str, leaf: &str| -> &'static str { format!("{above} {leaf}").leak() };
-    vec![
+    let mut rates = Vec::new();
+    rates.extend(["mac", "line", "vlan", "port", "total"].map(|level| rate("discovery", level)));
+    rates.extend(["session", "total"].map(|level| rate("session", level)));
+    rates.push(rate("echo", "total"));
+    for kind in ["local", "resolution", "routing", "multicast", "for-us"] {
+        rates.extend(of_port(kind));
+    }
+    let others = vec![
+        case(
+            "protection hold-down after",
+            ["7", "8"],
+            ["after 7 packets", "after 8 packets"],
+            tables,
+        ),
+        case(
+            "protection hold-down first",
+            ["7", "8"],
+            ["first 7 s", "first 8 s"],
+            tables,
+        ),
+        case(
+            "protection hold-down longest",
+            ["700", "800"],
+            ["longest 700 s", "longest 800 s"],
+            tables,
+        ),
         case(
             "logging level",
             ["debug", "error"],
@@ -145,7 +188,8 @@ fn cases() -> Vec<Case> {
             ["vlans 1-9 of access0", "vlans 10-20 of access0"],
             tables,
         ),
-    ]
+    ];
+    [others, rates].concat()
 }
 
 /// What has its effect on the control plane's way to the user plane.
@@ -308,7 +352,7 @@ fn every_setting_that_a_user_plane_is_told_has_a_case() {
     let places = cases().into_iter().map(|case| case.place).chain(INSTANCES);
     let cases: BTreeSet<String> = places.map(pattern).collect();
     let told = |leaf: &String| {
-        ["logging", "network-instances", "user-planes"]
+        ["logging", "network-instances", "protection", "user-planes"]
             .iter()
             .any(|top| leaf.starts_with(top))
     };

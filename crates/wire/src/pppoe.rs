@@ -200,24 +200,74 @@ impl<'a> Discovery<'a> {
     }
 }
 
-fn parse_tags(mut bytes: &[u8]) -> Result<Vec<Tag<'_>>> {
-    let mut tags = Vec::new();
-    while !bytes.is_empty() {
-        let (&[k1, k2, l1, l2], rest) = bytes
-            .split_first_chunk()
-            .ok_or(Malformed("PPPoE tag cut off"))?;
-        let kind = u16::from_be_bytes([k1, k2]);
-        if kind == END_OF_LIST {
-            break;
+fn parse_tags(bytes: &[u8]) -> Result<Vec<Tag<'_>>> {
+    tags_of(bytes).collect()
+}
+
+/// The tags up to End-Of-List, or up to what is no tag.
+fn tags_of(mut bytes: &[u8]) -> impl Iterator<Item = Result<Tag<'_>>> {
+    core::iter::from_fn(move || {
+        let next = next_tag(&mut bytes);
+        if next.is_err() {
+            bytes = &[];
         }
-        let length = usize::from(u16::from_be_bytes([l1, l2]));
-        let (value, rest) = rest
-            .split_at_checked(length)
-            .ok_or(Malformed("PPPoE tag beyond the packet"))?;
-        tags.push(Tag::from_raw(kind, value));
-        bytes = rest;
+        next.transpose()
+    })
+}
+
+fn next_tag<'a>(bytes: &mut &'a [u8]) -> Result<Option<Tag<'a>>> {
+    if bytes.is_empty() {
+        return Ok(None);
     }
-    Ok(tags)
+    let (&[k1, k2, l1, l2], rest) = bytes
+        .split_first_chunk()
+        .ok_or(Malformed("PPPoE tag cut off"))?;
+    let kind = u16::from_be_bytes([k1, k2]);
+    if kind == END_OF_LIST {
+        return Ok(None);
+    }
+    let length = usize::from(u16::from_be_bytes([l1, l2]));
+    let (value, rest) = rest
+        .split_at_checked(length)
+        .ok_or(Malformed("PPPoE tag beyond the packet"))?;
+    *bytes = rest;
+    Ok(Some(Tag::from_raw(kind, value)))
+}
+
+/// Circuit id and remote id of the access line in the payload of a frame with EtherType 0x8863, as [`Discovery::access_line`] finds them,
+/// without an allocation. Empty is what it has not, and of a packet that [`Discovery::parse`] refuses both are.
+pub fn line_ids(bytes: &[u8]) -> [&[u8]; 2] {
+    let Ok(packet) = Packet::parse(bytes) else {
+        return [&[]; 2];
+    };
+    let mut last: Option<&[u8]> = None;
+    for tag in tags_of(packet.payload) {
+        match tag {
+            Ok(Tag::Vendor(VENDOR_BBF, data)) => last = Some(data),
+            Ok(_) => {}
+            Err(_) => return [&[]; 2],
+        }
+    }
+    let mut ids: [&[u8]; 2] = [&[]; 2];
+    for (kind, value) in line_options(last.unwrap_or_default()) {
+        if let Some(id) = ids.get_mut(usize::from(kind).wrapping_sub(1))
+            && id.is_empty()
+            && is_line_id(value)
+        {
+            *id = value;
+        }
+    }
+    ids
+}
+
+/// The options of an access node's tag (type and value), up to one that goes beyond the data.
+fn line_options(mut data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    core::iter::from_fn(move || {
+        let (&[kind, length], rest) = data.split_first_chunk()?;
+        let (value, rest) = rest.split_at_checked(length.into())?;
+        data = rest;
+        Some((kind, value))
+    })
 }
 
 /// Longest circuit or remote id that is read, in octets: TR-101 permits 63, and an attribute of RADIUS has room for 247.
@@ -237,11 +287,9 @@ pub struct AccessLine<'a> {
 impl<'a> AccessLine<'a> {
     /// Reads the data behind the vendor id. An option that goes beyond the data ends it: what comes before counts. An id that no line can
     /// have is among the others.
-    pub fn parse(mut data: &'a [u8]) -> Self {
+    pub fn parse(data: &'a [u8]) -> Self {
         let mut line = AccessLine::default();
-        while let Some((&[kind, length], rest)) = data.split_first_chunk()
-            && let Some((value, rest)) = rest.split_at_checked(length.into())
-        {
+        for (kind, value) in line_options(data) {
             match kind {
                 1 if line.circuit_id.is_none() && is_line_id(value) => {
                     line.circuit_id = Some(value)
@@ -249,7 +297,6 @@ impl<'a> AccessLine<'a> {
                 2 if line.remote_id.is_none() && is_line_id(value) => line.remote_id = Some(value),
                 _ => line.others.push((kind, value)),
             }
-            data = rest;
         }
         line
     }

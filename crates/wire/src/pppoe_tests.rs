@@ -42,6 +42,30 @@ proptest! {
     }
 
     #[test]
+    fn the_ids_of_a_line_are_those_that_a_whole_reading_finds(bytes: Vec<u8>, tags in prop::collection::vec((0u8..4, bytes(0..40)), 0..5), cut in 0usize..8) {
+        let agrees = |bytes: &[u8]| {
+            let line = Discovery::parse(bytes).ok();
+            let line = line.as_ref().and_then(|discovery| discovery.access_line());
+            let ids = line.map(|line| [line.circuit_id, line.remote_id].map(Option::unwrap_or_default));
+            line_ids(bytes) == ids.unwrap_or_default()
+        };
+        prop_assert!(agrees(&bytes));
+        let options = |data: &[u8]| [&[1, data.len() as u8], data, &[2, 2], data].concat();
+        let lines: Vec<_> = tags.iter().map(|(_, data)| options(data)).collect();
+        let tags = tags.iter().zip(&lines).map(|((kind, data), line)| match kind {
+            0 => Tag::Vendor(VENDOR_BBF, line),
+            1 => Tag::Vendor(7, data),
+            2 => Tag::ServiceName(data),
+            _ => Tag::Unknown(0x0105, data),
+        });
+        let mut bytes = Vec::new();
+        Discovery { code: PADI, session_id: 0, tags: tags.collect() }.emit(&mut bytes);
+        prop_assert!(agrees(&bytes));
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        prop_assert!(agrees(&bytes));
+    }
+
+    #[test]
     fn parse_never_panics(bytes: Vec<u8>, payload: Vec<u8>) {
         let _ = Packet::parse(&bytes);
         let _ = Discovery::parse(&bytes);

@@ -1,11 +1,12 @@
 //! What a check is told of the gateway.
 
 use config::{Document, Fault, SvlanSet};
-use dataplane::{PacketSettings, PuntLimits, PuntRate, SampleRate, Segment};
+use dataplane::{HoldDown, Levels, PacketSettings, PuntLimits, PuntRate, SampleRate, Segment};
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use wire::eth::{MacAddr, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 /// The gateway: what the control thread would tell the data plane.
@@ -221,10 +222,42 @@ impl TryFrom<String> for Destination {
 #[serde(rename_all = "kebab-case", default)]
 pub struct Punts {
     per_session: Option<Rate>,
+    hold_down: Option<Hold>,
     queue: Option<u32>,
     /// By the kinds' names.
     #[serde(flatten)]
-    kinds: BTreeMap<String, Rate>,
+    kinds: BTreeMap<String, Kind>,
+}
+
+/// What is said of a kind; without a level's rate it has none.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Kind {
+    per_second: u32,
+    burst: u32,
+    mac: Option<u32>,
+    line: Option<u32>,
+    vlan: Option<u32>,
+    port: Option<u32>,
+}
+
+/// Packets, and seconds.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Hold {
+    after: u32,
+    first: u64,
+    longest: u64,
+}
+
+impl From<Hold> for HoldDown {
+    fn from(hold: Hold) -> Self {
+        HoldDown {
+            after: hold.after,
+            first: Duration::from_secs(hold.first),
+            longest: Duration::from_secs(hold.longest),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -245,9 +278,25 @@ impl Punts {
     pub fn limits(&self) -> Result<PuntLimits, String> {
         let mut limits = PuntLimits::default();
         limits.per_session = self.per_session.map_or(limits.per_session, PuntRate::from);
+        limits.hold_down = self.hold_down.map_or(limits.hold_down, HoldDown::from);
         limits.queue = self.queue.unwrap_or(limits.queue);
-        self.kinds.iter().try_fold(limits, |limits, (name, rate)| {
-            let with = limits.with(name, (*rate).into());
+        self.kinds.iter().try_fold(limits, |limits, (name, kind)| {
+            let Kind {
+                per_second,
+                burst,
+                mac,
+                line,
+                vlan,
+                port,
+            } = *kind;
+            let levels = Levels {
+                mac,
+                line,
+                vlan,
+                port,
+            };
+            let with = limits.with(name, PuntRate { per_second, burst });
+            let with = with.and_then(|limits| limits.with_levels(name, levels));
             with.ok_or_else(|| format!("punts: there is no kind {name}"))
         })
     }

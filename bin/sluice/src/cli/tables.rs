@@ -10,7 +10,7 @@ use super::units::{counted, duration};
 use northbound::catalogue;
 use northbound::{
     EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListLinesRequest, RouteKind,
-    SessionState, SubscriberRow, WatchStateResponse, WorkerRow,
+    SessionState, SubscriberRow, WatchStateResponse, WatchedUserPlane, WorkerRow,
 };
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 16] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 17] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
@@ -33,6 +33,7 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 16] = [
     (&catalogue::ROUTES, routes),
     (&catalogue::NEIGHBOURS, neighbours),
     (&catalogue::WORKERS, workers),
+    (&catalogue::PROTECTION, protection),
     (&catalogue::POOLS, pools),
     (&catalogue::ASSOCIATIONS, associations),
     (&catalogue::AAA_SERVERS, aaa_servers),
@@ -157,34 +158,62 @@ fn neighbours(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
 /// What workers did since their start, as their user planes told last.
 fn workers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let state = sockets.watch(INTERVAL)?.next()?;
-    let of = asked.text("user-plane");
-    let (workers, silent) = workers_of(state, of);
-    if workers.is_empty() && silent.is_empty() {
-        return Err(Failure::Other(match of {
-            Some(name) => {
-                format!("user plane `{name}` does not exist: `sluice show user-planes` lists them")
-            }
-            None => "there is no user plane".into(),
-        }));
-    }
+    let (workers, silent) = workers_of(state, asked.text("user-plane"))?;
     Ok(but(asked.shown(&workers)?, &silent))
 }
 
-/// The workers of all user planes or of one, and what is missing.
-fn workers_of(state: WatchStateResponse, of: Option<&str>) -> (Vec<WorkerRow>, Vec<String>) {
-    let (mut workers, mut silent) = (Vec::new(), Vec::new());
-    let wanted =
-        (state.user_planes.into_iter()).filter(|plane| of.is_none_or(|of| of == plane.node_id));
-    for plane in wanted {
-        if !plane.reached {
-            silent.push(format!(
-                "user plane {} does not answer: its management interface cannot be reached",
-                plane.node_id
-            ));
-        }
-        workers.extend(WorkerRow::of(plane));
+/// Who exceeds a rate, as the user planes told last.
+fn protection(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let state = sockets.watch(INTERVAL)?.next()?;
+    let planes = wanted(state, asked.text("user-plane"))?;
+    let silent = silent(&planes);
+    let offenders: Vec<_> = planes
+        .into_iter()
+        .flat_map(|plane| plane.offenders)
+        .collect();
+    let held = offenders.iter().filter(|row| row.held_seconds > 0).count();
+    let all = counted(offenders.len(), "sender");
+    let total = format!("{all} above a rate, {held} held down");
+    Ok(but(
+        asked.with_total(asked.shown(&offenders)?, total),
+        &silent,
+    ))
+}
+
+/// All user planes, or one.
+fn wanted(state: WatchStateResponse, of: Option<&str>) -> Result<Vec<WatchedUserPlane>, Failure> {
+    let mut planes = state.user_planes;
+    planes.retain(|plane| of.is_none_or(|of| of == plane.node_id));
+    match of {
+        _ if !planes.is_empty() => Ok(planes),
+        Some(name) => Err(Failure::Other(format!(
+            "user plane `{name}` does not exist: `sluice show user-planes` lists them"
+        ))),
+        None => Err(Failure::Other("there is no user plane".into())),
     }
-    (workers, silent)
+}
+
+/// What is missing, for each user plane that does not answer.
+fn silent(planes: &[WatchedUserPlane]) -> Vec<String> {
+    let silent = planes.iter().filter(|plane| !plane.reached);
+    let sentence = silent.map(|plane| {
+        format!(
+            "user plane {} does not answer: its management interface cannot be reached",
+            plane.node_id
+        )
+    });
+    sentence.collect()
+}
+
+/// The workers of all user planes or of one, and what is missing.
+fn workers_of(
+    state: WatchStateResponse,
+    of: Option<&str>,
+) -> Result<(Vec<WorkerRow>, Vec<String>), Failure> {
+    let planes = wanted(state, of)?;
+    let silent = silent(&planes);
+    let workers = planes.into_iter().flat_map(WorkerRow::of);
+    Ok((workers.collect(), silent))
 }
 
 fn pools(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
@@ -623,7 +652,7 @@ mod tests {
             user_planes: vec![up1, plane("up2", false, Vec::new())],
             ..WatchStateResponse::default()
         };
-        let (workers, silent) = workers_of(state.clone(), None);
+        let (workers, silent) = workers_of(state.clone(), None).unwrap();
         assert_eq!(workers.len(), 2);
         assert!(silent[0].contains("up2"), "{silent:?}");
         let json = serde_json::to_value(&workers[1]).unwrap();
@@ -633,8 +662,8 @@ mod tests {
         );
         let words = ["up1", "1h 01m", "5", "6"];
         fits(&catalogue::WORKERS, workers[0].clone(), nothing, &words);
-        let (of_one, silent) = workers_of(state.clone(), Some("up1"));
+        let (of_one, silent) = workers_of(state.clone(), Some("up1")).unwrap();
         assert_eq!((of_one.len(), silent.len()), (2, 0));
-        assert_eq!(workers_of(state, Some("up3")).0.len(), 0);
+        assert!(workers_of(state, Some("up3")).is_err());
     }
 }

@@ -33,6 +33,15 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
         let here = Path::from_iter(["access-profiles", name, "router-advertisements"]);
         found.router_advertisements(&here, &profile.router_advertisements);
     }
+    let hold_down = &configuration.protection.hold_down;
+    if hold_down.longest < hold_down.first {
+        let message = format!("expected at least `first`, which is {}", hold_down.first);
+        found.at(
+            &Path::from_iter(["protection", "hold-down"]),
+            "longest",
+            message,
+        );
+    }
     found.addresses(configuration);
     found.pools(configuration);
     found.default_instance(configuration);

@@ -1,6 +1,6 @@
 //! User planes and their ports.
 
-use super::{AccessProfile, Configuration, Level};
+use super::{AccessProfile, Configuration, Level, Protection};
 use crate::{HoldSessions, SvlanSet};
 use ipnet::IpNet;
 use schemars::JsonSchema;
@@ -194,6 +194,9 @@ pub struct UserPlaneDocument {
     pub log_level: Level,
     /// Time for which sessions keep forwarding after the control plane is lost.
     pub hold_sessions: HoldSessions,
+    /// How much it passes on that is for the gateway itself. User planes of before know nothing of it.
+    #[serde(skip_serializing_if = "Protection::is_default")]
+    pub protection: Protection,
     /// Network instances of its ports and subscribers, by name.
     pub network_instances: BTreeMap<String, DeviceDocument>,
     /// Ports, without the settings that only the control plane needs.
@@ -246,6 +249,7 @@ impl Configuration {
         Some(UserPlaneDocument {
             log_level: self.logging.level,
             hold_sessions: plane.hold_sessions,
+            protection: self.protection.clone(),
             network_instances: instances.collect(),
             ports,
         })

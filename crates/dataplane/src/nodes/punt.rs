@@ -1,37 +1,68 @@
 //! Node `punt`: what leaves the path goes to the control thread, as far as its rate and its queue allow, or is freed;
 //! it is counted either way.
 //!
-//! Drops: `punt-policed`, `session-policed`, `punt-queue-full`, and whatever other nodes named.
+//! Drops: `punt-policed`, `line-policed`, `held-down`, `session-policed`, `punt-queue-full`, and whatever other nodes named.
 use super::classify::ETHERNET;
 use super::{Exit, Part};
 use crate::api::PortIndex;
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
 use crate::police::{Bucket, Rate};
+use crate::protection::{Guard, Offence};
 use crate::punt::{EachKind, PuntKind, PuntLimits};
 use crate::tables::sessions::Sessions;
+use core::sync::atomic::Ordering::Relaxed;
 use dpdk::{HEAD, Mbuf, Producer, Window};
 use wire::eth::{ARP, IPV4, IPV6};
 
 /// The way to the control thread.
 pub(crate) struct Punter {
+    /// As the control thread has set them.
+    pub limits: PuntLimits,
     /// By the kinds' numbers.
     rates: EachKind<(Bucket, Rate)>,
     per_session: Rate,
+    guard: Guard,
     queue: Producer,
+    hz: u64,
 }
 
 impl Punter {
     pub fn new(limits: &PuntLimits, queue: Producer, hz: u64) -> Self {
         let bucket = |rate| (Bucket::FULL, Rate::new(rate, hz));
         Punter {
+            limits: *limits,
             rates: limits.rates().map(bucket),
             per_session: Rate::new(limits.per_session, hz),
+            guard: Guard::new(limits, hz),
             queue,
+            hz,
         }
     }
 
-    /// Settles what becomes of a packet that left the path on `port`.
+    /// Changes the rates. The queue stays as it is.
+    pub fn set(&mut self, limits: &PuntLimits) {
+        self.limits = *limits;
+        for ((_, rate), wanted) in self.rates.iter_mut().zip(limits.rates()) {
+            *rate = Rate::new(wanted, self.hz);
+        }
+        self.per_session = Rate::new(limits.per_session, self.hz);
+        self.guard.set(limits);
+    }
+
+    /// Gives news of those who exceed their rates to `tell`, as long as it takes them.
+    pub fn report_offences(
+        &mut self,
+        now: u64,
+        shared: &Shared,
+        tell: impl FnMut(Offence) -> bool,
+    ) {
+        let offenders = &mut self.guard.offenders;
+        offenders.report(now, tell);
+        shared.unnamed.store(offenders.unnamed, Relaxed);
+    }
+
+    /// Settles what becomes of a packet that left the path on `port`. What is dropped comes back, to be freed with others.
     pub fn settle(
         &mut self,
         leave: Exit,
@@ -40,25 +71,29 @@ impl Punter {
         now: u64,
         sessions: &mut Sessions,
         shared: &Shared,
-    ) {
-        let dropped = match leave {
-            Exit::Drop(reason) => Err(reason),
+    ) -> Option<Mbuf> {
+        let (reason, mbuf) = match leave {
+            Exit::Drop(reason) => (reason, Some(mbuf)),
             // the graph has taken care of it
-            Exit::Sampled | Exit::Full => Err(DropReason::UnsupportedBuffer),
-            Exit::Punt(kind, part) => self.punt(kind, part, mbuf, port, now, sessions, shared),
+            Exit::Sampled | Exit::Full => (DropReason::UnsupportedBuffer, Some(mbuf)),
+            Exit::Punt(kind, part) => {
+                match self.punt(kind, part, mbuf, port, now, sessions, shared) {
+                    Ok(()) => return None,
+                    Err((reason, mbuf)) => (reason, Some(mbuf)),
+                }
+            }
             Exit::Fragmented(fragments) => {
                 shared.count_fragments(fragments.into());
-                Ok(())
+                return Some(mbuf);
             }
             Exit::DropAndNotify(reason, kind, part) => {
                 // The packet is a drop, whether or not the control thread sees what is left of it.
-                let _ = self.punt(kind, part, mbuf, port, now, sessions, shared);
-                Err(reason)
+                let shown = self.punt(kind, part, mbuf, port, now, sessions, shared);
+                (reason, shown.err().map(|(_, mbuf)| mbuf))
             }
         };
-        if let Err(reason) = dropped {
-            shared.count_drop(reason, 1);
-        }
+        shared.count_drop(reason, 1);
+        mbuf
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -71,26 +106,29 @@ impl Punter {
         now: u64,
         sessions: &mut Sessions,
         shared: &Shared,
-    ) -> Result<(), DropReason> {
-        // The session's own rate first, so that one that sends too much does not use up what is there for all.
-        if let PuntKind::Session(index) = kind
+    ) -> Result<(), (DropReason, Mbuf)> {
+        // The sender's own rates first, so that one that sends too much does not use up what is there for all.
+        if let PuntKind::Session(index) | PuntKind::Echo(index) = kind
             && sessions
                 .punts(index)
                 .is_some_and(|bucket| !bucket.take(now, self.per_session))
         {
-            return Err(DropReason::SessionPoliced);
+            return Err((DropReason::SessionPoliced, mbuf));
+        }
+        if let Err(reason) = (self.guard).admit(kind, part, PortIndex(port), mbuf.data(), now) {
+            return Err((reason, mbuf));
         }
         let (bucket, rate) = &mut self.rates[kind.number()];
         if !bucket.take(now, *rate) {
             add(&shared.policed[kind.number()], 1);
-            return Err(DropReason::PuntPoliced);
+            return Err((DropReason::PuntPoliced, mbuf));
         }
         mbuf.advance(part.strip as u16);
         mbuf.truncate(part.len);
         mbuf.set_meta(crate::punt::pack(kind, PortIndex(port)));
         self.queue
             .send(mbuf)
-            .map_err(|_| DropReason::PuntQueueFull)?;
+            .map_err(|mbuf| (DropReason::PuntQueueFull, mbuf))?;
         add(&shared.punts[kind.number()], 1);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Node `session`: is the frame from the subscriber whose session it names, and is the packet in it from his address.
 //!
-//! Out: IP packets → `lookup`; PPP's own protocols, PADT, neighbour discovery and DHCPv6 → punt to the control plane.
+//! Out: IP packets → `lookup`; LCP echoes and PPP's other protocols, PADT, neighbour discovery and DHCPv6 → punt to the control plane.
 //! Drops: `unknown-session`, `not-for-us`, `wrong-mac`, `wrong-tag`, `bad-pppoe`, `bad-ipv4`, `bad-checksum`, `bad-ipv6`,
 //! `spoofed-source-v4`, `spoofed-source-v6`, `link-local`.
 use super::classify::{ETHERNET, PPPOE};
@@ -50,7 +50,7 @@ pub(crate) fn admit<const DEPTH: usize>(
     } else if protocol == PPP_IPV6.to_be() {
         Family::V6
     } else {
-        return Err(control(whose));
+        return Err(control(whose, w, ip - 2));
     };
     let total = ip::check(family, w, ip, payload as usize - 2)?;
     match family {
@@ -85,12 +85,26 @@ pub(crate) fn terminate(up: &Up, whose: Whose<'_>, w: &Window, depth: u8) -> Exi
         _ => difference::<2>(&plain, w),
     };
     match difference {
-        0 => control(whose),
+        0 => said(whose),
         _ => reason(&plain, w).into(),
     }
 }
 
-fn control(whose: Whose<'_>) -> Exit {
+/// A packet of PPP's own protocols, which begin at `at`. (Behind the end of a short one is what the buffer held: it is the session's in
+/// either case.)
+#[cold]
+fn control(whose: Whose<'_>, w: &Window, at: usize) -> Exit {
+    const LCP: u16 = 0xc021;
+    // Echo-Request and Echo-Reply (RFC 1661 §5.8)
+    let kind = match (w.u16(at), w.u8(at + 2)) {
+        (LCP, 9 | 10) => PuntKind::Echo(whose.index()),
+        _ => return said(whose),
+    };
+    Exit::Punt(kind, Part::WHOLE)
+}
+
+/// Something that the session has to say to the control plane.
+fn said(whose: Whose<'_>) -> Exit {
     Exit::Punt(PuntKind::Session(whose.index()), Part::WHOLE)
 }
 
@@ -206,8 +220,8 @@ fn other_v6(
     let link_local = high >> 54 == 0xfe80 >> 6;
     match (own, is_control(w, ip, total)) {
         (true, false) => Ok(()),
-        (true, true) => Err(control(whose)),
-        (false, true) if link_local || source == 0 => Err(control(whose)),
+        (true, true) => Err(said(whose)),
+        (false, true) if link_local || source == 0 => Err(said(whose)),
         (false, false) if link_local => Err(DropReason::LinkLocal.into()),
         (false, _) => Err(DropReason::SpoofedSourceV6.into()),
     }

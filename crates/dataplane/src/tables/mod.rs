@@ -1,9 +1,11 @@
 //! The tables. Most are the worker's: it alone reads and writes them, so there is neither a lock nor an atomic. Routes and
 //! groups are shared by who writes them and who reads them.
 pub(crate) mod adjacency;
+pub(crate) mod buckets;
 pub mod fib;
 pub(crate) mod groups;
 pub(crate) mod interfaces;
+pub(crate) mod offenders;
 pub(crate) mod policies;
 pub(crate) mod samples;
 pub(crate) mod sessions;

@@ -372,8 +372,17 @@ fn discovery_and_control_packets_are_punted_with_their_session() {
                 Fate::Punt(session, home.port, frame)
             );
         }
+        let echo = PuntKind::Echo(SessionIndex(home.index));
+        for code in [9, 10] {
+            let frame = home.sends(0xc021, &[code, 1, 0, 8, 0, 0, 0, 0]);
+            assert_eq!(
+                observe(&mut w, home.port, &frame),
+                Fate::Punt(echo, home.port, frame)
+            );
+        }
     }
     assert_eq!((w.punted("discovery"), w.punted("session")), (18, 42));
+    assert_eq!(w.punted("echo"), 12);
 }
 
 #[test]

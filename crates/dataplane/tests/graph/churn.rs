@@ -283,7 +283,7 @@ fn what_cannot_be_set_is_refused_and_not_there() {
 #[test]
 fn the_table_of_routes_has_a_bound() {
     let mut w = World::with(
-        NO_POLICING,
+        no_policing(),
         Limits {
             instances: 2,
             sessions: 64,
@@ -366,6 +366,7 @@ fn rates_and_queues_for_punted_packets_have_bounds() {
     for (kind, burst) in [
         ("discovery", 100),
         ("session", 15),
+        ("echo", 4),
         ("local", 7),
         ("ttl-expired", 3),
         ("too-big", 2),
@@ -391,21 +392,24 @@ fn rates_and_queues_for_punted_packets_have_bounds() {
     };
     send(&mut w, ACCESS, &all[0].discovers([0xff; 6], 9, 0), 150);
     assert_eq!(w.drops()["punt-policed"], 50);
-    send(&mut w, ACCESS, &all[0].sends(0xc021, &[9, 1, 0, 4]), 12);
+    send(&mut w, ACCESS, &all[0].sends(0xc021, &[5, 1, 0, 4]), 12);
     assert_eq!(w.drops()["session-policed"], 2);
     // Another session has its own rate, within that of all.
-    send(&mut w, ACCESS, &all[1].sends(0xc021, &[9, 1, 0, 4]), 6);
+    send(&mut w, ACCESS, &all[1].sends(0xc021, &[5, 1, 0, 4]), 6);
     assert_eq!(
         (w.drops()["session-policed"], w.drops()["punt-policed"]),
         (2, 51)
     );
+    // Echoes have another rate than all else that sessions say.
+    send(&mut w, ACCESS, &all[2].sends(0xc021, &[9, 1, 0, 4]), 5);
+    assert_eq!((w.punted("echo"), w.drops()["punt-policed"]), (4, 52));
     send(
         &mut w,
         ACCESS,
         &all[0].sends_ip(&v4(all[0].v4, LOCAL_V4, 64, 0, b"ping")),
         8,
     );
-    assert_eq!(w.drops()["punt-policed"], 52);
+    assert_eq!(w.drops()["punt-policed"], 53);
     send(
         &mut w,
         ACCESS,

@@ -99,7 +99,7 @@ fn tables_of_many_pieces_are_shown_whole() {
         adjacencies: 700,
         ..Limits::default()
     };
-    let mut w = World::with(NO_POLICING, limits);
+    let mut w = World::with(no_policing(), limits);
     let home = &homes()[0];
     for n in 0..1000u32 {
         let entry = SessionEntry {

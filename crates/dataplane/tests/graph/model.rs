@@ -125,6 +125,11 @@ impl Model {
         match be(payload) {
             0x0021 => self.v4_from(home, port, packet),
             0x0057 => self.v6_from(home, packet, control, port),
+            0xc021 if matches!(payload.get(2), Some(9 | 10)) => Punt(
+                PuntKind::Echo(SessionIndex(home.index)),
+                port,
+                frame.to_vec(),
+            ),
             _ => control,
         }
     }

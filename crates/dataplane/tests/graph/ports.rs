@@ -200,7 +200,7 @@ fn very_many_sessions_go_in_pieces_between_bursts() {
         adjacencies: 8,
         ..Limits::default()
     };
-    let mut w = World::with(NO_POLICING, limits);
+    let mut w = World::with(no_policing(), limits);
     let home = &homes()[5];
     for n in 0..5000u32 {
         let entry = SessionEntry {

@@ -129,7 +129,7 @@ fn no_more_sessions_are_sampled_than_there_is_room_for() {
         sessions: 256,
         ..World::limits()
     };
-    let mut w = World::with(NO_POLICING, limits);
+    let mut w = World::with(no_policing(), limits);
     let homes: Vec<Home> = (1..=MAX_SAMPLED as u8 + 1)
         .map(|n| Home::new(n, ACCESS, &[]))
         .collect();

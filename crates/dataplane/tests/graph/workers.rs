@@ -146,7 +146,7 @@ fn workers_take_turns_with_what_is_punted() {
     w.settle();
     let mut shown = Vec::new();
     while w.controller.recv_punts(1, |punt| shown.push(punt.kind)) > 0 {}
-    let of = |home: &Home| PuntKind::Session(SessionIndex(home.index));
+    let of = |home: &Home| PuntKind::Echo(SessionIndex(home.index));
     let turns = [of(first), of(second)];
     assert_eq!(shown.len(), 6);
     for pair in shown.chunks(2) {

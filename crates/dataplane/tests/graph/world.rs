@@ -83,15 +83,17 @@ pub fn segments() -> Vec<Segment> {
 pub type Punted = (PuntKind, u16, Vec<u8>);
 
 /// Rates that no test reaches unless it wants to.
-pub const NO_POLICING: PuntLimits = PuntLimits::all(PuntRate {
-    per_second: 1_000_000_000,
-    burst: 1_000_000,
-});
+pub fn no_policing() -> PuntLimits {
+    PuntLimits::all(PuntRate {
+        per_second: 1_000_000_000,
+        burst: 1_000_000,
+    })
+}
 
 impl World {
     /// Two access ports, two core ports of instances 0 and 1, and the routes of [`World::routes`].
     pub fn new() -> World {
-        Self::with(NO_POLICING, Self::limits())
+        Self::with(no_policing(), Self::limits())
     }
 
     /// Those of every world that needs no others.
@@ -111,12 +113,12 @@ impl World {
 
     /// With so many workers, and ports with so many queues.
     pub fn shared(workers: u16, queues: u16) -> World {
-        Self::made(workers, queues, SIZE, NO_POLICING, Self::limits())
+        Self::made(workers, queues, SIZE, no_policing(), Self::limits())
     }
 
     /// With ports that hold as much as a network card's queues.
     pub fn deep() -> World {
-        Self::made(1, 1, 1024, NO_POLICING, Self::limits())
+        Self::made(1, 1, 1024, no_policing(), Self::limits())
     }
 
     fn made(workers: u16, queues: u16, size: u32, punts: PuntLimits, limits: Limits) -> World {

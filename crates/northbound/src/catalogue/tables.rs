@@ -18,6 +18,7 @@ pub const TABLES: &[&Table] = &[
     &ROUTES,
     &NEIGHBOURS,
     &WORKERS,
+    &PROTECTION,
     &POOLS,
     &ASSOCIATIONS,
     &AAA_SERVERS,
@@ -285,6 +286,31 @@ pub const WORKERS: Table = Table {
         Column::new("taken_over", Number(Count), "Packets taken over from other workers").under("TAKEN", 0),
         Column::new("punted", Number(Count), "Packets for the control plane or the kernel").under("PUNTED", 1),
         Column::new("injected", Number(Count), "Packets from the control plane or the kernel").under("INJECTED", 1),
+    ],
+};
+
+/// `sluice show protection`.
+pub const PROTECTION: Table = Table {
+    name: "protection",
+    about: "Those who send more to the gateway itself than `protection` permits, and who is held down",
+    message: Some("Offender"),
+    key: &["user_plane", "port", "s_tag", "c_tag", "circuit_id", "mac", "kind", "level"],
+    calls: &["Live/WatchState"],
+    access: Read,
+    arguments: &[OF_USER_PLANE],
+    columns: &[
+        Column::new("user_plane", Text, "Node id of the user plane").under("PORT", 2),
+        Column::new("port", Text, "Port or sub-interface").beside("/"),
+        Column::new("s_tag", Number(Id), "Outer VLAN id").under("VLAN", 0).or("untagged"),
+        Column::new("c_tag", Number(Id), "Inner VLAN id").beside("."),
+        Column::new("circuit_id", Text, "Circuit id of the access node").under("CIRCUIT", 3),
+        Column::new("mac", Text, "MAC address, the last one of a line, VLAN or port").under("MAC", 0),
+        Column::new("kind", Text, "What comes too fast, a setting of `protection`").under("KIND", 0),
+        Column::new("level", Text, "Whose rate is exceeded: of a MAC address, line, VLAN or port").under("RATE OF", 1),
+        Column::new("dropped", Number(Count), "Packets that were dropped").under("DROPPED", 0),
+        Column::new("since_seconds", Number(Seconds), "How long it goes on").under("FOR", 0),
+        Column::new("holds", Number(Exact), "How often it was held down").under("HOLDS", 4),
+        Column::new("held_seconds", Number(Seconds), "How long it is still held down").under("HELD", 0),
     ],
 };
 

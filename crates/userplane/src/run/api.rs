@@ -124,6 +124,7 @@ impl UserPlane {
             sessions: self.engine.sessions() as u64,
             sampled: self.samples.sessions(),
             host: self.host.clone(),
+            offenders: self.show_offenders(),
         }
     }
 
@@ -183,7 +184,7 @@ impl UserPlane {
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 29] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 30] {
         let (io, cpri) = (self.counters, self.redirection.counters);
         let (sessions, node) = (self.engine.counters, self.node.counters());
         let fibs = || self.instances.values().map(|instance| &instance.fib);
@@ -197,6 +198,11 @@ impl UserPlane {
                 "inject-busy",
                 io.inject_busy,
                 "A packet of kernel or control plane found the worker's queue full.",
+            ),
+            (
+                "offender-table-full",
+                self.controller.unnamed_offences(),
+                "A packet exceeded a rate of `protection`, and there was no room to name its sender in `show protection`.",
             ),
             (
                 "device-full",

@@ -67,6 +67,7 @@ impl UserPlane {
                 None => break,
             }
         }
+        self.note_offences();
         self.carry_punts(now) < PORTION
     }
 
@@ -90,15 +91,17 @@ impl UserPlane {
                 let wrapped = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
                 send_gtpu(gtpu, wrapped, counters);
             }
-            PuntKind::Session(index) => match engine.from_subscriber(index, punt.frame) {
-                FromSubscriber::Answer(reply) => replies.push((punt.port, reply)),
-                FromSubscriber::Taken => {}
-                FromSubscriber::Pass => {
-                    let tunnel = engine.control_tunnel(index);
-                    let wrapped = redirection.wrap_control(tunnel, punt.frame);
-                    send_gtpu(gtpu, wrapped, counters);
+            PuntKind::Session(index) | PuntKind::Echo(index) => {
+                match engine.from_subscriber(index, punt.frame) {
+                    FromSubscriber::Answer(reply) => replies.push((punt.port, reply)),
+                    FromSubscriber::Taken => {}
+                    FromSubscriber::Pass => {
+                        let tunnel = engine.control_tunnel(index);
+                        let wrapped = redirection.wrap_control(tunnel, punt.frame);
+                        send_gtpu(gtpu, wrapped, counters);
+                    }
                 }
-            },
+            }
             PuntKind::Resolution(interface)
             | PuntKind::Routing(interface)
             | PuntKind::Multicast(interface)

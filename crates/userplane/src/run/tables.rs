@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use dataplane::{Adjacency, AdjacencyIndex, Destination, Held, Part, PortIndex};
+use dataplane::{Adjacency, AdjacencyIndex, Destination, Held, Level, Part, PortIndex, PuntLimits};
 
 use super::{ForWorker, UserPlane};
 
@@ -25,6 +25,11 @@ impl UserPlane {
             })
             .collect();
         let lines = held.iter().filter_map(|held| line(held, &names, &hops));
+        let limits = held.iter().flat_map(|held| match held {
+            Held::PuntLimits(limits) => protection(limits),
+            _ => Vec::new(),
+        });
+        let lines = lines.chain(limits);
         let hold = match self.engine.hold() {
             Some(hold) => format!("sessions are held for {} s", hold.as_secs()),
             None => "sessions are held for ever".to_owned(),
@@ -88,7 +93,8 @@ impl UserPlane {
         all
     }
 
-    fn interface_names(&self) -> BTreeMap<PortIndex, String> {
+    /// Names of ports and subinterfaces.
+    pub(super) fn interface_names(&self) -> BTreeMap<PortIndex, String> {
         let ports = self.ports.iter().flat_map(|(name, port)| {
             let parts = port.parts.iter();
             let parts = parts.map(move |(part, p)| (p.index, format!("{name} {part}")));
@@ -96,6 +102,25 @@ impl UserPlane {
         });
         ports.collect()
     }
+}
+
+/// What the worker passes on of each kind, and when it holds down.
+fn protection(limits: &PuntLimits) -> Vec<String> {
+    let session = limits.per_session.per_second;
+    let (after, hold) = (limits.hold_down.after, limits.hold_down);
+    let hold = [("first", hold.first), ("longest", hold.longest)]
+        .map(|(which, time)| format!("hold-down {which} {} s", time.as_secs()));
+    let kinds = limits.each().map(|(class, rate, levels)| {
+        let below = Level::ALL.map(|level| match levels.of(level) {
+            Some(rate) => format!("{} {rate}, ", level.name()),
+            None => String::new(),
+        });
+        let total = rate.per_second;
+        format!("passes on {}: {}total {total}", class.name, below.concat())
+    });
+    let of_session = format!("passes on {session} of a session");
+    let after = format!("hold-down after {after} packets");
+    kinds.chain([of_session, after]).chain(hold).collect()
 }
 
 fn line(
@@ -136,6 +161,7 @@ fn line(
         Held::Session { .. }
         | Held::StrayId { .. }
         | Held::HostRoute(..)
+        | Held::PuntLimits(_)
         | Held::Segment { .. } => return None,
     })
 }
