@@ -16,6 +16,7 @@ mod command;
 mod cut;
 mod disk;
 mod fixture;
+mod flood;
 mod frames;
 mod frr;
 mod guard;

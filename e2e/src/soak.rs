@@ -3,7 +3,7 @@
 //! `sluice load`, and a million of their sessions. At last as many sessions as there may be are resumed, also with addresses that no pool covers, and a full table
 //! of the internet comes by FRR.
 
-use crate::cases::{changes_beside_setups, come_and_go, frr_full, load, resume, takeovers};
+use crate::cases::{changes_beside_setups, come_and_go, flood, frr_full, load, resume, takeovers};
 use crate::fixture::Fixture;
 use crate::guard;
 use crate::leak_check::{Allowance, no_leak};
@@ -28,7 +28,7 @@ const ROUNDS: u16 = 10;
 type Part = fn(&mut Fixture, (u64, u64)) -> Result<()>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 10] = [
     ("faults", |fixture, (seed, faults)| {
         deal(fixture, seed, faults)
     }),
@@ -38,6 +38,7 @@ const PARTS: [(&str, Part); 9] = [
     ("takeovers", |fixture, _| takeovers::run(fixture)),
     ("changes", |fixture, _| changes_beside_setups::run(fixture)),
     ("load", |fixture, _| load::many(fixture)),
+    ("flood", |fixture, _| flood::fast(fixture)),
     ("million", |fixture, _| {
         let sessions = number("SESSIONS")?.unwrap_or(1_000_000);
         load::very_many_sessions(fixture, sessions)

@@ -129,6 +129,7 @@ macro_rules! punts {
 
         impl PuntKind {
             /// All kinds, by their numbers.
+            #[allow(clippy::needless_update, reason = "some kinds have every level")]
             pub const ALL: &'static [PuntClass] = &[$(PuntClass {
                 name: $name,
                 shown: Shown::$shown,

@@ -9,6 +9,7 @@ pub mod come_and_go;
 mod commits;
 mod drain;
 mod echo_replies;
+pub mod flood;
 mod framed_routes;
 mod frr;
 pub mod frr_full;
@@ -450,6 +451,11 @@ pub const CASES: &[Case] = &[
         "load",
         "sluice load: 500 homes that flap, and what its report says is what the gateway and FreeRADIUS say",
         load::run,
+    ).alone(),
+    case(
+        "flood",
+        "while a line floods discovery, others connect as fast as without, and the line is shown, told by an alarm and held down",
+        flood::run,
     ).alone(),
     case(
         "load-interrupted",

@@ -5,6 +5,7 @@ use super::tunnel::Refused;
 use super::{CameBy, ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{Entry, LineIds, Noted, Stage};
+use crate::session_ids::Home;
 use crate::topology::{InstanceId, SegmentId, Seid, UserPlaneId};
 use policy::Access;
 use rand::Rng;
@@ -71,7 +72,7 @@ impl ControlPlane {
     ) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
-        self.check_room(now, segment)?;
+        self.check_room(now, segment, circuit)?;
         self.check_limits(segment, circuit)?;
         let line = LineIds::of(padr);
         let identity = self.line_identity(segment, circuit, &line);
@@ -84,7 +85,7 @@ impl ControlPlane {
         let home = identity
             .as_ref()
             .and_then(|home| self.lane_of_home(plane, home));
-        let access = self.make_room(now, (plane, segment), home)?;
+        let access = self.make_room(now, (plane, segment), circuit, home)?;
         let index = self.sessions.next_index();
         let seid = Seid::new(self.generations.next(&mut self.journal), index);
         let instance = self.first_instance(segment);
@@ -116,7 +117,7 @@ impl ControlPlane {
 
     /// Whether a PADI is answered: a session can be had. A session of the same MAC address may leave its place.
     fn check_offer(&self, now: Now, segment: SegmentId, circuit: &Circuit) -> Result<(), Refused> {
-        let room = self.check_room(now, segment);
+        let room = self.check_room(now, segment, circuit);
         match room.and_then(|()| self.check_limits(segment, circuit)) {
             Err((Counter::SessionTableFull | Counter::VlanLimit | Counter::AccessPortLimit, _))
                 if self.has_rivals(segment, circuit) =>
@@ -127,8 +128,13 @@ impl ControlPlane {
         }
     }
 
-    /// Whether a segment has room for one session more now. Half-open sessions are no obstacle, because the oldest of them may have to go.
-    pub(super) fn check_room(&self, now: Now, segment: SegmentId) -> Result<(), NoPlace> {
+    /// Whether a segment has room for one session more of a home now. Half-open sessions are no obstacle, because the oldest of them may have to go.
+    pub(super) fn check_room(
+        &self,
+        now: Now,
+        segment: SegmentId,
+        circuit: &Circuit,
+    ) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let plane = port.user_plane;
         if self.is_drained(plane) {
@@ -140,7 +146,8 @@ impl ControlPlane {
         let takes = self.takes_sessions(now);
         takes.map_err(|counter| (counter, "gateway is not ready"))?;
         let ids = self.session_ids.get(&segment);
-        if ids.is_some_and(|ids| !ids.has_free(now.at)) {
+        let home = Home::of(&circuit.tags, circuit.mac);
+        if ids.is_some_and(|ids| !ids.has_free(home, now.at)) {
             return Err((Counter::SessionIdsExhausted, "no session id left"));
         }
         if self.sessions.len() >= self.configuration.limits.sessions as usize {
@@ -155,6 +162,7 @@ impl ControlPlane {
         &mut self,
         now: Now,
         (plane, segment): (UserPlaneId, SegmentId),
+        circuit: &Circuit,
         lane: Option<u8>,
     ) -> Result<Access, NoPlace> {
         if self.sessions.half_open() >= self.configuration.limits.half_open as usize {
@@ -163,7 +171,7 @@ impl ControlPlane {
         let lightest = || (self.sessions).lightest_lane(plane, &self.user_planes.lanes(plane));
         let lane = lane.unwrap_or_else(lightest);
         let ids = self.session_ids.entry(segment).or_default();
-        let id = ids.allocate(lane, now.at);
+        let id = ids.allocate(lane, Home::of(&circuit.tags, circuit.mac), now.at);
         id.map(Access::Pppoe)
             .ok_or((Counter::SessionIdsExhausted, "no session id left"))
     }

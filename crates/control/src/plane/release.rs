@@ -3,6 +3,7 @@
 use super::persist::{ending_key, session_key};
 use super::{ControlPlane, Now};
 use crate::entry::Ending;
+use crate::session_ids::Home;
 use crate::store::Record as StoreRecord;
 use crate::topology::TunnelOwner;
 use policy::Access;
@@ -65,7 +66,8 @@ impl ControlPlane {
         self.released_tunnels.remember(tunnel.teid());
         let ids = self.session_ids.entry(entry.segment).or_default();
         let Access::Pppoe(id) = entry.access;
-        ids.release(id, now.at);
+        let home = Home::of(&entry.circuit.tags, entry.circuit.mac);
+        ids.release(id, home, now.at);
         if entry.stored {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
             self.journal.extend(keys.map(StoreRecord::delete));

@@ -67,7 +67,7 @@ impl ControlPlane {
             self.repeat_pads(*index, padr);
             return Ok(Place::Known);
         }
-        self.check_replaceable(now, segment)?;
+        self.check_replaceable(now, segment, circuit)?;
         let same_client = rivals.iter().find(|i| entry(i).came_by.is_of_client(padr));
         if let Some(index) = same_client {
             self.give_way(now, *index);
@@ -82,8 +82,13 @@ impl ControlPlane {
     }
 
     /// Whether a session may end for a new one. Where no new one can begin, it stays; a full table has room when it has ended.
-    fn check_replaceable(&self, now: Now, segment: SegmentId) -> Result<(), NoPlace> {
-        match self.check_room(now, segment) {
+    fn check_replaceable(
+        &self,
+        now: Now,
+        segment: SegmentId,
+        circuit: &Circuit,
+    ) -> Result<(), NoPlace> {
+        match self.check_room(now, segment, circuit) {
             Err((Counter::SessionTableFull, _)) => Ok(()),
             room => room,
         }
@@ -223,7 +228,7 @@ impl ControlPlane {
         if !self.must_one_go(segment, circuit, padr, rivals) {
             return Ok(());
         }
-        self.check_replaceable(now, segment)?;
+        self.check_replaceable(now, segment, circuit)?;
         let silent = rivals.iter().find(|index| self.is_silent(**index));
         match silent {
             Some(index) => self.give_way(now, *index),

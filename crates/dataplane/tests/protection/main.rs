@@ -180,7 +180,7 @@ fn a_hold_down_is_no_weapon() {
     assert_eq!(through(&mut w, ACCESS, 6 * SECOND, later), 1);
     // sessions go on, whatever is said beside them in discovery
     let home = Home::new(3, ACCESS, &[(0x8100, 100), (0x8100, 7)]);
-    w.online(&[home.clone()]);
+    w.online(std::slice::from_ref(&home));
     through(
         &mut w,
         ACCESS,

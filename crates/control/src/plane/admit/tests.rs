@@ -1,5 +1,5 @@
 use super::*;
-use crate::session_ids::SessionIdAllocator;
+use crate::session_ids::{Home, SessionIdAllocator};
 use crate::world::{Choice, World};
 use core::time::Duration;
 use cpe::State;
@@ -18,7 +18,7 @@ fn without_a_session_id_no_subscriber_is_offered_one_until_one_has_rested() {
         .iter_mut()
         .next()
         .expect("the home's segment");
-    let others = std::iter::from_fn(|| ids.allocate(0, now)).count();
+    let others = std::iter::from_fn(|| ids.allocate(0, Home::NOBODY, now)).count();
     assert_eq!(others, usize::from(SessionIdAllocator::LAST) - 1);
 
     w.dial(1);

@@ -5,6 +5,7 @@ use super::{ControlPlane, Wait};
 use crate::addresses::Net;
 use crate::plane::Now;
 use crate::plane::bindings::holder;
+use crate::session_ids::Home;
 use crate::topology::Seid;
 use northbound::Ledger;
 use session::Cause;
@@ -85,7 +86,7 @@ impl ControlPlane {
             self.session_ids
                 .entry(segment)
                 .or_default()
-                .release(id, now.at);
+                .release(id, Home::NOBODY, now.at);
         }
         for ((segment, id), _) in found.missing {
             self.session_ids.entry(segment).or_default().reserve(id);

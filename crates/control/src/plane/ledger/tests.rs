@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::addresses::{Holder, Kind};
+use crate::session_ids::Home;
 use crate::topology::InstanceId;
 use crate::world::{Choice, World};
 use core::time::Duration;
@@ -234,7 +235,7 @@ fn session_ids_and_lines() {
             .session_ids
             .get_mut(&SegmentId(0))
             .unwrap()
-            .allocate(0, now.at)
+            .allocate(0, Home::NOBODY, now.at)
             .unwrap();
     };
     broken(stray, kind, Fault::WithoutOwner);
@@ -244,7 +245,7 @@ fn session_ids_and_lines() {
             .session_ids
             .get_mut(&SegmentId(0))
             .unwrap()
-            .release(id, now.at);
+            .release(id, Home::NOBODY, now.at);
     };
     let w = broken(lost, kind, Fault::Missing);
     assert_eq!(w.online(), 4);

@@ -1,0 +1,86 @@
+//! A stranger on the access network who sends frames as fast as he likes.
+
+use anyhow::Result;
+use lab::topology::{Lab, UserPlane};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+/// How often frames are due.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A flood that goes on until it is ended.
+pub struct Flood {
+    over: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+    sender: Option<JoinHandle<Result<()>>>,
+    begun: Instant,
+}
+
+impl Flood {
+    /// Sends these frames one after the other, again and again, so many in a second.
+    pub fn start(lab: &Lab, frames: Vec<Vec<u8>>, per_second: u64) -> Result<Self> {
+        let tap = lab.tap(UserPlane::One, "flood0")?;
+        let (over, sent) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let (until, count) = (over.clone(), sent.clone());
+        let begun = Instant::now();
+        let sender = spawn(move || -> Result<()> {
+            let mut frames = frames.iter().cycle();
+            while !until.load(Ordering::Relaxed) {
+                let due = begun.elapsed().as_micros() as u64 * per_second / 1_000_000;
+                while count.load(Ordering::Relaxed) < due
+                    && let Some(frame) = frames.next()
+                {
+                    match tap.send(frame) {
+                        Ok(_) => count.fetch_add(1, Ordering::Relaxed),
+                        Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                        Err(error) => return Err(error.into()),
+                    };
+                }
+                sleep(TICK);
+            }
+            Ok(())
+        });
+        Ok(Flood {
+            over,
+            sent,
+            sender: Some(sender),
+            begun,
+        })
+    }
+
+    /// Ends it: how many frames were sent in a second.
+    pub fn end(mut self) -> Result<f64> {
+        let rate = self.sent.load(Ordering::Relaxed) as f64 / self.begun.elapsed().as_secs_f64();
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(sender) = self.sender.take() {
+            sender.join().expect("it does not panic")?;
+        }
+        Ok(rate)
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A PADI from an address behind these tags.
+pub fn padi(vlans: &[u16], mac: u32) -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0x66]);
+    frame.extend(mac.to_be_bytes());
+    for vid in vlans {
+        frame.extend([0x81, 0]);
+        frame.extend(vid.to_be_bytes());
+    }
+    // discovery; version 1, type 1, PADI, no session, a tag: any service
+    frame.extend([0x88, 0x63, 0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0]);
+    frame
+}
