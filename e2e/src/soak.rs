@@ -1,7 +1,7 @@
 //! Fifty faults in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
 //! nothing leaks. Then a thousand takeovers of fixed addresses, changes by RADIUS while homes connect, 10,000 homes of
-//! `sluice load`, and a million of their sessions. At last as many sessions as there may be are resumed, also with addresses that no pool covers, and a full table
-//! of the internet comes by FRR.
+//! `sluice load`, floods, and a million sessions. At last as many sessions as there may be are resumed, also with addresses that no
+//! pool covers, and a full table of the internet comes by FRR.
 
 use crate::cases::{changes_beside_setups, come_and_go, flood, frr_full, load, resume, takeovers};
 use crate::fixture::Fixture;
