@@ -167,7 +167,7 @@ impl Gateway {
             random.random(),
             moment,
         );
-        let start = "node-id: up1\naddress: 192.0.2.2\nmax-sessions: 30000\nworkers: 1\n";
+        let start = "node-id: up1\naddress: 192.0.2.2\ncontrol-planes: [192.0.2.1]\nmax-sessions: 30000\nworkers: 1\n";
         let start = config::parse(start, "up.yaml").expect("a start file");
         let up = UserPlane::new(start, Memory::default(), random.random(), moment);
         let houses = (0..homes).map(|n| house(n, random.random())).collect();
