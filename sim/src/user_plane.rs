@@ -141,7 +141,7 @@ impl UserPlane {
         random: u32,
         moment: control::Now,
     ) -> Self {
-        let node = userplane::node_config(&start, now(moment).ntp, random);
+        let node = userplane::node(&start, now(moment), random);
         let engine = userplane::engine_config(&start, random);
         let last = kept.document();
         let mut up = UserPlane {
@@ -150,7 +150,7 @@ impl UserPlane {
             misses_device: false,
             early: VecDeque::new(),
             moment,
-            node: Node::new(node),
+            node,
             engine: Engine::new(engine),
             redirection: Redirection::new(start.address, Vec::new()),
             workers: Workers::new(start.workers),

@@ -43,7 +43,7 @@ use crate::aaa_clients::{AaaClients, AaaEvent, PendingAuth};
 use crate::accounting::AccountingQueue;
 use crate::addresses::{Addresses, Sticky};
 use crate::alarms::{Alarms, Condition};
-use crate::counters::{Counter, Counters};
+use crate::counters::Counters;
 use crate::entry::Entry;
 use crate::fallback::LastAnswers;
 use crate::generations::Generations;
@@ -337,7 +337,8 @@ impl ControlPlane {
         let mut keys = [[0u8; 32]; 3];
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
         let (outbox, blocks) = restored.take_outbox();
-        let user_planes = UserPlanes::new(start, restored.recovery_time_stamp, random.next_u32());
+        let (stamp, sequence) = (restored.recovery_time_stamp, random.next_u32());
+        let user_planes = UserPlanes::new(start, (stamp, sequence), now);
         let gateway = Gateway {
             cookie_key: keys[0],
             dhcp: DhcpConfig {
@@ -403,10 +404,6 @@ impl ControlPlane {
     pub fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Pfcp { from, bytes } => {
-                // an unknown peer gets an answer that rejects it (TS 29.244 §7.4.4)
-                if self.user_planes.find(from.ip()).is_none() {
-                    self.counters.count(Counter::UnknownUserPlane);
-                }
                 self.user_planes
                     .datagram(now.at, from, bytes, &self.topology);
             }

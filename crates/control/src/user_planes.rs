@@ -1,5 +1,6 @@
 //! User planes: associations, default sessions, and the prefix blocks that groups announce.
 
+use crate::plane::Now;
 use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlane, UserPlaneId};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -8,7 +9,7 @@ use pfcp::{Config, Event, FailReason, Node, Output, RequestError, RequestId, Rol
 use policy::Setting;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::pfcp::{Cause, FSeid, Lanes, Message, NodeId};
+use wire::pfcp::{Cause, FSeid, Lanes, Message, NodeId, ntp_seconds};
 
 mod ledger;
 mod ports;
@@ -135,13 +136,14 @@ impl UserPlanes {
     /// `recovery_time_stamp` is the control plane's own. It stays the same as long as the store exists.
     pub fn new(
         start: &config::start::ControlPlane,
-        recovery_time_stamp: u32,
-        first_sequence: u32,
+        (recovery_time_stamp, first_sequence): (u32, u32),
+        now: Now,
     ) -> Self {
         let node_id = NodeId::Fqdn(start.node_id.clone());
         let node = Node::new(Config {
             retain_sessions: true,
             first_sequence,
+            clock: ntp_seconds(now.unix.into()).wrapping_sub(now.at.as_secs() as u32),
             ..Config::new(Role::Control, node_id.clone(), recovery_time_stamp)
         });
         UserPlanes {
@@ -463,6 +465,9 @@ impl UserPlanes {
                     tracing::error!(%peer, ?node_id, %owner, refused, "rejected a user plane with another user plane's node \
                         id: give each its own `node-id`, and configure its address here");
                 }
+            }
+            Event::NotBelieved { from, doubt, times } => {
+                tracing::warn!(%from, times, "{doubt}");
             }
             Event::VersionMismatch { peer, version } => {
                 tracing::warn!(%peer, version, "the peer uses a PFCP version other than 1: check what runs there");

@@ -175,17 +175,15 @@ impl UserPlane {
             lost,
             "The ports' drivers lost a packet: queue full, damaged, or no buffer.",
         ));
-        let own = self.control_counters();
-        drops.extend(
-            own.into_iter()
-                .map(|(name, count, meaning)| counter(name, count, meaning)),
-        );
+        let own = self.control_counters().into_iter();
+        let own = own.chain(self.node.counters().named());
+        drops.extend(own.map(|(name, count, meaning)| counter(name, count, meaning)));
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 29] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 26] {
         let (io, cpri) = (self.counters, self.redirection.counters);
-        let (sessions, node) = (self.engine.counters, self.node.counters());
+        let sessions = self.engine.counters;
         let fibs = || self.instances.values().map(|instance| &instance.fib);
         let fragmented = self.controller.fragments().packets;
         let suppressed = self.instances.values().map(|i| i.errors.suppressed).sum();
@@ -310,16 +308,6 @@ impl UserPlane {
                 "A PFCP request was rejected because too many were waiting.",
             ),
             (
-                "pfcp-malformed",
-                node.malformed,
-                "A datagram was not a PFCP message.",
-            ),
-            (
-                "pfcp-other-version",
-                node.other_version,
-                "A PFCP message had another version.",
-            ),
-            (
                 "session-hold-expired",
                 sessions.hold_expired,
                 "A session was removed: its control plane did not come back in time.",
@@ -328,11 +316,6 @@ impl UserPlane {
                 "unreported-octets",
                 sessions.unreported_octets,
                 "Octets of a session that was removed before its next usage report.",
-            ),
-            (
-                "pfcp-node-id-taken",
-                node.node_id_taken,
-                "A control plane with another control plane's node id was rejected.",
             ),
             (
                 "usage-report-kept",

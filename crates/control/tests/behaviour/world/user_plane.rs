@@ -147,6 +147,7 @@ impl UserPlane {
     fn with_features(recovery: u32, features: Features) -> Self {
         let mut config = Config::new(Role::User, NodeId::Fqdn("up1".into()), recovery);
         config.features = features;
+        config.accept = vec![CP.parse().unwrap()];
         let sluice = features.sluice.unwrap_or_default();
         UserPlane {
             node: Node::new(config),
