@@ -55,6 +55,7 @@ use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
+use crate::teids::Teids;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::trends::Trends;
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
@@ -300,6 +301,7 @@ pub struct ControlPlane {
     /// Server groups of this run, which have got their Accounting-On if they get one.
     served_groups: BTreeSet<Arc<str>>,
     /// Tunnels of sessions that have ended.
+    teids: Teids,
     released_tunnels: ReleasedTunnels,
     /// Running PFCP audits, by user plane.
     audits: BTreeMap<UserPlaneId, audit::Audit>,
@@ -334,11 +336,12 @@ impl ControlPlane {
         restored.find_places(&mut topology);
         topology.forget_kept();
         let mut random = StdRng::from_seed(seed);
-        let mut keys = [[0u8; 32]; 3];
+        let mut keys = [[0u8; 32]; 4];
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
         let (outbox, blocks) = restored.take_outbox();
         let (stamp, sequence) = (restored.recovery_time_stamp, random.next_u32());
-        let user_planes = UserPlanes::new(start, (stamp, sequence), now);
+        let teids = restored.teids(keys[3], now);
+        let user_planes = UserPlanes::new(start, (stamp, sequence), teids.clone(), now);
         let gateway = Gateway {
             cookie_key: keys[0],
             dhcp: DhcpConfig {
@@ -374,6 +377,7 @@ impl ControlPlane {
             outbox,
             accounting: AccountingQueue::default(),
             served_groups: BTreeSet::new(),
+            teids,
             released_tunnels: ReleasedTunnels::default(),
             audits: BTreeMap::new(),
             check: None,

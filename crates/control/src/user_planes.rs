@@ -1,7 +1,8 @@
 //! User planes: associations, default sessions, and the prefix blocks that groups announce.
 
 use crate::plane::Now;
-use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlane, UserPlaneId};
+use crate::teids::Teids;
+use crate::topology::{GroupId, PortId, Seid, Topology, UserPlane, UserPlaneId};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::bng::Tunnel;
@@ -88,6 +89,10 @@ pub(crate) struct UserPlanes {
     node_id: NodeId,
     own: config::Addresses,
     peers: BTreeMap<UserPlaneId, Peer>,
+    /// TEIDs of default sessions, in both directions.
+    teids: Teids,
+    teids_of_ports: BTreeMap<PortId, u32>,
+    ports_by_teid: BTreeMap<u32, PortId>,
     /// User planes' SEIDs of open default sessions, by port.
     defaults: BTreeMap<PortId, u64>,
     /// Ports that their user plane got after their default session was requested. The pending request may still fail.
@@ -137,6 +142,7 @@ impl UserPlanes {
     pub fn new(
         start: &config::start::ControlPlane,
         (recovery_time_stamp, first_sequence): (u32, u32),
+        teids: Teids,
         now: Now,
     ) -> Self {
         let node_id = NodeId::Fqdn(start.node_id.clone());
@@ -150,6 +156,9 @@ impl UserPlanes {
             node,
             node_id,
             own: start.address,
+            teids,
+            teids_of_ports: BTreeMap::new(),
+            ports_by_teid: BTreeMap::new(),
             peers: BTreeMap::new(),
             defaults: BTreeMap::new(),
             known_since: BTreeSet::new(),
@@ -230,9 +239,9 @@ impl UserPlanes {
     }
 
     /// Control plane's end of a tunnel.
-    pub fn uplink(&self, plane: UserPlaneId, owner: TunnelOwner) -> Tunnel {
+    pub fn uplink(&self, plane: UserPlaneId, teid: u32) -> Tunnel {
         Tunnel {
-            teid: owner.teid(),
+            teid,
             address: self.own_address(plane),
         }
     }
@@ -244,9 +253,9 @@ impl UserPlanes {
     }
 
     /// User plane's end of a tunnel.
-    pub fn downlink(&self, plane: UserPlaneId, owner: TunnelOwner) -> Tunnel {
+    pub fn downlink(&self, plane: UserPlaneId, teid: u32) -> Tunnel {
         Tunnel {
-            teid: owner.teid(),
+            teid,
             address: self.peer(plane).address.ip(),
         }
     }

@@ -4,7 +4,6 @@ use super::persist::{ending_key, session_key};
 use super::{ControlPlane, Now};
 use crate::entry::Ending;
 use crate::store::Record as StoreRecord;
-use crate::topology::TunnelOwner;
 use policy::Access;
 use session::Cause;
 
@@ -61,8 +60,7 @@ impl ControlPlane {
         let entry = self.sessions.remove(index);
         self.note_drained(entry.user_plane);
         self.leave_subscriber(&entry);
-        let tunnel = TunnelOwner::Session(entry.group, index);
-        self.released_tunnels.remember(tunnel.teid());
+        self.released_tunnels.remember(entry.teid);
         let ids = self.session_ids.entry(entry.segment).or_default();
         let Access::Pppoe(id) = entry.access;
         ids.release(id, now.at);

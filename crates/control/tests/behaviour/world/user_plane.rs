@@ -205,6 +205,15 @@ impl UserPlane {
         subscribers.map(|(seid, _)| *seid).collect()
     }
 
+    /// TEID of a default session.
+    pub fn default_tunnel(&self) -> u32 {
+        let default = self.decoded().find_map(|decoded| match decoded {
+            DecodedRules::Default(d) => Some(d.tunnel.uplink.teid),
+            DecodedRules::Session(_) => None,
+        });
+        default.expect("a default session")
+    }
+
     /// How many default sessions there are.
     pub fn default_sessions(&self) -> usize {
         let default = |decoded: &&DecodedRules| matches!(decoded, DecodedRules::Default(_));
