@@ -181,7 +181,7 @@ impl UserPlane {
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 26] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 27] {
         let (io, cpri) = (self.counters, self.redirection.counters);
         let sessions = self.engine.counters;
         let fibs = || self.instances.values().map(|instance| &instance.fib);
@@ -260,7 +260,8 @@ impl UserPlane {
             (
                 "gtpu-wrong-peer",
                 cpri.wrong_peer,
-                "A packet used the tunnel of another control plane's session.",
+                "A packet used a tunnel of a session whose control plane has another address, or an echo request came from no control \
+                    plane.",
             ),
             (
                 "gtpu-unknown-port",
@@ -271,6 +272,11 @@ impl UserPlane {
                 "gtpu-error-indication",
                 cpri.error_indications,
                 "The control plane did not know the tunnel of a packet.",
+            ),
+            (
+                "gtpu-error-limited",
+                cpri.indications_limited,
+                "An Error Indication was due but exceeded the limit.",
             ),
             (
                 "punt-no-tunnel",
