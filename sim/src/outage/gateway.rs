@@ -439,8 +439,8 @@ impl Gateway {
     fn drain_user_plane(&mut self) {
         while let Some(sent) = self.up.poll_sent() {
             match sent {
-                Sent::Pfcp(bytes) => self.later(DELAY, Event::ToControl(Datagram::Pfcp(bytes))),
-                Sent::Gtpu(bytes) => self.later(DELAY, Event::ToControl(Datagram::Gtpu(bytes))),
+                Sent::Pfcp(_, bytes) => self.later(DELAY, Event::ToControl(Datagram::Pfcp(bytes))),
+                Sent::Gtpu(_, bytes) => self.later(DELAY, Event::ToControl(Datagram::Gtpu(bytes))),
                 Sent::Frame(_, frame) => {
                     let home = usize::from(frame[4]) << 8 | usize::from(frame[5]);
                     self.frames.push_back((home, frame));
