@@ -184,7 +184,16 @@ func (cp controlPlane) release() error {
 	if err != nil {
 		return err
 	}
-	return answered(m.(*message.AssociationReleaseResponse).Cause, ie.CauseRequestAccepted)
+	if err := answered(m.(*message.AssociationReleaseResponse).Cause, ie.CauseRequestAccepted); err != nil {
+		return err
+	}
+	// It asks whether that is true before it deletes anything.
+	m, err = cp.expect(message.MsgTypeAssociationUpdateRequest, n1*t1)
+	if err != nil {
+		return err
+	}
+	return cp.send(message.NewAssociationUpdateResponse(m.Sequence(), cp.nodeID(),
+		ie.NewCause(ie.CauseNoEstablishedPFCPAssociation)))
 }
 
 // usage checks a report of a session that carried nothing.

@@ -176,9 +176,11 @@ ipv6-pools:
         let state = dir.join(self.state).join("up");
         let (dir, state) = (dir.display(), state.display());
         let (own, workers) = (UP.management(), self.workers);
+        let control_plane = UP.control_plane();
         format!(
             "node-id: {CONFIGURED_AS}
 address: {own}
+control-planes: [{control_plane}]
 api-socket: {dir}/up.sock
 state: {state}
 memory: 128

@@ -61,7 +61,8 @@ impl World {
             sluice: Some(SluiceFeatures::DEFAULT_CP_TO_UP_RULE),
             ..Features::default()
         };
-        (up.max_peers, up.response_cache) = (8, 32);
+        up.accept = vec![address(1).ip(), address(2).ip()];
+        up.response_cache = 10_000;
         let mut cp = Config::new(Role::Control, NodeId::Fqdn("cp1".into()), 3_900_000_000);
         (cp.window, cp.queue) = (4, 8);
         let mut world = World {

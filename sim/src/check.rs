@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use userplane::announcement::Announcement;
 use wire::eth::{Frame, PPPOE_SESSION};
-use wire::pfcp::Cause;
 use wire::ppp::{self, Control};
 use wire::{dhcpv6, gtpu, ipcp, ipv6, nd, pppoe, udp};
 
@@ -26,6 +25,8 @@ use wire::{dhcpv6, gtpu, ipcp, ipv6, nd, pppoe, udp};
 pub(crate) struct Checks {
     pub control_changed: bool,
     pub planes_changed: bool,
+    /// How often each user plane was associated before strangers came.
+    undisturbed: Option<Vec<u32>>,
     holdings: Holdings,
 }
 
@@ -142,13 +143,23 @@ impl World<'_> {
         stored.unwrap_or(false)
     }
 
-    /// Whoever claims to be a user plane from another address hears nothing, or that it is refused.
-    pub(crate) fn check_refusal(&mut self, bytes: &[u8]) {
-        let parsed = wire::pfcp::parse(bytes);
-        let cause = parsed.ok().and_then(|parsed| parsed.packet.message.cause());
-        if cause.is_none_or(|cause| cause == Cause::REQUEST_ACCEPTED) {
-            let said = crate::describe::pfcp(bytes);
-            self.wrong(format!("somebody who is no user plane is told {said}"));
+    fn associations(&self) -> Vec<u32> {
+        let planes = self.planes.iter().flatten();
+        planes.map(|up| up.associations).collect()
+    }
+
+    /// Strangers come, and have not disturbed any association yet.
+    pub(crate) fn note_associations(&mut self) {
+        let found = self.associations();
+        self.checks.undisturbed.get_or_insert(found);
+    }
+
+    /// Strangers alone do not end an association, and none begins because of them.
+    fn check_associations(&mut self) {
+        let before = self.checks.undisturbed.take();
+        let now = self.associations();
+        if self.plan.has_only_strangers() && before.as_ref().is_some_and(|before| *before != now) {
+            self.wrong(format!("associations were disturbed: {before:?} {now:?}"));
         }
     }
 
@@ -183,6 +194,7 @@ impl World<'_> {
 
     /// Nothing has broken for a while, and there is room: everybody is online with all that they want, and hears the internet.
     pub(crate) fn check_calm(&mut self) {
+        self.check_associations();
         let found = self.unfinished_changes();
         found.into_iter().for_each(|what| self.wrong(what));
         let found = self.ledgers().find_map(|ledger| unbalanced(&ledger).err());

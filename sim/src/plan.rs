@@ -20,6 +20,8 @@ pub const USER_PLANES: usize = 2;
 /// RADIUS servers, in the order in which they are asked.
 pub const SERVERS: usize = 2;
 
+/// Share of runs with strangers.
+const STRANGERS: f64 = 0.2;
 /// How many workers a user plane may have.
 const WORKERS: [u32; 3] = [1, 2, 4];
 
@@ -34,6 +36,15 @@ pub enum Link {
     FromImpostor(usize),
     /// From a user plane that says what is not so.
     FromLiar(usize),
+    /// From a stranger on the network between the planes to this user plane, or to the control plane.
+    Stranger {
+        /// Whom it forges or attacks.
+        plane: usize,
+        /// To the control plane.
+        to_control: bool,
+        /// With the source address of the other plane.
+        forged: bool,
+    },
     /// From the control plane to a RADIUS server.
     ToServer(usize),
     /// And back.
@@ -76,6 +87,8 @@ pub enum Fault {
     Impostor(usize, u32),
     /// This user plane says what it may not, besides all else, so many times.
     Liar(usize, u32),
+    /// A stranger sends to this user plane and to the control plane, by its own address and by theirs, so many times.
+    Stranger(usize, u32),
     /// A worker of this user plane stands still.
     Worker(usize, usize),
     /// What this user plane counts begins anew, with nobody told.
@@ -163,6 +176,11 @@ impl Plan {
             _ => ((26, 30), (56, 62)),
         };
         let faults = one_of(random, &[0, 1, 2, 4, 8, 16]);
+        let strangers = if random.random_bool(STRANGERS) {
+            random.random_range(1..4)
+        } else {
+            0
+        };
         Plan {
             loss: one_of(random, &[0, 0, 5, 20, 100, 250]),
             twice: one_of(random, &[0, 0, 5, 50, 200]),
@@ -182,8 +200,24 @@ impl Plan {
             half_open: one_of(random, &[3, 10, 1000]),
             interim: one_of(random, &[0, 15, 60]),
             echo: one_of(random, &[10, 30]) as u16,
-            faults: (0..faults).flat_map(|_| Fault::draw(random)).collect(),
+            faults: {
+                let mut all: Vec<_> = (0..faults).flat_map(|_| Fault::draw(random)).collect();
+                all.extend((0..strangers).map(|_| draw_stranger(random)));
+                all
+            },
         }
+    }
+
+    /// Whether there are strangers on the network between the planes.
+    pub fn has_strangers(&self) -> bool {
+        let is_stranger = |(_, fault, _): &(_, Fault, _)| matches!(fault, Fault::Stranger(..));
+        self.faults.iter().any(is_stranger)
+    }
+
+    /// Whether the planes' datagrams are neither lost nor much delayed, and nothing happens but that strangers send theirs.
+    pub fn has_only_strangers(&self) -> bool {
+        let is_stranger = |(_, fault, _): &(_, Fault, _)| matches!(fault, Fault::Stranger(..));
+        self.loss == 0 && self.late == 0 && self.faults.iter().all(is_stranger)
     }
 
     /// Whether there is less room than homes, and it is used: where few may be half-open they keep pushing one another out.
@@ -214,6 +248,7 @@ impl Plan {
             | Fault::Clock(..)
             | Fault::Impostor(..)
             | Fault::Liar(..)
+            | Fault::Stranger(..)
             | Fault::Worker(..)
             | Fault::Recount(_)
             | Fault::Hostile(..)
@@ -279,6 +314,13 @@ impl Fault {
         };
         vec![(at, fault, span)]
     }
+}
+
+fn draw_stranger(random: &mut StdRng) -> (Duration, Fault, Duration) {
+    let at = random.random_range(Duration::ZERO..STORM);
+    let plane = random.random_range(0..USER_PLANES);
+    let stranger = Fault::Stranger(plane, random.random_range(1..100));
+    (at, stranger, Duration::ZERO)
 }
 
 fn draw_disk(random: &mut StdRng) -> DiskFault {

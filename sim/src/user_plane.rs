@@ -41,10 +41,10 @@ pub const MISSING_DEVICE: &str = "there is no such device now";
 /// What a user plane sends.
 #[derive(Debug)]
 pub enum Sent {
-    /// A PFCP datagram to the control plane.
-    Pfcp(Vec<u8>),
-    /// A GTP-U datagram to it.
-    Gtpu(Vec<u8>),
+    /// A PFCP datagram to this address.
+    Pfcp(IpAddr, Vec<u8>),
+    /// A GTP-U datagram to this address.
+    Gtpu(IpAddr, Vec<u8>),
     /// A frame to a home.
     Frame(PortIndex, Vec<u8>),
     /// A packet to the internet.
@@ -112,6 +112,8 @@ pub struct UserPlane {
     told: Vec<bool>,
     /// The nets that it announces.
     pub nets: BTreeSet<Announcement>,
+    /// How often it was associated with the control plane.
+    pub associations: u32,
     sent: VecDeque<Sent>,
 }
 
@@ -141,7 +143,7 @@ impl UserPlane {
         random: u32,
         moment: control::Now,
     ) -> Self {
-        let node = userplane::node_config(&start, now(moment).ntp, random);
+        let node = userplane::node(&start, now(moment), random);
         let engine = userplane::engine_config(&start, random);
         let last = kept.document();
         let mut up = UserPlane {
@@ -150,13 +152,14 @@ impl UserPlane {
             misses_device: false,
             early: VecDeque::new(),
             moment,
-            node: Node::new(node),
+            node,
             engine: Engine::new(engine),
             redirection: Redirection::new(start.address, Vec::new()),
             workers: Workers::new(start.workers),
             punts: vec![VecDeque::new(); start.workers.into()],
             told: vec![false; start.workers.into()],
             nets: BTreeSet::new(),
+            associations: 0,
             sent: VecDeque::new(),
             start,
         };
@@ -295,7 +298,7 @@ impl UserPlane {
             .receive(&self.engine, moment.at, from.ip(), bytes);
         match verdict {
             Verdict::Send(port, frame) => self.sent.push_back(Sent::Frame(port, frame.to_vec())),
-            Verdict::Reply(reply) => self.sent.push_back(Sent::Gtpu(reply)),
+            Verdict::Reply(reply) => self.sent.push_back(Sent::Gtpu(from.ip(), reply)),
             Verdict::Done => {}
         }
     }
@@ -363,7 +366,7 @@ impl UserPlane {
                 }
             };
             self.sent
-                .extend(wrapped.map(|(_, bytes)| Sent::Gtpu(bytes)));
+                .extend(wrapped.map(|(to, bytes)| Sent::Gtpu(to, bytes)));
         }
         self.settle(moment);
     }
@@ -379,8 +382,12 @@ impl UserPlane {
         {
             any = true;
             match output {
-                pfcp::Output::Transmit { bytes, .. } => self.sent.push_back(Sent::Pfcp(bytes)),
+                pfcp::Output::Transmit { to, bytes } => {
+                    self.sent.push_back(Sent::Pfcp(to.ip(), bytes));
+                }
                 pfcp::Output::Event(event) => {
+                    self.associations +=
+                        u32::from(matches!(event, pfcp::Event::AssociationUp { .. }));
                     association::hear(&self.node, &mut self.engine, now(moment), event);
                 }
             }

@@ -10,6 +10,7 @@ mod mi;
 mod orders;
 mod scene;
 mod stops;
+mod strangers;
 
 use crate::access_network::{House, Line};
 use crate::check::{CROWDED, Checks, LISTEN};
@@ -34,6 +35,7 @@ pub(crate) use scene::{METRIC, fixed_address, fixed_prefix, further_prefix, rout
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use stops::Stop;
+use strangers::Recorded;
 
 /// The wall clock when the simulation begins.
 const EPOCH: u32 = 1_700_000_000;
@@ -63,6 +65,8 @@ enum Event {
     Claim(usize, u32),
     /// A user plane lies, and does so this many times more.
     Lie(usize, u32),
+    /// A stranger sends something, and does so this many times more.
+    Intrude(usize, u32),
     /// A home misbehaves, and does so this many times more.
     Misbehave(usize, u32),
     /// A RADIUS server wants something of a session.
@@ -232,6 +236,10 @@ pub struct World<'a> {
     refusals: BTreeMap<usize, u32>,
     /// The configuration has room for everybody.
     has_room: bool,
+    /// What strangers recorded, where there are any.
+    recorded: Recorded,
+    /// The sequence number of each user plane's last request.
+    last_sequences: [u32; USER_PLANES],
     /// So many further audit blocks of each user plane name sessions that it makes up.
     inventions: [u32; USER_PLANES],
     /// How many faults cut each link.
@@ -286,6 +294,8 @@ impl<'a> World<'a> {
             over: BTreeSet::new(),
             refusals: BTreeMap::new(),
             has_room: false,
+            recorded: Recorded::default(),
+            last_sequences: [0; USER_PLANES],
             inventions: [0; USER_PLANES],
             cuts: BTreeMap::new(),
             down: BTreeMap::new(),
@@ -477,6 +487,7 @@ impl<'a> World<'a> {
             Event::Repeat(server, identifier) => self.repeat_order(server, identifier),
             Event::Claim(plane, more) => self.claim(plane, more),
             Event::Lie(plane, more) => self.lie(plane, more),
+            Event::Intrude(plane, more) => self.intrude(plane, more),
             Event::Misbehave(home, more) => self.misbehave(home, more),
             Event::Supervise => self.supervise(),
             Event::Mi(plane, connection, what) => self.on_mi(plane, connection, what),

@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 
 const START: &str = "node-id: up1
 address: 127.0.0.1
+control-planes: [127.0.0.2]
 api-socket: DIRECTORY/up.sock
 state: DIRECTORY/state
 memory: 64
@@ -56,6 +57,11 @@ fn a_good_configuration_passes_the_check() {
 #[test]
 fn a_wrong_configuration_is_exit_code_2_with_file_line_and_expectation() {
     for (from, to, expected) in [
+        (
+            "control-planes: [127.0.0.2]",
+            "control-planes: []",
+            "`control-planes` names none",
+        ),
         ("role: access", "role: acess", "document.yaml:2: "),
         ("default: {", "red: {", "expected"),
         (

@@ -121,6 +121,7 @@ fn configuration(directory: &Path) -> String {
     format!(
         "node-id: up1
 address: 127.0.0.1
+control-planes: [127.0.0.2]
 api-socket: {directory}/up.sock
 state: {directory}/state
 memory: 64

@@ -39,8 +39,8 @@ pub struct UserPlane {
     pub node_id: String,
     /// Address for PFCP (UDP 8805) and GTP-U (UDP 2152).
     pub address: IpAddr,
-    /// Control planes that may associate. The user plane sets up an association with each. Empty: any control plane may
-    /// associate, and the user plane sets up none itself.
+    /// Control planes that may associate, at least one. The user plane sets up an association with each, and drops PFCP messages from all
+    /// other addresses.
     #[serde(default)]
     pub control_planes: Vec<IpAddr>,
     /// Unix socket of the management interface.
@@ -202,6 +202,11 @@ impl Document for UserPlane {
                 self.address
             )));
         }
+        if self.control_planes.is_empty() {
+            let message = "`control-planes` names none, so that nobody could control this user plane: expected the PFCP address of \
+                each control plane that may associate, such as `control-planes: [192.0.2.1]`";
+            return Err(Fault::of_document(message));
+        }
         let management = self.management.iter();
         let open = management
             .filter(|m| m.tls.is_none())
@@ -230,7 +235,9 @@ mod tests {
     #[test]
     fn workers_have_a_core_each_or_none() {
         let read = |text: &str| {
-            let text = format!("{{node-id: up1, address: 192.0.2.2, {text}}}");
+            let text = format!(
+                "{{node-id: up1, address: 192.0.2.2, control-planes: [192.0.2.1], {text}}}"
+            );
             let read: UserPlane = serde_saphyr::from_str(&text).map_err(|e| e.to_string())?;
             read.check().map_err(|fault| fault.to_string())?;
             Ok::<_, String>(read)
@@ -252,5 +259,22 @@ mod tests {
             let said = read(wrong).unwrap_err();
             assert!(said.contains(says), "{said}");
         }
+    }
+
+    #[test]
+    fn a_user_plane_names_its_control_planes() {
+        let refused = |text: &str| {
+            let text = format!("{{node-id: up1, address: 192.0.2.2{text}}}");
+            let read: UserPlane = serde_saphyr::from_str(&text).unwrap();
+            read.check().err().map(|fault| fault.to_string())
+        };
+        for text in ["", ", control-planes: []"] {
+            let said = refused(text).expect("a fault");
+            assert!(
+                said.contains("such as `control-planes: [192.0.2.1]`"),
+                "{said}"
+            );
+        }
+        assert_eq!(refused(", control-planes: [192.0.2.1]"), None);
     }
 }

@@ -31,7 +31,7 @@ counters! {
     /// A frame came through the tunnel of an ended session, or the user plane did not have a session's tunnel: expected when sessions
     /// end and after restarts.
     StaleTunnel = "stale-tunnel",
-    /// A PFCP or GTP-U packet came from an address of no configured user plane.
+    /// A GTP-U packet came from an address of no configured user plane.
     UnknownUserPlane = "unknown-user-plane",
     /// A redirected frame was malformed.
     MalformedFrame = "malformed-frame",

@@ -26,6 +26,8 @@ use wire::eth::MacAddr;
 /// Session of a subscriber.
 pub(crate) struct Entry {
     pub seid: Seid,
+    /// Of its control tunnel, in both directions.
+    pub teid: u32,
     pub user_plane: UserPlaneId,
     pub segment: SegmentId,
     /// Subscriber group in which the session began.
@@ -298,6 +300,7 @@ impl Entry {
     ) -> Self {
         Entry {
             seid,
+            teid: 0,
             user_plane,
             segment,
             group,

@@ -4,14 +4,13 @@
 //! [`runtime`] is its edge to sockets, disk and clock, which `sluice-cp` runs; a test or a simulator takes its place.
 //!
 //! A session lives in one slab, has one timer in one wheel, and is found by what identifies it:
-//! its index is in its SEID and in its TEIDs (see [`topology`]).
+//! its index is in its SEID (see [`topology`]).
 //!
 //! ```
-//! use control::topology::{GroupId, Seid, TunnelOwner};
+//! use control::topology::Seid;
 //!
 //! let seid = Seid::new(1_700_000_000_000, 5);
-//! let teid = TunnelOwner::Session(GroupId(0), seid.index()).teid();
-//! assert_eq!(TunnelOwner::of(teid), Some(TunnelOwner::Session(GroupId(0), 5)));
+//! assert_eq!((seid.generation(), seid.index()), (1_700_000_000_000, 5));
 //! ```
 #![forbid(unsafe_code)]
 
@@ -53,6 +52,7 @@ pub mod session_ids;
 mod sessions;
 pub mod store;
 mod subscribers;
+mod teids;
 pub mod topology;
 mod trace;
 mod trends;

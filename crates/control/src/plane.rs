@@ -43,7 +43,7 @@ use crate::aaa_clients::{AaaClients, AaaEvent, PendingAuth};
 use crate::accounting::AccountingQueue;
 use crate::addresses::{Addresses, Sticky};
 use crate::alarms::{Alarms, Condition};
-use crate::counters::{Counter, Counters};
+use crate::counters::Counters;
 use crate::entry::Entry;
 use crate::fallback::LastAnswers;
 use crate::generations::Generations;
@@ -55,6 +55,7 @@ use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
+use crate::teids::Teids;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::trends::Trends;
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
@@ -300,6 +301,7 @@ pub struct ControlPlane {
     /// Server groups of this run, which have got their Accounting-On if they get one.
     served_groups: BTreeSet<Arc<str>>,
     /// Tunnels of sessions that have ended.
+    teids: Teids,
     released_tunnels: ReleasedTunnels,
     /// Running PFCP audits, by user plane.
     audits: BTreeMap<UserPlaneId, audit::Audit>,
@@ -334,10 +336,12 @@ impl ControlPlane {
         restored.find_places(&mut topology);
         topology.forget_kept();
         let mut random = StdRng::from_seed(seed);
-        let mut keys = [[0u8; 32]; 3];
+        let mut keys = [[0u8; 32]; 4];
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
         let (outbox, blocks) = restored.take_outbox();
-        let user_planes = UserPlanes::new(start, restored.recovery_time_stamp, random.next_u32());
+        let (stamp, sequence) = (restored.recovery_time_stamp, random.next_u32());
+        let teids = restored.teids(keys[3], now);
+        let user_planes = UserPlanes::new(start, (stamp, sequence), teids.clone(), now);
         let gateway = Gateway {
             cookie_key: keys[0],
             dhcp: DhcpConfig {
@@ -373,6 +377,7 @@ impl ControlPlane {
             outbox,
             accounting: AccountingQueue::default(),
             served_groups: BTreeSet::new(),
+            teids,
             released_tunnels: ReleasedTunnels::default(),
             audits: BTreeMap::new(),
             check: None,
@@ -403,10 +408,6 @@ impl ControlPlane {
     pub fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Pfcp { from, bytes } => {
-                // an unknown peer gets an answer that rejects it (TS 29.244 §7.4.4)
-                if self.user_planes.find(from.ip()).is_none() {
-                    self.counters.count(Counter::UnknownUserPlane);
-                }
                 self.user_planes
                     .datagram(now.at, from, bytes, &self.topology);
             }

@@ -42,6 +42,8 @@ pub(crate) struct Tally {
 /// All sessions. The stage of a session changes only by [`SessionTable::open`] and [`SessionTable::close`], so that the counts hold.
 pub(crate) struct SessionTable {
     entries: Slab<Box<Entry>>,
+    /// Session of each control tunnel.
+    by_teid: BTreeMap<u32, u32>,
     /// Sessions of each line that are not closing. Of one line they are in the order in which they began, which is that of generations.
     by_line: BTreeSet<(LineKey, Seid)>,
     /// Sessions of each user name that are not closing.
@@ -62,6 +64,7 @@ impl SessionTable {
     pub fn new() -> Self {
         SessionTable {
             entries: Slab::new(),
+            by_teid: BTreeMap::new(),
             by_line: BTreeSet::new(),
             by_user: BTreeSet::new(),
             in_segment: BTreeMap::new(),
@@ -123,6 +126,7 @@ impl SessionTable {
     }
 
     fn count(&mut self, entry: &Entry) {
+        self.by_teid.insert(entry.teid, entry.seid.index());
         let load = self.on_user_plane.entry(entry.user_plane);
         load.or_insert(Load::NONE).add(Load::lane(entry.access));
     }
@@ -175,6 +179,7 @@ impl SessionTable {
     /// Removes a session that is closing.
     pub fn remove(&mut self, index: u32) -> Box<Entry> {
         let entry = self.entries.remove(index as usize);
+        self.by_teid.remove(&entry.teid);
         self.tally.closing -= 1;
         self.wheel.cancel(index);
         if let Some(load) = self.on_user_plane.get_mut(&entry.user_plane) {
@@ -187,6 +192,11 @@ impl SessionTable {
     pub fn find(&self, seid: Seid) -> Option<u32> {
         let entry = self.get(seid.index())?;
         (entry.seid == seid).then_some(seid.index())
+    }
+
+    /// Index of the session with this control tunnel.
+    pub fn in_tunnel(&self, teid: u32) -> Option<u32> {
+        self.by_teid.get(&teid).copied()
     }
 
     /// Session of an index, if there is one.

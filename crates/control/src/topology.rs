@@ -1,8 +1,8 @@
 //! Keys of user planes, subscriber groups, access ports, access segments and network instances, with their configured properties.
 //!
 //! A key stays the same while anything refers to it, whatever the configuration says meanwhile: a removed object is retired first, and
-//! its key is free when nothing refers to it. The store keeps the keys of groups and ports by name, because user planes know them from
-//! TEIDs and SEIDs.
+//! its key is free when nothing refers to it. The store keeps the keys of groups and ports by name, because user planes know those of
+//! ports from SEIDs, and those of groups from the TEIDs of an earlier version.
 
 use config::{Configuration, Fault, Path, SvlanSet};
 use core::net::IpAddr;
@@ -48,12 +48,12 @@ ids! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SubscriberId(pub u32);
 
-/// Bits of a session's index in TEIDs and SEIDs: room for 1,048,576 sessions.
+/// Bits of a session's index in SEIDs: room for 1,048,576 sessions.
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 /// Maximum number of sessions, by the size of identifiers.
 pub const MAX_SESSIONS: u32 = 1 << INDEX_BITS;
-/// Maximum number of groups, by the size of TEIDs.
+/// Maximum number of groups, by the size of an earlier version's TEIDs.
 const MAX_GROUPS: usize = (1 << (u32::BITS - INDEX_BITS)) - 1;
 /// Maximum number of user planes, of ports and of segments.
 const MAX_USER_PLANES: usize = 1024;
@@ -90,34 +90,6 @@ impl Seid {
 impl core::fmt::Display for Seid {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{:016x}", self.0)
-    }
-}
-
-/// Owner of a control tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TunnelOwner {
-    /// The default session of an access port.
-    Default(PortId),
-    /// The session of a group at an index.
-    Session(GroupId, u32),
-}
-
-impl TunnelOwner {
-    /// TEID, the same in both directions. A session's TEID is in its group's range.
-    pub fn teid(self) -> u32 {
-        match self {
-            TunnelOwner::Default(port) => u32::from(port.0) + 1,
-            TunnelOwner::Session(group, index) => (u32::from(group.0) + 1) << INDEX_BITS | index,
-        }
-    }
-
-    /// Owner of a TEID, if it is in use.
-    pub fn of(teid: u32) -> Option<Self> {
-        let index = teid & INDEX_MASK;
-        Some(match teid >> INDEX_BITS {
-            0 => TunnelOwner::Default(PortId(index.checked_sub(1)?.try_into().ok()?)),
-            group => TunnelOwner::Session(GroupId(group as u16 - 1), index),
-        })
     }
 }
 

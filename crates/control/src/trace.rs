@@ -10,7 +10,7 @@ mod tests;
 
 use crate::history;
 use crate::plane::ControlPlane;
-use crate::topology::{AccessLine, Seid, TunnelOwner};
+use crate::topology::{AccessLine, Seid};
 use northbound::{Refusal, TraceRequest, TracedPacket, TracedPath};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -397,14 +397,14 @@ fn line_of_frame<'a>(
         return None;
     };
     let user_plane = plane.user_plane_at(datagram.peer.ip())?;
-    let (port, bytes) = match TunnelOwner::of(teid)? {
-        TunnelOwner::Default(_) => {
+    let (port, bytes) = match plane.is_default_tunnel(teid) {
+        true => {
             let packet = nsh::Packet::parse(payload).ok()?;
             let port = String::from_utf8_lossy(packet.logical_port);
             (port.into_owned(), packet.frame)
         }
-        TunnelOwner::Session(group, index) => {
-            let line = plane.line_at(group, index);
+        false => {
+            let line = plane.line_in_tunnel(teid);
             let line = line.filter(|line| line.user_plane == user_plane)?;
             (line.port, payload)
         }

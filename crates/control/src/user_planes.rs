@@ -1,6 +1,8 @@
 //! User planes: associations, default sessions, and the prefix blocks that groups announce.
 
-use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlane, UserPlaneId};
+use crate::plane::Now;
+use crate::teids::Teids;
+use crate::topology::{GroupId, PortId, Seid, Topology, UserPlane, UserPlaneId};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::bng::Tunnel;
@@ -8,7 +10,7 @@ use pfcp::{Config, Event, FailReason, Node, Output, RequestError, RequestId, Rol
 use policy::Setting;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::pfcp::{Cause, FSeid, Lanes, Message, NodeId};
+use wire::pfcp::{Cause, FSeid, Lanes, Message, NodeId, ntp_seconds};
 
 mod ledger;
 mod ports;
@@ -87,6 +89,10 @@ pub(crate) struct UserPlanes {
     node_id: NodeId,
     own: config::Addresses,
     peers: BTreeMap<UserPlaneId, Peer>,
+    /// TEIDs of default sessions, in both directions.
+    teids: Teids,
+    teids_of_ports: BTreeMap<PortId, u32>,
+    ports_by_teid: BTreeMap<u32, PortId>,
     /// User planes' SEIDs of open default sessions, by port.
     defaults: BTreeMap<PortId, u64>,
     /// Ports that their user plane got after their default session was requested. The pending request may still fail.
@@ -135,19 +141,24 @@ impl UserPlanes {
     /// `recovery_time_stamp` is the control plane's own. It stays the same as long as the store exists.
     pub fn new(
         start: &config::start::ControlPlane,
-        recovery_time_stamp: u32,
-        first_sequence: u32,
+        (recovery_time_stamp, first_sequence): (u32, u32),
+        teids: Teids,
+        now: Now,
     ) -> Self {
         let node_id = NodeId::Fqdn(start.node_id.clone());
         let node = Node::new(Config {
             retain_sessions: true,
             first_sequence,
+            clock: ntp_seconds(now.unix.into()).wrapping_sub(now.at.as_secs() as u32),
             ..Config::new(Role::Control, node_id.clone(), recovery_time_stamp)
         });
         UserPlanes {
             node,
             node_id,
             own: start.address,
+            teids,
+            teids_of_ports: BTreeMap::new(),
+            ports_by_teid: BTreeMap::new(),
             peers: BTreeMap::new(),
             defaults: BTreeMap::new(),
             known_since: BTreeSet::new(),
@@ -228,9 +239,9 @@ impl UserPlanes {
     }
 
     /// Control plane's end of a tunnel.
-    pub fn uplink(&self, plane: UserPlaneId, owner: TunnelOwner) -> Tunnel {
+    pub fn uplink(&self, plane: UserPlaneId, teid: u32) -> Tunnel {
         Tunnel {
-            teid: owner.teid(),
+            teid,
             address: self.own_address(plane),
         }
     }
@@ -242,9 +253,9 @@ impl UserPlanes {
     }
 
     /// User plane's end of a tunnel.
-    pub fn downlink(&self, plane: UserPlaneId, owner: TunnelOwner) -> Tunnel {
+    pub fn downlink(&self, plane: UserPlaneId, teid: u32) -> Tunnel {
         Tunnel {
-            teid: owner.teid(),
+            teid,
             address: self.peer(plane).address.ip(),
         }
     }
@@ -463,6 +474,9 @@ impl UserPlanes {
                     tracing::error!(%peer, ?node_id, %owner, refused, "rejected a user plane with another user plane's node \
                         id: give each its own `node-id`, and configure its address here");
                 }
+            }
+            Event::NotBelieved { from, doubt, times } => {
+                tracing::warn!(%from, times, "{doubt}");
             }
             Event::VersionMismatch { peer, version } => {
                 tracing::warn!(%peer, version, "the peer uses a PFCP version other than 1: check what runs there");

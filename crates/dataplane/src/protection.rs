@@ -216,26 +216,29 @@ impl<'a> Place<'a> {
         self.vlans[1].is_some() || self.ids.iter().any(|id| !id.is_empty())
     }
 
-    /// The keys of its levels; lines that nobody knows have those of their VLANs.
-    fn keys(&self, seeds: Seeds, kind: usize) -> [u64; 4] {
-        let of = |level: Level, words: [u64; 3]| {
-            let head = (level as u64) << 32 | (kind as u64) << 16 | u64::from(self.port.0);
-            seeds.key(&[head, words[0], words[1], words[2]])
-        };
+    /// The key of a level; a line that nobody knows has that of its VLANs.
+    fn key(&self, seeds: Seeds, kind: usize, level: Level) -> u64 {
         let vlan = |n: usize| self.vlans[n].map_or(0, |vid| u64::from(vid) + 1);
         let vlans = vlan(0) << 32 | vlan(1);
-        let ids = match self.ids {
+        let head = (level as u64) << 32 | (kind as u64) << 16 | u64::from(self.port.0);
+        match level {
+            Level::Mac => {
+                let MacAddr([a, b, c, d, e, f]) = self.mac;
+                let mac = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+                seeds.key(&[head, vlans, self.line(seeds), mac])
+            }
+            Level::Line => seeds.key(&[head, vlans, self.line(seeds)]),
+            Level::Vlan => seeds.key(&[head, vlan(0)]),
+            Level::Port => seeds.key(&[head]),
+        }
+    }
+
+    /// A number for the ids of the access node; 0 without.
+    fn line(&self, seeds: Seeds) -> u64 {
+        match self.ids {
             [[], []] => 0,
             [circuit, remote] => octets(seeds, remote) ^ octets(seeds, circuit).rotate_left(1),
-        };
-        let MacAddr([a, b, c, d, e, f]) = self.mac;
-        let mac = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-        [
-            of(Level::Mac, [vlans, ids, mac]),
-            of(Level::Line, [vlans, ids, 0]),
-            of(Level::Vlan, [vlan(0), 0, 0]),
-            of(Level::Port, [0; 3]),
-        ]
+        }
     }
 }
 
@@ -307,15 +310,15 @@ impl Guard {
             return Ok(());
         };
         let place = Place::of(kind, part, port, frame);
-        let keys = place.keys(self.seeds, kind.number());
-        if self.offenders.is_held(keys[0], now) {
+        let key = |level| place.key(self.seeds, kind.number(), level);
+        if self.offenders.anybody_held(now) && self.offenders.is_held(key(Level::Mac), now) {
             return Err(DropReason::HeldDown);
         }
         for (level, rate) in Level::ALL.into_iter().zip(rates) {
             let Some(rate) = rate.filter(|_| level != Level::Line || place.names_line()) else {
                 continue;
             };
-            let key = keys[level as usize];
+            let key = key(level);
             if !self.buckets.take(key, now, rate) {
                 let discovery = matches!(kind, PuntKind::Discovery);
                 let held = discovery && level == Level::Mac && place.names_line();

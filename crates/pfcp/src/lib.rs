@@ -9,12 +9,16 @@
 //! ```
 //! use core::time::Duration;
 //! use pfcp::{Config, Event, Node, Output, Role};
+//! use core::net::SocketAddr;
 //! use wire::pfcp::NodeId;
 //!
-//! let (cp_at, up_at) = ("192.0.2.1:8805".parse().unwrap(), "192.0.2.2:8805".parse().unwrap());
+//! let cp_at: SocketAddr = "192.0.2.1:8805".parse().unwrap();
+//! let up_at: SocketAddr = "192.0.2.2:8805".parse().unwrap();
 //! let now = Duration::ZERO;
 //! let mut cp = Node::new(Config::new(Role::Control, NodeId::Fqdn("cp".into()), 1));
-//! let mut up = Node::new(Config::new(Role::User, NodeId::Fqdn("up".into()), 1));
+//! let mut config = Config::new(Role::User, NodeId::Fqdn("up".into()), 1);
+//! config.accept = vec![cp_at.ip()];
+//! let mut up = Node::new(config);
 //! cp.add_peer(now, up_at);
 //! cp.on_timeout(now);
 //! let Some(Output::Transmit { to, bytes }) = cp.poll_output() else { panic!() };
@@ -30,6 +34,6 @@ pub mod bng;
 mod node;
 
 pub use node::{
-    Config, Counters, DownReason, Event, FailReason, Features, Node, Output, PeerInfo,
+    Config, Counters, Doubt, DownReason, Event, FailReason, Features, Node, Output, PeerInfo,
     RequestError, RequestId, Role,
 };

@@ -1,6 +1,8 @@
 //! PFCP entity for both roles: associations, requests and answers.
 mod association;
 mod cache;
+mod claims;
+mod numbering;
 mod peer;
 mod transport;
 
@@ -92,8 +94,8 @@ pub struct Config {
     pub features: Features,
     /// Whether to request that user planes keep their sessions (PFCP Session Retention Information). Control plane only.
     pub retain_sessions: bool,
-    /// Peers whose association setup is accepted in addition to configured peers; `None` accepts any peer.
-    pub accept: Option<Vec<IpAddr>>,
+    /// Addresses whose association setup is accepted in addition to configured peers.
+    pub accept: Vec<IpAddr>,
     /// T1: time-out of a request.
     pub t1: Duration,
     /// N1: number of retransmissions.
@@ -106,12 +108,13 @@ pub struct Config {
     pub window: usize,
     /// Maximum number of requests that wait for each peer.
     pub queue: usize,
-    /// Maximum number of a peer's requests in the cache, so that a retransmission gets the same answer.
+    /// Maximum memory for the answers to each peer's requests, in octets. They are kept so that a retransmission gets the same answer;
+    /// above it, new requests are dropped.
     pub response_cache: usize,
-    /// Maximum number of peers.
-    pub max_peers: usize,
     /// First sequence number. It is random, so that requests of a restarted entity differ from earlier ones.
     pub first_sequence: u32,
+    /// Wall clock at time zero of the times that the entity is given, in seconds since 1900.
+    pub clock: u32,
 }
 
 impl Config {
@@ -123,22 +126,28 @@ impl Config {
             recovery_time_stamp,
             features: Features::default(),
             retain_sessions: false,
-            accept: (role == Role::Control).then(Vec::new),
+            accept: Vec::new(),
             t1: Duration::from_secs(1),
             n1: 4,
             heartbeat_interval: Duration::from_secs(10),
             setup_backoff: Duration::from_secs(30),
             window: 512,
             queue: 65_536,
-            response_cache: 8_192,
-            max_peers: 64,
+            response_cache: 256 << 20,
             first_sequence: 0,
+            clock: recovery_time_stamp,
         }
     }
 
-    /// Time after which a peer no longer retransmits a request.
+    /// Time after which a peer no longer retransmits a request. A peer's own is taken to be at most twice as long as ours.
     fn patience(&self) -> Duration {
-        self.t1 * (u32::from(self.n1) + 1)
+        self.t1 * (u32::from(self.n1) + 1) * 2
+    }
+
+    /// How long answers are kept: as long as the sequence number may be accepted of a peer that says its numbers at each heartbeat, of
+    /// which a few may be lost.
+    fn keep(&self) -> Duration {
+        self.patience() * 3 / 2 + self.heartbeat_interval
     }
 }
 
@@ -229,6 +238,15 @@ pub enum Event {
         node_id: NodeId,
         /// Peer to which the node id belongs.
         owner: SocketAddr,
+    },
+    /// A datagram was not believed, so many times by now. It is reported at powers of two.
+    NotBelieved {
+        /// Where it came from, by its own account.
+        from: SocketAddr,
+        /// Why.
+        doubt: Doubt,
+        /// How many there were.
+        times: u64,
     },
     /// The peer uses another PFCP version.
     VersionMismatch {
@@ -322,45 +340,128 @@ impl core::fmt::Display for RequestError {
 
 impl std::error::Error for RequestError {}
 
-/// Counters since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Received datagrams.
-    pub received: u64,
-    /// Sent datagrams.
-    pub sent: u64,
-    /// Retransmissions among them.
-    pub retransmitted: u64,
-    /// Requests without an answer after all retransmissions.
-    pub timed_out: u64,
-    /// Received retransmissions: answered from the cache, or dropped while the answer is pending.
-    pub duplicates: u64,
-    /// Requests dropped because the cache is full of unanswered ones.
-    pub overload: u64,
-    /// Responses without a pending request.
-    pub unexpected_responses: u64,
-    /// Datagrams that are not a PFCP message.
-    pub malformed: u64,
-    /// Messages of unknown types.
-    pub unknown_messages: u64,
-    /// Messages of another version.
-    pub other_version: u64,
-    /// Messages rejected because of a missing or invalid element.
-    pub refused: u64,
-    /// Requests from peers without an association.
-    pub unassociated: u64,
-    /// Association setups rejected because the node id belongs to another peer.
-    pub node_id_taken: u64,
-    /// Skipped elements.
-    pub ignored_elements: u64,
-    /// Requests of the owner rejected because the queue was full.
-    pub queue_full: u64,
+/// Why a datagram was not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The sender is no peer.
+    UnknownPeer,
+    /// The response came from another port than the request was sent to.
+    Misdirected,
+    /// The recovery time stamp is older than the known one, or in the future.
+    TimeStamp,
+    /// The peer itself denied what the request said: that it was restarted, or that the association ends.
+    Denied,
+    /// The peer no longer uses the request's sequence number.
+    Sequence,
+    /// A user plane requests its release.
+    ReleaseRequest,
+}
+
+impl core::fmt::Display for Doubt {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Doubt::UnknownPeer => {
+                "dropped a PFCP message from an address that is not configured: add the address to the configuration if it is \
+                    yours, or else have a firewall keep it away from UDP port 8805"
+            }
+            Doubt::Misdirected => {
+                "dropped a PFCP response that came from another port than the request was sent to: somebody forges answers, or a \
+                    device in between changes ports"
+            }
+            Doubt::TimeStamp => {
+                "rejected a PFCP message with a Recovery Time Stamp that goes back or lies in the future, and asked the peer itself: \
+                    somebody repeats recorded messages, or the peer's clock is wrong"
+            }
+            Doubt::Denied => {
+                "ignored a PFCP message that the peer denied when it was asked: somebody forges its address. Protect the path \
+                    between the planes"
+            }
+            Doubt::Sequence => {
+                "dropped a PFCP request with a sequence number that the peer no longer uses: somebody repeats recorded messages. \
+                    Protect the path between the planes"
+            }
+            Doubt::ReleaseRequest => {
+                "the user plane requests its release, which is not carried out while it is configured: remove it from the \
+                    configuration, or set its `admin-state`"
+            }
+        })
+    }
+}
+
+macro_rules! counters {
+    (
+        named { $($(#[doc = $meaning:literal])+ $named:ident = $name:literal,)* }
+        unnamed { $($(#[doc = $text:literal])+ $unnamed:ident,)* }
+    ) => {
+        /// Counters since the start.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[doc = $meaning])+ pub $named: u64,)*
+            $($(#[doc = $text])+ pub $unnamed: u64,)*
+        }
+
+        impl Counters {
+            /// Counters of what was rejected, dropped or lost: name, count and meaning.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64, &'static str)> + use<> {
+                [$(($name, self.$named, concat!($($meaning),+).trim_ascii()),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    named {
+        /// A PFCP message came from an address that is no configured peer's. It was not answered.
+        unknown_peer = "pfcp-unknown-peer",
+        /// A PFCP response came from another address or port than the request was sent to.
+        misdirected = "pfcp-misdirected",
+        /// A PFCP message had a Recovery Time Stamp that goes back or lies in the future. The peer itself was asked.
+        time_stamps = "pfcp-time-stamp",
+        /// A PFCP message said that the peer was restarted or that the association ends, and the peer denied it when it was asked.
+        denied = "pfcp-denied",
+        /// A PFCP request had a sequence number that its sender no longer uses.
+        old_sequence = "pfcp-old-sequence",
+        /// A user plane requested its release. It stays associated while it is configured.
+        release_requests = "pfcp-release-request",
+        /// A datagram was not a PFCP message.
+        malformed = "pfcp-malformed",
+        /// A PFCP message had another version.
+        other_version = "pfcp-other-version",
+        /// A PFCP message was rejected: it lacked an element or had a wrong one.
+        refused = "pfcp-refused",
+        /// An association setup was rejected: its node id is another peer's.
+        node_id_taken = "pfcp-node-id-taken",
+        /// A PFCP request was given up without an answer.
+        timed_out = "pfcp-timed-out",
+        /// A PFCP request was not made because too many waited.
+        queue_full = "pfcp-queue-full",
+        /// A PFCP request was dropped because the answers to earlier ones fill the memory for them.
+        overload = "pfcp-overload",
+    }
+    unnamed {
+        /// Received datagrams.
+        received,
+        /// Sent datagrams.
+        sent,
+        /// Retransmissions among them.
+        retransmitted,
+        /// Received retransmissions: answered from the cache, or dropped while the answer is pending.
+        duplicates,
+        /// Responses without a pending request.
+        unexpected_responses,
+        /// Requests from peers without an association.
+        unassociated,
+        /// Messages of unknown types.
+        unknown_messages,
+        /// Skipped elements.
+        ignored_elements,
+    }
 }
 
 /// Sans-IO PFCP entity: it takes datagrams and a time, and returns [`Output`]s.
 ///
 /// The address identifies a peer. Requests from another port of the same address belong to the same peer, and the answer goes to that
-/// port.
+/// port. Responses are taken only from the address and port that was asked (TS 29.244 §6.8.2).
 #[derive(Debug)]
 pub struct Node {
     config: Config,
@@ -381,6 +482,8 @@ enum Timer {
     Setup(SocketAddr),
     /// Send a heartbeat request.
     Heartbeat(SocketAddr),
+    /// Ask again whether there is an association.
+    Ask(SocketAddr),
 }
 
 /// Expiry of a timer, and a number that distinguishes timers with the same expiry.
@@ -403,11 +506,8 @@ impl Node {
     /// Adds a peer and sets up an association with it, with unlimited retries. A restarted user plane is known at once this way, not only
     /// at the control plane's next attempt.
     pub fn add_peer(&mut self, now: Duration, peer: SocketAddr) {
-        let capacity = self.config.response_cache;
-        let entry = self
-            .peers
-            .entry(peer)
-            .or_insert_with(|| Peer::new(capacity));
+        let new = || Peer::new(&self.config);
+        let entry = self.peers.entry(peer).or_insert_with(new);
         if !entry.configured {
             entry.configured = true;
             if !entry.is_up() {
@@ -423,8 +523,7 @@ impl Node {
         }
     }
 
-    /// Releases an association, stops retries and frees the peer's node id. A user plane requests the release from the control plane
-    /// (TS 29.244 §6.2.8.3).
+    /// Releases an association, stops retries and frees the peer's node id. Control plane only (TS 29.244 §6.2.8).
     pub fn release(&mut self, now: Duration, peer: SocketAddr) {
         let Some(entry) = self.peers.get_mut(&peer) else {
             return;
@@ -432,12 +531,8 @@ impl Node {
         entry.configured = false;
         entry.reserved = None;
         self.disarm_setup(peer);
-        if !self.is_associated(peer) {
-            return;
-        }
-        match self.config.role {
-            Role::Control => self.send_release(now, peer),
-            Role::User => self.ask_for_release(now, peer),
+        if self.is_associated(peer) {
+            self.send_release(now, peer);
         }
     }
 
@@ -465,17 +560,16 @@ impl Node {
             self.counters.queue_full += 1;
             return Err(RequestError::QueueFull);
         }
-        let sequence = self.take_sequence();
         let mut bytes = Vec::new();
-        Packet::session(seid, sequence, message)
+        Packet::session(seid, 0, message)
             .emit(&mut bytes)
             .map_err(|_| RequestError::TooLong)?;
         if must_wait {
             if let Some(entry) = self.peers.get_mut(&peer) {
-                entry.queue.push_back((sequence, bytes, token));
+                entry.queue.push_back((bytes, token));
             }
         } else {
-            self.send_request(now, peer, sequence, bytes, Purpose::Session(token));
+            self.send_session_request(now, peer, bytes, token);
         }
         Ok(())
     }
@@ -505,6 +599,7 @@ impl Node {
                 Timer::Retransmit(peer, sequence) => self.retransmit(now, peer, sequence),
                 Timer::Setup(peer) => self.send_setup(now, peer),
                 Timer::Heartbeat(peer) => self.send_heartbeat(now, peer),
+                Timer::Ask(peer) => self.ask_again(now, peer),
             }
         }
     }
@@ -570,7 +665,7 @@ impl Node {
                 Purpose::Session(token) => Some(token),
                 _ => None,
             });
-            sent.chain(entry.queue.iter().map(|(_, _, token)| *token))
+            sent.chain(entry.queue.iter().map(|(_, token)| *token))
         })
     }
 
@@ -581,6 +676,24 @@ impl Node {
 
     fn event(&mut self, event: Event) {
         self.outputs.push_back(Output::Event(event));
+    }
+
+    /// Counts a datagram that is not believed. It is reported at powers of two, so that a flood of them does not fill the log.
+    fn doubt(&mut self, from: SocketAddr, doubt: Doubt) {
+        let counters = &mut self.counters;
+        let counter = match doubt {
+            Doubt::UnknownPeer => &mut counters.unknown_peer,
+            Doubt::Misdirected => &mut counters.misdirected,
+            Doubt::TimeStamp => &mut counters.time_stamps,
+            Doubt::Denied => &mut counters.denied,
+            Doubt::Sequence => &mut counters.old_sequence,
+            Doubt::ReleaseRequest => &mut counters.release_requests,
+        };
+        *counter += 1;
+        let times = *counter;
+        if times.is_power_of_two() {
+            self.event(Event::NotBelieved { from, doubt, times });
+        }
     }
 
     fn transmit(&mut self, to: SocketAddr, bytes: Vec<u8>) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CP, UP, World, control_config, user_config};
+use common::{CP, ELSEWHERE, UP, World, control_config, user_config};
 use core::net::SocketAddr;
 use core::time::Duration;
 use pfcp::{Config, Event, Node, PeerInfo};
@@ -12,19 +12,15 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Heartbeats, and all tries of one of them, are over.
 const LOST: Duration = Duration::from_secs(40);
 
-fn elsewhere() -> SocketAddr {
-    "192.0.2.9:8805".parse().unwrap()
-}
-
 /// A second control plane at another address, which goes by the name of the first and started at another time.
 fn with_impostor(world: &mut World) {
     let impostor = Config {
         recovery_time_stamp: 3_900_009_999,
         ..control_config()
     };
-    world.nodes.insert(elsewhere(), Node::new(impostor));
+    world.nodes.insert(ELSEWHERE, Node::new(impostor));
     let now = world.now;
-    world.node(elsewhere()).add_peer(now, UP);
+    world.node(ELSEWHERE).add_peer(now, UP);
 }
 
 fn ups(events: Vec<Event>) -> Vec<(SocketAddr, PeerInfo)> {
@@ -41,7 +37,7 @@ fn while_its_path_lives_a_control_plane_s_name_is_refused_to_others() {
     with_impostor(&mut world);
     world.run(SECOND / 2);
     let taken = Event::NodeIdTaken {
-        peer: elsewhere(),
+        peer: ELSEWHERE,
         node_id: NodeId::from(CP.ip()),
         owner: CP,
     };
@@ -50,12 +46,12 @@ fn while_its_path_lives_a_control_plane_s_name_is_refused_to_others() {
         peer: UP,
         cause: Cause::REQUEST_REJECTED,
     };
-    assert_eq!(world.take_events(elsewhere()), [rejected]);
+    assert_eq!(world.take_events(ELSEWHERE), [rejected]);
     assert_eq!(world.node(UP).counters().node_id_taken, 1);
     // It calls on and on; the owner does not notice.
     world.run(200 * SECOND);
     assert!(world.node(UP).counters().node_id_taken > 5);
-    assert!(world.node(UP).is_associated(CP) && !world.node(UP).is_associated(elsewhere()));
+    assert!(world.node(UP).is_associated(CP) && !world.node(UP).is_associated(ELSEWHERE));
     assert!(world.take_events(CP).is_empty());
     assert_eq!(world.node(UP).peers().count(), 1, "nothing is kept of it");
 }
@@ -72,7 +68,7 @@ fn a_control_plane_whose_path_is_dead_may_come_back_elsewhere() {
     let [(peer, info)] = &ups[..] else {
         panic!("{ups:?}")
     };
-    assert_eq!((*peer, info.moved_from), (elsewhere(), Some(CP)));
+    assert_eq!((*peer, info.moved_from), (ELSEWHERE, Some(CP)));
     assert!(
         !info.restarted,
         "only a peer's own address says that it started anew"
@@ -82,13 +78,25 @@ fn a_control_plane_whose_path_is_dead_may_come_back_elsewhere() {
     let now = world.now;
     world.node(CP).add_peer(now, UP);
     world.run(SECOND / 2);
-    assert!(!world.node(UP).is_associated(CP) && world.node(UP).is_associated(elsewhere()));
+    assert!(!world.node(UP).is_associated(CP) && world.node(UP).is_associated(ELSEWHERE));
+}
+
+#[test]
+fn a_node_id_is_free_as_soon_as_its_owner_does_not_answer() {
+    let mut world = World::associated(1);
+    world.nodes.remove(&CP);
+    with_impostor(&mut world);
+    world.run(7 * SECOND);
+    let up = world.node(UP);
+    assert!(!up.is_associated(CP), "it was asked at once");
+    world.run(SECOND);
+    assert!(world.node(UP).is_associated(ELSEWHERE));
 }
 
 #[test]
 fn where_control_planes_are_named_no_other_address_is_let_in() {
     let mut world = World::new(1);
-    let accept = Some(vec![CP.ip()]);
+    let accept = vec![CP.ip()];
     world.nodes.insert(
         UP,
         Node::new(Config {
@@ -101,13 +109,11 @@ fn where_control_planes_are_named_no_other_address_is_let_in() {
     world.nodes.remove(&CP);
     world.run(LOST);
     with_impostor(&mut world);
+    world.sent.clear();
     world.run(SECOND / 2);
-    assert!(!world.node(UP).is_associated(elsewhere()));
-    let rejected = Event::AssociationRejected {
-        peer: UP,
-        cause: Cause::REQUEST_REJECTED,
-    };
-    assert_eq!(world.take_events(elsewhere()), [rejected]);
+    assert!(!world.node(UP).is_associated(ELSEWHERE));
+    assert_eq!(world.node(UP).counters().unknown_peer, 1);
+    assert!(world.sent.iter().all(|(_, from, ..)| *from == ELSEWHERE));
 }
 
 /// Two user planes under one control plane, which knows both by name and address; `second` says what the second one calls
@@ -118,14 +124,14 @@ fn two_user_planes(second: NodeId, calls: bool) -> World {
         node_id: second,
         ..user_config()
     };
-    world.nodes.insert(elsewhere(), Node::new(user_plane));
+    world.nodes.insert(ELSEWHERE, Node::new(user_plane));
     let now = world.now;
     let cp = world.node(CP);
     cp.reserve(UP, NodeId::from(UP.ip()));
-    cp.add_peer(now, elsewhere());
-    cp.reserve(elsewhere(), NodeId::from(elsewhere().ip()));
+    cp.add_peer(now, ELSEWHERE);
+    cp.reserve(ELSEWHERE, NodeId::from(ELSEWHERE.ip()));
     if calls {
-        world.node(elsewhere()).add_peer(now, CP);
+        world.node(ELSEWHERE).add_peer(now, CP);
     }
     world.run(SECOND / 2);
     world
@@ -135,9 +141,9 @@ fn two_user_planes(second: NodeId, calls: bool) -> World {
 fn a_user_plane_is_refused_the_name_of_another_even_while_that_one_is_away() {
     for calls in [false, true] {
         let mut world = two_user_planes(NodeId::from(UP.ip()), calls);
-        assert!(world.node(CP).is_associated(UP) && !world.node(CP).is_associated(elsewhere()));
+        assert!(world.node(CP).is_associated(UP) && !world.node(CP).is_associated(ELSEWHERE));
         let taken = Event::NodeIdTaken {
-            peer: elsewhere(),
+            peer: ELSEWHERE,
             node_id: NodeId::from(UP.ip()),
             owner: UP,
         };
@@ -145,10 +151,10 @@ fn a_user_plane_is_refused_the_name_of_another_even_while_that_one_is_away() {
         // The configuration says whose name it is.
         world.nodes.remove(&UP);
         world.run(LOST + 60 * SECOND);
-        assert!(!world.node(CP).is_associated(UP) && !world.node(CP).is_associated(elsewhere()));
+        assert!(!world.node(CP).is_associated(UP) && !world.node(CP).is_associated(ELSEWHERE));
     }
-    let mut world = two_user_planes(NodeId::from(elsewhere().ip()), true);
-    assert!(world.node(CP).is_associated(UP) && world.node(CP).is_associated(elsewhere()));
+    let mut world = two_user_planes(NodeId::from(ELSEWHERE.ip()), true);
+    assert!(world.node(CP).is_associated(UP) && world.node(CP).is_associated(ELSEWHERE));
     assert_eq!(world.node(CP).counters().node_id_taken, 0);
 }
 

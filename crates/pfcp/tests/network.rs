@@ -73,7 +73,7 @@ fn an_association_comes_up_and_stays() {
             .filter(|(_, f, _, bytes)| *f == from && bytes[1] == 1)
             .count()
     };
-    assert_eq!((heartbeats(CP), heartbeats(UP)), (5, 5));
+    assert_eq!((heartbeats(CP), heartbeats(UP)), (6, 6));
     assert_eq!(world.nodes[&CP].counters().retransmitted, 0);
 }
 
@@ -97,7 +97,7 @@ fn a_peer_answers_unless_a_request_had_to_be_sent_again() {
 #[test]
 fn elements_that_nobody_knows_are_counted() {
     let mut world = World::associated(1);
-    let recovery = [0, 96, 0, 4, 0xe8, 0x75, 0x4c, 0xe4];
+    let recovery = [0, 96, 0, 4, 0xe8, 0x75, 0x47, 0];
     let unknown = [0x7f, 0xf0, 0, 1, 9];
     let mut heartbeat = vec![VERSION << 5, 1, 0, 0, 0, 0, 9, 0];
     heartbeat.extend([&recovery[..], &unknown, &unknown].concat());
@@ -372,86 +372,6 @@ fn a_user_plane_that_forgot_is_associated_with_again() {
     assert_eq!(*reason, DownReason::Forgotten);
 }
 
-/// What an entity answers to a datagram, which is not to lead to an event.
-fn reply_to(node: &mut Node, from: SocketAddr, packet: &Packet) -> Option<Message> {
-    let mut bytes = Vec::new();
-    packet.emit(&mut bytes).unwrap();
-    node.handle_datagram(Duration::ZERO, from, &bytes);
-    match node.poll_output()? {
-        Output::Transmit { to, bytes } => {
-            assert_eq!(to, from);
-            let reply = parse(&bytes).unwrap().packet;
-            assert_eq!(reply.sequence, packet.sequence);
-            Some(reply.message)
-        }
-        Output::Event(event) => panic!("{event:?}"),
-    }
-}
-
-#[test]
-fn strangers_are_refused() {
-    let mut world = World::associated(1);
-    let no_association = Some(Cause::NO_ESTABLISHED_ASSOCIATION);
-    let up = world.node(UP);
-    let requests: [Message; 2] = [
-        SessionDeletionRequest {}.into(),
-        SessionModificationRequest::default().into(),
-    ];
-    for request in requests {
-        let reply = reply_to(up, unknown_peer(), &Packet::session(1, 3, request)).unwrap();
-        assert_eq!(reply.cause(), no_association);
-    }
-    let release = AssociationReleaseRequest {
-        node_id: NodeId::Fqdn("unknown".to_owned()),
-    };
-    assert_eq!(
-        reply_to(up, unknown_peer(), &Packet::node(4, release))
-            .unwrap()
-            .cause(),
-        no_association
-    );
-    let heartbeat = Packet::node(
-        5,
-        HeartbeatRequest {
-            recovery_time_stamp: 1,
-        },
-    );
-    let alive = HeartbeatResponse {
-        recovery_time_stamp: 3_900_000_100,
-    };
-    assert_eq!(reply_to(up, unknown_peer(), &heartbeat), Some(alive.into()));
-    assert_eq!(up.counters().unassociated, 3);
-
-    let setup = AssociationSetupRequest {
-        recovery_time_stamp: 1,
-        ..Default::default()
-    };
-    let reply = reply_to(world.node(CP), unknown_peer(), &Packet::node(6, setup)).unwrap();
-    assert_eq!(reply.cause(), Some(Cause::REQUEST_REJECTED));
-    assert_eq!(world.node(CP).peers().count(), 1);
-}
-
-#[test]
-fn there_is_a_bound_to_peers_that_come_by_themselves() {
-    let mut node = Node::new(Config {
-        max_peers: 2,
-        ..user_config()
-    });
-    let mut accepted = 0;
-    for host in 1..=3 {
-        let from = SocketAddr::from(([203, 0, 113, host], 8805));
-        let setup = AssociationSetupRequest {
-            node_id: NodeId::from(from.ip()),
-            recovery_time_stamp: 1,
-            ..Default::default()
-        };
-        let reply = reply_to(&mut node, from, &Packet::node(1, setup)).unwrap();
-        accepted += usize::from(reply.cause().unwrap().is_accepted());
-        while node.poll_output().is_some() {}
-    }
-    assert_eq!((accepted, node.peers().count()), (2, 2));
-}
-
 #[test]
 fn wrong_requests_get_their_cause() {
     let mut world = World::associated(1);
@@ -479,22 +399,19 @@ fn another_version_is_refused_and_reported() {
     let mut world = World::associated(1);
     let now = world.now;
     let up = world.node(UP);
-    up.handle_datagram(now, unknown_peer(), &[0x40, 1, 0, 4, 0, 0, 8, 0]);
+    up.handle_datagram(now, CP, &[0x40, 1, 0, 4, 0, 0, 8, 0]);
     let mismatch = Event::VersionMismatch {
-        peer: unknown_peer(),
+        peer: CP,
         version: 2,
     };
     assert_eq!(up.poll_output(), Some(Output::Event(mismatch)));
     let Some(Output::Transmit { to, bytes }) = up.poll_output() else {
         panic!("no answer")
     };
-    assert_eq!(
-        (to, bytes),
-        (unknown_peer(), vec![0x20, 11, 0, 4, 0, 0, 8, 0])
-    );
+    assert_eq!((to, bytes), (CP, vec![0x20, 11, 0, 4, 0, 0, 8, 0]));
     assert_eq!(up.counters().other_version, 1);
     // A response of another version is not answered, or two entities would talk for ever.
-    up.handle_datagram(now, unknown_peer(), &[0x40, 2, 0, 4, 0, 0, 8, 0]);
+    up.handle_datagram(now, CP, &[0x40, 2, 0, 4, 0, 0, 8, 0]);
     assert!(matches!(up.poll_output(), Some(Output::Event(_))));
     assert_eq!(up.poll_output(), None);
 }
@@ -526,13 +443,9 @@ fn a_peer_that_does_not_take_our_version_is_asked_again_later() {
 #[test]
 fn a_rejected_setup_is_tried_again_after_longer_and_longer() {
     let mut world = World::new(1);
-    world.nodes.insert(
-        UP,
-        Node::new(Config {
-            accept: Some(Vec::new()),
-            ..user_config()
-        }),
-    );
+    let up = world.node(UP);
+    up.add_peer(Duration::ZERO, unknown_peer());
+    up.reserve(unknown_peer(), NodeId::from(CP.ip()));
     world.node(CP).add_peer(Duration::ZERO, UP);
     world.run(100 * SECOND);
     let rejected = Event::AssociationRejected {
@@ -548,9 +461,9 @@ fn a_rejected_setup_is_tried_again_after_longer_and_longer() {
         .map(|(at, ..)| at.as_secs())
         .collect();
     assert_eq!(at, [0, 1, 3, 7, 15, 31, 61, 91]);
-    // A configured peer is let in, wherever else is closed.
+    // The node id is free again.
     let now = world.now;
-    world.node(UP).add_peer(now, CP);
+    world.node(UP).release(now, unknown_peer());
     world.run(31 * SECOND);
     assert!(world.node(CP).is_associated(UP));
 }
@@ -636,23 +549,6 @@ fn requests_that_wait_fail_with_the_association() {
         "it was released for good"
     );
     assert_eq!(world.node(CP).poll_at(), None);
-}
-
-#[test]
-fn a_user_plane_can_ask_for_its_release() {
-    let mut world = World::associated(1);
-    let now = world.now;
-    world.node(UP).release(now, CP);
-    world.run(Duration::from_millis(500));
-    let released = |peer| Event::AssociationDown {
-        peer,
-        reason: DownReason::Released,
-    };
-    assert_eq!(world.take_events(UP), [released(CP)]);
-    assert_eq!(world.take_events(CP), [released(UP)]);
-    // The control plane never gives up a peer that it was told of.
-    world.run(2 * SECOND);
-    assert!(world.node(CP).is_associated(UP));
 }
 
 #[test]

@@ -405,7 +405,7 @@ fn tshark_has_nothing_to_complain_of() {
     let kinds: std::collections::BTreeSet<u8> = sent.iter().map(|(.., bytes)| bytes[1]).collect();
     assert_eq!(
         Vec::from_iter(kinds),
-        [1, 2, 5, 6, 9, 10, 50, 51, 52, 53, 54, 55, 56, 57]
+        [1, 2, 5, 6, 7, 8, 9, 10, 50, 51, 52, 53, 54, 55, 56, 57]
     );
     for packet in decode(&sent) {
         assert!(

@@ -43,6 +43,7 @@ pub fn hear(node: &Node, engine: &mut Engine<RequestId>, now: Now, event: Event)
                 );
             }
         }
+        Event::NotBelieved { from, doubt, times } => warn!(%from, times, "{doubt}"),
         Event::VersionMismatch { peer, version } => warn!(
             %peer, version,
             "the control plane uses another PFCP version: expected version 1; it got an error response"

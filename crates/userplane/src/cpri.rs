@@ -20,7 +20,7 @@ pub struct Counters {
     pub unknown_teid: u64,
     /// Packets for tunnels of ended sessions, or of sessions that the control plane has yet to establish again.
     pub stale_teid: u64,
-    /// Packets from another address than the session's control plane.
+    /// Packets from another address than the session's control plane, and echo requests and Error Indications from no control plane's.
     pub wrong_peer: u64,
     /// Packets for access ports that do not exist.
     pub unknown_port: u64,
@@ -28,6 +28,32 @@ pub struct Counters {
     pub no_tunnel: u64,
     /// Error Indications received: the control plane does not know a tunnel.
     pub error_indications: u64,
+    /// Error Indications that were due but exceeded the limit.
+    pub indications_limited: u64,
+}
+
+/// Maximum number of Error Indications in a second.
+const MOST_INDICATIONS: u32 = 100;
+
+/// Limit of Error Indications. They go to a source address that may be forged, and to a peer that sends to many lost tunnels at once one
+/// after the other tells nothing more.
+#[derive(Clone, Copy, Debug, Default)]
+struct IndicationLimit {
+    second: Duration,
+    sent: u32,
+}
+
+impl IndicationLimit {
+    fn allows(&mut self, now: Duration) -> bool {
+        if now >= self.second + Duration::from_secs(1) {
+            *self = Self {
+                second: now,
+                sent: 0,
+            };
+        }
+        self.sent += 1;
+        self.sent <= MOST_INDICATIONS
+    }
 }
 
 /// What to do with a received datagram.
@@ -47,6 +73,7 @@ pub struct Redirection {
     address: IpAddr,
     /// Access ports with their logical names.
     ports: Vec<(PortIndex, Vec<u8>)>,
+    indications: IndicationLimit,
     /// Counters since the start.
     pub counters: Counters,
 }
@@ -57,6 +84,7 @@ impl Redirection {
         Self {
             address,
             ports,
+            indications: IndicationLimit::default(),
             counters: Counters::default(),
         }
     }
@@ -116,11 +144,15 @@ impl Redirection {
             Ok(gtpu::Packet::Gpdu { teid, payload }) => {
                 self.downlink(engine, now, from, teid, payload)
             }
-            Ok(gtpu::Packet::EchoRequest { sequence }) => {
+            Ok(gtpu::Packet::EchoRequest { sequence }) if engine.is_peer(from) => {
                 reply(gtpu::Packet::EchoResponse { sequence })
             }
-            Ok(gtpu::Packet::ErrorIndication { .. }) => {
+            Ok(gtpu::Packet::ErrorIndication { .. }) if engine.is_peer(from) => {
                 self.counters.error_indications += 1;
+                Verdict::Done
+            }
+            Ok(gtpu::Packet::EchoRequest { .. } | gtpu::Packet::ErrorIndication { .. }) => {
+                self.counters.wrong_peer += 1;
                 Verdict::Done
             }
             Ok(_) => Verdict::Done,
@@ -160,11 +192,11 @@ impl Redirection {
             }
             Err(NoDownlink::Unknown) => {
                 self.counters.unknown_teid += 1;
-                self.indicate(engine, from, teid)
+                self.indicate(engine, now, from, teid)
             }
             Err(NoDownlink::Stale) => {
                 self.counters.stale_teid += 1;
-                self.indicate(engine, from, teid)
+                self.indicate(engine, now, from, teid)
             }
             Err(NoDownlink::WrongPeer) => {
                 self.counters.wrong_peer += 1;
@@ -173,16 +205,26 @@ impl Redirection {
         }
     }
 
-    /// Error Indication for an unknown tunnel (TS 29.281 §7.3.1). Only our control planes get one, so that a forged source
-    /// address draws no answer.
-    fn indicate<'a, T: Copy>(&self, engine: &Engine<T>, from: IpAddr, teid: u32) -> Verdict<'a> {
-        match engine.is_peer(from) {
-            true => reply(gtpu::Packet::ErrorIndication {
-                teid,
-                peer: self.address,
-            }),
-            false => Verdict::Done,
+    /// Error Indication for an unknown tunnel (TS 29.281 §7.3.1). Only our control planes get one, so that a stranger's address draws
+    /// no answer, and only so many, in case it is forged.
+    fn indicate<'a, T: Copy>(
+        &mut self,
+        engine: &Engine<T>,
+        now: Duration,
+        from: IpAddr,
+        teid: u32,
+    ) -> Verdict<'a> {
+        if !engine.is_peer(from) {
+            return Verdict::Done;
         }
+        if !self.indications.allows(now) {
+            self.counters.indications_limited += 1;
+            return Verdict::Done;
+        }
+        reply(gtpu::Packet::ErrorIndication {
+            teid,
+            peer: self.address,
+        })
     }
 }
 
@@ -329,6 +371,47 @@ mod tests {
         );
     }
 
+    /// Somebody tries one TEID after the other, by its own address and by the control plane's.
+    #[test]
+    fn guesses_are_dropped_and_draw_few_answers() {
+        let (mut redirection, engine) = bench();
+        let (cp, stranger) = (address("192.0.2.1"), address("192.0.2.66"));
+        let mut answers = 0;
+        for n in 0..10_000u32 {
+            let guess = gpdu(1000 + n, b"access0", b"frame");
+            let now = LATER + Duration::from_micros(n.into()) * 199;
+            for from in [stranger, cp] {
+                match redirection.receive(&engine, now, from, &guess) {
+                    Verdict::Done => {}
+                    Verdict::Reply(_) => answers += 1,
+                    Verdict::Send(..) => panic!("TEID {n} is nobody's"),
+                }
+            }
+        }
+        // within 1.99 seconds
+        assert_eq!(answers, 2 * MOST_INDICATIONS);
+        let counters = redirection.counters;
+        assert_eq!(counters.unknown_teid, 20_000);
+        assert_eq!(counters.indications_limited, 10_000 - u64::from(answers));
+    }
+
+    #[test]
+    fn a_stranger_s_echo_is_not_answered() {
+        let (mut redirection, engine) = bench();
+        let (stranger, peer) = (address("192.0.2.66"), address("192.0.2.1"));
+        for packet in [
+            gtpu::Packet::EchoRequest { sequence: 5 },
+            gtpu::Packet::ErrorIndication { teid: TEID, peer },
+        ] {
+            let mut bytes = Vec::new();
+            packet.emit(&mut bytes).unwrap();
+            let verdict = redirection.receive(&engine, LATER, stranger, &bytes);
+            assert_eq!(verdict, Verdict::Done);
+        }
+        assert_eq!(redirection.counters.wrong_peer, 2);
+        assert_eq!(redirection.counters.error_indications, 0);
+    }
+
     #[test]
     fn what_restarts_and_ends_explain_is_counted_apart() {
         let (mut redirection, mut engine) = bench();
@@ -352,12 +435,6 @@ mod tests {
         assert_eq!(counted(&engine, 60, cp, 99), (1, 0));
 
         let mut config = Config::new(NodeId::Fqdn("up1".into()), address("192.0.2.2"));
-        let engine = Engine::new(config.clone());
-        assert_eq!(
-            counted(&engine, 60, unknown_peer, 99),
-            (0, 1),
-            "any may call"
-        );
         config.control_planes = vec![cp];
         let engine = Engine::new(config);
         assert_eq!(counted(&engine, 60, cp, 99), (0, 1), "not associated yet");

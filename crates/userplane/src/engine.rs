@@ -94,7 +94,7 @@ pub struct Config {
     pub max_sessions: u32,
     /// Number of workers that share the sessions.
     pub workers: u16,
-    /// Control planes that may connect; empty: any.
+    /// Control planes that may connect.
     pub control_planes: Vec<IpAddr>,
     /// How long a control plane's sessions are held after the path to it is lost; `None`: for ever.
     pub hold: Option<Duration>,

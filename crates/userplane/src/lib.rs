@@ -60,6 +60,4 @@ pub mod run;
 mod start;
 pub mod table;
 
-pub use start::{
-    Parts, SetLevel, StartError, WorkerThreads, engine_config, node_config, start, was_told,
-};
+pub use start::{Parts, SetLevel, StartError, WorkerThreads, engine_config, node, start, was_told};

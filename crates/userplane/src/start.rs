@@ -25,7 +25,7 @@ use wire::pfcp::{BbfUpFeatures, KnownSettings, Lanes, NodeId, SluiceFeatures, Up
 
 use crate::configure::Source;
 use crate::cpri::Redirection;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, Now};
 use crate::fib::{MAX_ADJACENCIES, MAX_GROUPS};
 use crate::host::{Finding, Host, Wanted};
 use crate::netlink::socket::{Monitor, RECEIVE_BUFFER, Requester};
@@ -195,7 +195,7 @@ pub async fn start(
             name: document.node_id.clone(),
             address: document.address,
             max_sessions: document.max_sessions,
-            node: node(document, clock),
+            node: node(document, clock.now(), rand::rng().random()),
             engine: Engine::new(engine),
             redirection: Redirection::new(document.address, Vec::new()),
             controller,
@@ -308,18 +308,18 @@ fn node_id(text: &str) -> NodeId {
     }
 }
 
-fn node(document: &Document, clock: Clock) -> pfcp::Node {
-    let config = node_config(document, clock.now().ntp, rand::rng().random());
-    let mut node = pfcp::Node::new(config);
+/// PFCP transport at the start, which contacts the control planes. `sequence` is random.
+pub fn node(document: &Document, now: Now, sequence: u32) -> pfcp::Node {
+    let mut node = pfcp::Node::new(node_config(document, now, sequence));
     for address in &document.control_planes {
         let control_plane = SocketAddr::new(*address, wire::pfcp::PORT);
-        node.add_peer(clock.now().monotonic, control_plane);
+        node.add_peer(now.monotonic, control_plane);
     }
     node
 }
 
-/// Configuration of the PFCP transport at the start. `ntp`: seconds since 1900; `sequence` is random.
-pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config {
+fn node_config(document: &Document, now: Now, sequence: u32) -> pfcp::Config {
+    let ntp = now.ntp;
     let mut config = pfcp::Config::new(pfcp::Role::User, node_id(&document.node_id), ntp);
     config.features = pfcp::Features {
         up: Some(
@@ -343,8 +343,7 @@ pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config
         ..Default::default()
     };
     config.first_sequence = sequence;
-    let named = &document.control_planes;
-    config.accept = (!named.is_empty()).then(|| named.clone());
+    config.clock = ntp.wrapping_sub(now.monotonic.as_secs() as u32);
     config
 }
 

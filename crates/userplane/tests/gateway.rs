@@ -43,6 +43,7 @@ fn start_file(directory: &std::path::Path) -> config::start::UserPlane {
     let text = format!(
         "node-id: up1
 address: {UP}
+control-planes: [{CP}]
 api-socket: {directory}/up.sock
 state: {directory}
 memory: 64

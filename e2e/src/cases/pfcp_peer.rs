@@ -50,8 +50,9 @@ fn user_plane(lab: &Lab) -> Result<()> {
             "the peer did not come to \"{step}\": {said}"
         );
     }
-    let left = routes()?;
-    ensure!(left.is_empty(), "routes are left: {left}");
+    up.wait_until("the released routes to be gone", PATIENCE, || {
+        routes().is_ok_and(|left| left.is_empty())
+    })?;
     up.stop()
 }
 

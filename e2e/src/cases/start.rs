@@ -112,7 +112,7 @@ impl World {
         let state = dir.join("start-state");
         let _ = fs::remove_dir_all(&state);
         let start = format!(
-            "node-id: up-start\naddress: 127.0.0.1\napi-socket: {0}/start.sock\nstate: {1}\nmemory: {MEMORY}\n\
+            "node-id: up-start\naddress: 127.0.0.1\ncontrol-planes: [127.0.0.2]\napi-socket: {0}/start.sock\nstate: {1}\nmemory: {MEMORY}\n\
              max-sessions: 1024\nhuge-pages: false\nworker-cores: none\n\
              initial-configuration: start-document.yaml\n",
             dir.display(),

@@ -167,7 +167,7 @@ impl Gateway {
             random.random(),
             moment,
         );
-        let start = "node-id: up1\naddress: 192.0.2.2\nmax-sessions: 30000\nworkers: 1\n";
+        let start = "node-id: up1\naddress: 192.0.2.2\ncontrol-planes: [192.0.2.1]\nmax-sessions: 30000\nworkers: 1\n";
         let start = config::parse(start, "up.yaml").expect("a start file");
         let up = UserPlane::new(start, Memory::default(), random.random(), moment);
         let houses = (0..homes).map(|n| house(n, random.random())).collect();
@@ -439,8 +439,8 @@ impl Gateway {
     fn drain_user_plane(&mut self) {
         while let Some(sent) = self.up.poll_sent() {
             match sent {
-                Sent::Pfcp(bytes) => self.later(DELAY, Event::ToControl(Datagram::Pfcp(bytes))),
-                Sent::Gtpu(bytes) => self.later(DELAY, Event::ToControl(Datagram::Gtpu(bytes))),
+                Sent::Pfcp(_, bytes) => self.later(DELAY, Event::ToControl(Datagram::Pfcp(bytes))),
+                Sent::Gtpu(_, bytes) => self.later(DELAY, Event::ToControl(Datagram::Gtpu(bytes))),
                 Sent::Frame(_, frame) => {
                     let home = usize::from(frame[4]) << 8 | usize::from(frame[5]);
                     self.frames.push_back((home, frame));

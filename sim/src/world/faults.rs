@@ -96,10 +96,15 @@ impl World<'_> {
             Fault::Worker(plane, worker) => self.stand_still(plane, worker, breaks),
             Fault::Recount(plane) if breaks => self.recount(plane),
             Fault::Liar(plane, times) if breaks => self.lie(plane, times),
+            Fault::Stranger(plane, times) if breaks => self.intrude(plane, times),
             Fault::Hostile(home, times) if breaks => self.misbehave(home, times),
             Fault::Noise(home, packets) if breaks => self.houses[home].noise = packets,
             Fault::Change(_) => self.reconfigure(number, breaks),
-            Fault::Liar(..) | Fault::Hostile(..) | Fault::Flip | Fault::Recount(_) => {}
+            Fault::Liar(..)
+            | Fault::Stranger(..)
+            | Fault::Hostile(..)
+            | Fault::Flip
+            | Fault::Recount(_) => {}
             Fault::Clock(..) | Fault::MoveIn(_) | Fault::Impostor(..) | Fault::Noise(..) => {}
             Fault::Disk(what) => {
                 self.disk.suffer(number, breaks.then_some(what));

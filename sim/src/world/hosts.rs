@@ -1,7 +1,7 @@
 //! The parts that run: started, given their inputs, and rid of what they have to say.
 
 use super::liars::LIES;
-use super::scene::{plane_at, plane_name, server_address, user_plane_start};
+use super::scene::{control_address, plane_at, plane_name, server_address, user_plane_start};
 use super::{Datagram, Event, Instant, Radius, Who, World};
 use crate::access_network::Line;
 use crate::plan::{Link, Part, SERVERS};
@@ -27,14 +27,15 @@ impl World<'_> {
                 Output::Pfcp { to, bytes } => match plane_at(to.ip()) {
                     Some(_) if to.port() == LIES => self.check_lie(&bytes),
                     Some(plane) => self.send(Link::ToUserPlane(plane), Datagram::Pfcp(bytes)),
-                    None => self.check_refusal(&bytes),
+                    None => self.wrong(format!("{to}, which is no user plane's, is answered")),
                 },
-                Output::Gtpu { to, bytes } => {
-                    if let Some(plane) = plane_at(to.ip()) {
+                Output::Gtpu { to, bytes } => match plane_at(to.ip()) {
+                    Some(plane) => {
                         self.check_release(&bytes);
                         self.send(Link::ToUserPlane(plane), Datagram::Gtpu(bytes));
                     }
-                }
+                    None => self.wrong(format!("{to}, which is no user plane's, is answered")),
+                },
                 Output::Radius { socket, to, bytes } => {
                     if let Some(server) =
                         (0..SERVERS).find(|n| server_address(&self.plan, *n) == to.ip())
@@ -156,6 +157,7 @@ impl World<'_> {
     }
 
     pub(super) fn drain_user_plane(&mut self, plane: usize) {
+        let control = control_address(self.plan.over_ipv6);
         let Some(up) = &mut self.planes[plane] else {
             return;
         };
@@ -166,11 +168,17 @@ impl World<'_> {
         let work: Vec<usize> = std::iter::from_fn(|| up.poll_work()).collect();
         for one in sent {
             match one {
-                Sent::Pfcp(bytes) => {
+                Sent::Pfcp(to, _) | Sent::Gtpu(to, _) if to != control => {
+                    self.wrong(format!("{to}, which is no control plane's, is answered"));
+                }
+                Sent::Pfcp(_, bytes) => {
+                    self.note_sequence(plane, &bytes);
                     let bytes = self.embellished(plane, bytes);
                     self.send(Link::FromUserPlane(plane), Datagram::Pfcp(bytes));
                 }
-                Sent::Gtpu(bytes) => self.send(Link::FromUserPlane(plane), Datagram::Gtpu(bytes)),
+                Sent::Gtpu(_, bytes) => {
+                    self.send(Link::FromUserPlane(plane), Datagram::Gtpu(bytes));
+                }
                 Sent::Frame(PortIndex(port), frame) => {
                     if let Some(line) = Line::of_frame(plane, PortIndex(port), &frame) {
                         self.instants.push_back(Instant::ToHome(line, frame));

@@ -12,8 +12,8 @@ use rand::Rng;
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{
-    AssociationSetupRequest, Cause, Message, NodeId, Packet, Received, ReportType,
-    SessionReportRequest, UsageReport, VolumeMeasurement,
+    AssociationSetupRequest, Cause, Message, NodeId, Packet, Received, ReportType, SEQUENCE_MASK,
+    SessionReportRequest, UsageReport, VolumeMeasurement, is_request,
 };
 use wire::{gtpu, pppoe};
 
@@ -27,10 +27,10 @@ const UNKNOWN_SESSIONS: u32 = 40;
 const HIGH: u64 = 1 << 63;
 
 /// A session of somebody else, as a liar may have learned of it.
-struct Known {
-    seid: u64,
-    teid: u32,
-    padt: Vec<u8>,
+pub(super) struct Known {
+    pub seid: u64,
+    pub teid: u32,
+    pub padt: Vec<u8>,
 }
 
 impl Known {
@@ -79,8 +79,24 @@ impl World<'_> {
         }
     }
 
+    /// A user plane sends a request, or an answer.
+    pub(super) fn note_sequence(&mut self, plane: usize, bytes: &[u8]) {
+        // TS 29.244 §7.2.2: bit 1 of the first octet says that there is a SEID before the sequence number
+        let (kind, at) = (bytes[1], if bytes[0] & 1 == 1 { 12 } else { 4 });
+        if is_request(kind) {
+            let number = [0, bytes[at], bytes[at + 1], bytes[at + 2]];
+            self.last_sequences[plane] = u32::from_be_bytes(number);
+        }
+    }
+
+    /// A number that the user plane may use for a request now.
+    fn some_sequence(&mut self, plane: usize) -> u32 {
+        let ahead = self.random.random_range(0..1_000);
+        self.last_sequences[plane].wrapping_add(ahead) & SEQUENCE_MASK
+    }
+
     /// A session that is this user plane's, or that is not.
-    fn session(&mut self, plane: usize, own: bool) -> Option<Known> {
+    pub(super) fn session(&mut self, plane: usize, own: bool) -> Option<Known> {
         let held = self.control.as_ref()?.held();
         let found = held.filter(|held| (usize::from(held.user_plane.0) == plane) == own);
         let found: Vec<Known> = found.filter_map(|held| Known::of(&held)).collect();
@@ -96,7 +112,7 @@ impl World<'_> {
     }
 
     /// A usage report of a session.
-    fn report(&mut self, seid: u64, number: u32, octets: [u64; 2]) -> Packet {
+    fn report(&mut self, plane: usize, seid: u64, number: u32, octets: [u64; 2]) -> Packet {
         let [up, down] = octets;
         let volume = VolumeMeasurement {
             uplink_octets: Some(up),
@@ -115,13 +131,13 @@ impl World<'_> {
             usage_reports: vec![usage],
             unanswered_echoes: Some(3),
         };
-        Packet::session(seid, self.random.random_range(0..1 << 24), report)
+        Packet::session(seid, self.some_sequence(plane), report)
     }
 
     fn report_of_others(&mut self, plane: usize) {
         if let Some(known) = self.session(plane, false) {
             let (number, down) = self.random.random();
-            let report = self.report(known.seid, number, [1 << 40, down]);
+            let report = self.report(plane, known.seid, number, [1 << 40, down]);
             self.say_falsely(Link::FromLiar(plane), &report);
         }
     }
@@ -129,7 +145,7 @@ impl World<'_> {
     fn report_unknown_sessions(&mut self, plane: usize) {
         for _ in 0..UNKNOWN_SESSIONS {
             let (seid, number, down) = self.random.random();
-            let report = self.report(seid, number, [1 << 40, down]);
+            let report = self.report(plane, seid, number, [1 << 40, down]);
             self.say_falsely(Link::FromLiar(plane), &report);
         }
     }
@@ -145,7 +161,7 @@ impl World<'_> {
             let number = [0, 1, u32::MAX - 1, u32::MAX][self.random.random_range(0..4)];
             let up = [1 << 63, u64::MAX, 1][self.random.random_range(0..3)];
             let down = self.random.random();
-            let report = self.report(known.seid, number, [up, down]);
+            let report = self.report(plane, known.seid, number, [up, down]);
             self.say_falsely(Link::FromUserPlane(plane), &report);
         }
     }

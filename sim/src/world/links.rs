@@ -20,6 +20,9 @@ use wire::radius::{self, Code, Kind, Value};
 impl World<'_> {
     pub(super) fn send(&mut self, link: Link, datagram: Datagram) {
         self.summary.datagrams += 1;
+        if self.plan.has_strangers() {
+            self.recorded.add(link, &datagram);
+        }
         let says = match &datagram {
             _ if self.log.is_none() => String::new(),
             Datagram::Pfcp(bytes) => describe::pfcp(bytes),
@@ -62,9 +65,15 @@ impl World<'_> {
     pub(super) fn arrive(&mut self, link: Link, datagram: Datagram) {
         let to = match link {
             Link::ToUserPlane(n) => Some(Part::UserPlane(n)),
+            Link::Stranger {
+                plane,
+                to_control: false,
+                ..
+            } => Some(Part::UserPlane(plane)),
             Link::FromUserPlane(_)
             | Link::FromImpostor(_)
             | Link::FromLiar(_)
+            | Link::Stranger { .. }
             | Link::FromServer(_) => Some(Part::Control),
             Link::ToServer(_) => None,
         };
@@ -107,6 +116,31 @@ impl World<'_> {
                     from,
                     bytes: &bytes,
                 });
+            }
+            (
+                Link::Stranger {
+                    plane,
+                    to_control,
+                    forged,
+                },
+                Datagram::Pfcp(bytes),
+            ) => {
+                let over_ipv6 = self.plan.over_ipv6;
+                let address = match (forged, to_control) {
+                    (false, _) => impostor_address(plane, over_ipv6),
+                    (true, true) => plane_address(plane, over_ipv6),
+                    (true, false) => control_address(over_ipv6),
+                };
+                let from = SocketAddr::new(address, wire::pfcp::PORT);
+                if to_control {
+                    let bytes = &*bytes;
+                    return self.control_input(Input::Pfcp { from, bytes });
+                }
+                let moment = self.moment(Part::UserPlane(plane));
+                if let Some(up) = &mut self.planes[plane] {
+                    up.on_pfcp(moment, from, &bytes);
+                    self.drain_user_plane(plane);
+                }
             }
             (Link::FromImpostor(n), Datagram::Pfcp(bytes)) => {
                 let from = impostor_address(n, self.plan.over_ipv6);

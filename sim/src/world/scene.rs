@@ -55,9 +55,10 @@ pub(super) fn start(plan: &Plan) -> config::start::ControlPlane {
 /// What a user plane starts with.
 pub(super) fn user_plane_start(plan: &Plan, plane: usize) -> config::start::UserPlane {
     let (name, address) = (plane_name(plane), plane_address(plane, plan.over_ipv6));
-    let workers = plan.workers[plane];
-    let text =
-        format!("node-id: {name}\naddress: '{address}'\nmax-sessions: 1000\nworkers: {workers}\n");
+    let (workers, control_plane) = (plan.workers[plane], control_address(plan.over_ipv6));
+    let text = format!(
+        "node-id: {name}\naddress: '{address}'\ncontrol-planes: ['{control_plane}']\nmax-sessions: 1000\nworkers: {workers}\n"
+    );
     config::parse(&text, "up.yaml").unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 

@@ -6,7 +6,7 @@ use super::{CameBy, ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{Entry, LineIds, Noted, Stage};
 use crate::session_ids::Home;
-use crate::topology::{InstanceId, SegmentId, Seid, UserPlaneId};
+use crate::topology::{GroupId, InstanceId, SegmentId, Seid, UserPlaneId};
 use policy::Access;
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
@@ -87,9 +87,10 @@ impl ControlPlane {
             .and_then(|home| self.lane_of_home(plane, home));
         let access = self.make_room(now, (plane, segment), circuit, home)?;
         let index = self.sessions.next_index();
-        let seid = Seid::new(self.generations.next(&mut self.journal), index);
+        let (seid, teid) = self.next_seid(index, group);
         let instance = self.first_instance(segment);
         self.sessions.insert(Entry {
+            teid,
             gateway_mac: self.topology.group(group).virtual_mac,
             line,
             access_loop: padr.access_loop.clone(),
@@ -113,6 +114,17 @@ impl ControlPlane {
         });
         self.establish(now, index);
         Ok(())
+    }
+
+    /// Identifiers of the next session. Its TEID is no other session's.
+    fn next_seid(&mut self, index: u32, group: GroupId) -> (Seid, u32) {
+        loop {
+            let seid = Seid::new(self.generations.next(&mut self.journal), index);
+            let teid = self.teids.of_session(seid, group);
+            if self.sessions.in_tunnel(teid).is_none() {
+                return (seid, teid);
+            }
+        }
     }
 
     /// Whether a PADI is answered: a session can be had. A session of the same MAC address may leave its place.

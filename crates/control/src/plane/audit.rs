@@ -6,12 +6,12 @@
 
 use super::{ControlPlane, Now};
 use crate::entry::Rules;
-use crate::topology::{MAX_SESSIONS, PortId, Seid, TunnelOwner, UserPlaneId};
+use crate::topology::{MAX_SESSIONS, PortId, Seid, UserPlaneId};
 use crate::user_planes::{Answer, Request};
 use core::time::Duration;
 use pfcp::{FailReason, bng};
 use rand::Rng;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{Audit as Block, AuditResult, Cause, Message};
 
@@ -199,17 +199,21 @@ impl ControlPlane {
         }
         for (seid, up_seid) in unknown_sessions {
             tracing::debug!(session = %Seid(seid), "the user plane has an unknown session: deleting it there");
-            self.release_tunnels(plane, Seid(seid).index());
+            self.release_tunnels(plane, Seid(seid));
             self.delete_unknown_session(now, plane, up_seid);
         }
     }
 
-    /// Frames arrive in an unknown session's tunnel until it is deleted. Its group is not known.
-    fn release_tunnels(&mut self, plane: UserPlaneId, index: u32) {
+    /// Frames arrive in an unknown session's tunnel until it is deleted. Its group, which a TEID of an earlier version depends on, is
+    /// not known.
+    fn release_tunnels(&mut self, plane: UserPlaneId, seid: Seid) {
         let groups = self.topology.groups();
-        for (group, _) in groups.filter(|(_, group)| group.user_plane == plane) {
-            let tunnel = TunnelOwner::Session(group, index);
-            self.released_tunnels.remember(tunnel.teid());
+        let groups = groups.filter(|(_, group)| group.user_plane == plane);
+        let teids: BTreeSet<u32> = groups
+            .map(|(group, _)| self.teids.of_session(seid, group))
+            .collect();
+        for teid in teids {
+            self.released_tunnels.remember(teid);
         }
     }
 

@@ -157,40 +157,8 @@ impl ControlPlane {
     }
 
     pub(super) fn drop_rows(&self) -> Vec<northbound::DropCounter> {
-        let pfcp = self.user_planes.counters();
         let mut rows = self.counters.rows();
-        for (name, count, meaning) in [
-            (
-                "pfcp-malformed",
-                pfcp.malformed,
-                "A PFCP datagram could not be read.",
-            ),
-            (
-                "pfcp-other-version",
-                pfcp.other_version,
-                "A PFCP message of another version was refused.",
-            ),
-            (
-                "pfcp-refused",
-                pfcp.refused,
-                "A PFCP message lacked an element or had a wrong one.",
-            ),
-            (
-                "pfcp-node-id-taken",
-                pfcp.node_id_taken,
-                "A user plane that goes by the name of another was refused.",
-            ),
-            (
-                "pfcp-timed-out",
-                pfcp.timed_out,
-                "A PFCP request was given up without an answer.",
-            ),
-            (
-                "pfcp-queue-full",
-                pfcp.queue_full,
-                "A PFCP request was not made because too many waited.",
-            ),
-        ] {
+        for (name, count, meaning) in self.user_planes.counters().named() {
             rows.push(row(name, count, meaning.into()));
         }
         rows.extend(self.aaa.rows());

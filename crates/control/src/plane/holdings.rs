@@ -5,7 +5,7 @@ use super::persist::{SESSION_PREFIX, session_key};
 use crate::entry::{Entry, Stage};
 use crate::records::Record;
 use crate::store::Record as StoreRecord;
-use crate::topology::{Seid, TunnelOwner, UserPlaneId};
+use crate::topology::{Seid, UserPlaneId};
 use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
 use policy::{Access, Bindings};
@@ -128,7 +128,7 @@ impl ControlPlane {
         Held {
             seid: entry.seid,
             user_plane: port.user_plane,
-            teid: TunnelOwner::Session(entry.group, entry.seid.index()).teid(),
+            teid: entry.teid,
             circuit: &entry.circuit,
             pppoe_id,
             ipv4: entry.ipv4(),

@@ -3,7 +3,7 @@
 use super::ControlPlane;
 use crate::entry::Entry;
 use crate::sessions::Tally;
-use crate::topology::{AccessLine, GroupId, Seid};
+use crate::topology::{AccessLine, Seid};
 use crate::trace::Traced;
 use core::net::IpAddr;
 use northbound::{SessionCounts, WatchStateResponse, WatchedUserPlane};
@@ -87,10 +87,15 @@ impl ControlPlane {
         }
     }
 
-    /// Access line of the session that a control tunnel's group and index name.
-    pub(crate) fn line_at(&self, group: GroupId, index: u32) -> Option<AccessLine> {
-        let entry = self.sessions.get(index)?;
-        (entry.group == group).then(|| self.access_line(entry))
+    /// Access line of the session with this control tunnel.
+    pub(crate) fn line_in_tunnel(&self, teid: u32) -> Option<AccessLine> {
+        let index = self.sessions.in_tunnel(teid)?;
+        Some(self.access_line(&self.sessions[index]))
+    }
+
+    /// Whether this is the control tunnel of an access port's default session.
+    pub(crate) fn is_default_tunnel(&self, teid: u32) -> bool {
+        self.user_planes.port_in_tunnel(teid).is_some()
     }
 
     /// Name of the user plane at an address.

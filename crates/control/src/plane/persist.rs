@@ -15,6 +15,8 @@ use policy::Access;
 pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
 /// Key of the secret that authenticates DHCPv6's Reconfigure messages (32 octets).
 pub(super) const RECONFIGURE_KEY: &[u8] = b"reconfigure-key";
+/// Key of [`Teids`](crate::teids::Teids): 32 octets, then the last generation before it (u64, big endian).
+pub(super) const TEID_KEY: &[u8] = b"teid-key";
 pub(super) const USER_PLANE_PREFIX: &[u8] = b"user-plane/";
 pub(super) const SESSION_PREFIX: &[u8] = b"session/";
 /// Prefix of the keys of ended sessions that their user plane still has.

@@ -5,7 +5,6 @@ use super::{ControlPlane, Now};
 use crate::entry::Ending;
 use crate::session_ids::Home;
 use crate::store::Record as StoreRecord;
-use crate::topology::TunnelOwner;
 use policy::Access;
 use session::Cause;
 
@@ -62,8 +61,7 @@ impl ControlPlane {
         let entry = self.sessions.remove(index);
         self.note_drained(entry.user_plane);
         self.leave_subscriber(&entry);
-        let tunnel = TunnelOwner::Session(entry.group, index);
-        self.released_tunnels.remember(tunnel.teid());
+        self.released_tunnels.remember(entry.teid);
         let ids = self.session_ids.entry(entry.segment).or_default();
         let Access::Pppoe(id) = entry.access;
         let home = Home::of(&entry.circuit.tags, entry.circuit.mac);

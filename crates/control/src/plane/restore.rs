@@ -2,7 +2,7 @@
 
 use super::persist::{
     ENDING_PREFIX, KnownUserPlane, NUMBER_PREFIX, RECONFIGURE_KEY, SESSION_PREFIX,
-    STORE_RECOVERY_KEY, USER_PLANE_PREFIX, number,
+    STORE_RECOVERY_KEY, TEID_KEY, USER_PLANE_PREFIX, number,
 };
 use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
@@ -19,6 +19,7 @@ use crate::records::{BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::{Live, Record as StoreRecord};
+use crate::teids::Teids;
 use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
 use crate::trends::{self, PoolKey, TREND_PREFIX, Trend};
 use core::net::Ipv4Addr;
@@ -43,6 +44,7 @@ pub struct Restored {
     last_generation: u64,
     radius_ports: RadiusPorts,
     reconfigure_key: Option<[u8; 32]>,
+    teids: Option<Teids>,
     last_answers: Vec<(Arc<[u8]>, LastAnswer)>,
     next_pools: Vec<(Arc<[u8]>, NextPools)>,
     trends: Vec<(PoolKey, Trend)>,
@@ -101,6 +103,12 @@ impl Restored {
             self.radius_ports.insert(socket, port);
         } else if key == RECONFIGURE_KEY {
             self.reconfigure_key = Some(number(value)?);
+        } else if key == TEID_KEY {
+            let (key, plain_until) = value.split_at_checked(32).ok_or("too short")?;
+            self.teids = Some(Teids {
+                key: number(key)?,
+                plain_until: u64::from_be_bytes(number(plain_until)?),
+            });
         } else if let Some(seid) = key.strip_prefix(SESSION_PREFIX) {
             let seid = seid_of(seid)?;
             if seid.generation() == 0 {
@@ -235,6 +243,20 @@ impl Restored {
             new
         });
         ReconfigureKey(key)
+    }
+
+    /// Source of TEIDs. An empty store, or one of an earlier version, gets this new key; the sessions in it keep their TEIDs.
+    pub(super) fn teids(&mut self, new: [u8; 32], now: Now) -> Teids {
+        let plain_until = self.highest_generation(now);
+        let teids = self.teids.get_or_insert_with(|| {
+            let value = [&new[..], &plain_until.to_be_bytes()].concat();
+            self.news.push(StoreRecord::put(TEID_KEY, value));
+            Teids {
+                key: new,
+                plain_until,
+            }
+        });
+        teids.clone()
     }
 
     pub(super) fn first_records(&mut self) -> Vec<StoreRecord> {
@@ -419,6 +441,7 @@ impl ControlPlane {
             ..Account::default()
         };
         let mut entry = Entry {
+            teid: self.teids.of_session(seid, group),
             gateway_mac: third.gateway_mac,
             line: record.line,
             access_loop: eighth.access_loop,

@@ -5,7 +5,7 @@ use super::{Awaited, ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{Entry, Stage};
 use crate::history::Kind;
-use crate::topology::{Seid, TunnelOwner, UserPlaneId};
+use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
 use core::time::Duration;
 use pfcp::bng::{self, SessionSpec, Usage};
@@ -34,7 +34,6 @@ impl ControlPlane {
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);
-        let owner = TunnelOwner::Session(entry.group, index);
         let mut forwarding = entry.forwarding(policy);
         // a user plane may have taken the place of a newer one: what it would skip must not differ in every audit
         let is_known = |setting: &_| self.user_planes.takes_setting(port.user_plane, setting);
@@ -51,8 +50,8 @@ impl ControlPlane {
             },
             access: entry.access,
             subscriber: entry.subscriber.map(|subscriber| subscriber.0),
-            uplink: self.user_planes.uplink(port.user_plane, owner),
-            downlink: self.user_planes.downlink(port.user_plane, owner),
+            uplink: self.user_planes.uplink(port.user_plane, entry.teid),
+            downlink: self.user_planes.downlink(port.user_plane, entry.teid),
             forwarding,
             urr_id: entry.rules.urr_id,
             usage_period: Some(USAGE_PERIOD),

@@ -3,7 +3,7 @@
 use super::{ControlPlane, Now, Output};
 use crate::counters::Counter;
 use crate::entry::Entry;
-use crate::topology::{GroupId, PortId, TunnelOwner, UserPlaneId};
+use crate::topology::{PortId, UserPlaneId};
 use core::net::SocketAddr;
 use session::{Circuit, NotTaken};
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, TPID_8021Q, Tag, Tags};
@@ -43,22 +43,27 @@ impl ControlPlane {
         teid: u32,
         payload: &[u8],
     ) -> Result<(), Refused> {
-        match TunnelOwner::of(teid) {
-            Some(TunnelOwner::Default(_)) => self.on_default_tunnel(now, plane, payload),
-            Some(TunnelOwner::Session(group, index)) => {
-                if !self.has_tunnel(plane, group, index) {
-                    return Err(self.why_unowned(plane, teid));
-                }
-                self.on_session_frame(now, index, payload)
-            }
-            None => Err(Counter::UnknownTunnel),
+        if self.has_default_tunnel(plane, teid) {
+            return self.on_default_tunnel(now, plane, payload);
+        }
+        match self.session_in(plane, teid) {
+            Some(index) => self.on_session_frame(now, index, payload),
+            None => Err(self.why_unowned(plane, teid)),
         }
     }
 
-    /// Whether this tunnel of a user plane belongs to a session.
-    fn has_tunnel(&self, plane: UserPlaneId, group: GroupId, index: u32) -> bool {
-        let entry = self.sessions.get(index);
-        entry.is_some_and(|entry| entry.group == group) && self.plane_of(index) == plane
+    /// Session of this tunnel of a user plane.
+    fn session_in(&self, plane: UserPlaneId, teid: u32) -> Option<u32> {
+        let index = self.sessions.in_tunnel(teid)?;
+        (self.plane_of(index) == plane).then_some(index)
+    }
+
+    /// Whether a default session of a user plane has this tunnel.
+    fn has_default_tunnel(&self, plane: UserPlaneId, teid: u32) -> bool {
+        let port = self.user_planes.port_in_tunnel(teid);
+        port.is_some_and(|port| {
+            self.topology.has_port(port) && self.topology.port(port).user_plane == plane
+        })
     }
 
     /// Counter for a frame in a tunnel without a session. Its session ended meanwhile, or the user plane has a session that was not
@@ -73,14 +78,8 @@ impl ControlPlane {
     /// Counter for an Error Indication (TS 29.281 §7.3.1): the user plane does not have a tunnel. If a session has the tunnel, the
     /// session is being established again after a restart, or deleted.
     fn why_absent(&self, plane: UserPlaneId, teid: u32) -> Refused {
-        let is_ours = match TunnelOwner::of(teid) {
-            Some(TunnelOwner::Session(group, index)) => self.has_tunnel(plane, group, index),
-            Some(TunnelOwner::Default(port)) => {
-                let mut ports = self.topology.ports();
-                ports.any(|(id, own)| id == port && own.user_plane == plane)
-            }
-            None => false,
-        };
+        let is_ours =
+            self.session_in(plane, teid).is_some() || self.has_default_tunnel(plane, teid);
         match is_ours {
             true => Counter::StaleTunnel,
             false => self.why_unowned(plane, teid),
@@ -158,8 +157,10 @@ impl ControlPlane {
             frame: &frame,
         };
         let mut bytes = Vec::with_capacity(frame.len() + 32);
-        if packet.emit(&mut bytes).is_ok() {
-            self.send(plane, TunnelOwner::Default(port), &bytes);
+        if packet.emit(&mut bytes).is_ok()
+            && let Some(teid) = self.user_planes.tunnel_of_port(port)
+        {
+            self.send(plane, teid, &bytes);
         }
     }
 
@@ -172,13 +173,13 @@ impl ControlPlane {
         let tags = entry.circuit.tags;
         let tags = tags.with_priority(entry.policy.forwarding.packets.vlan_priority);
         let frame = frame(&entry.circuit, tags, entry.gateway_mac, ethertype, payload);
-        let owner = TunnelOwner::Session(entry.group, index);
-        self.send(port.user_plane, owner, &frame);
+        let (plane, teid) = (port.user_plane, entry.teid);
+        self.send(plane, teid, &frame);
     }
 
-    fn send(&mut self, plane: UserPlaneId, owner: TunnelOwner, payload: &[u8]) {
+    fn send(&mut self, plane: UserPlaneId, teid: u32, payload: &[u8]) {
         let mut bytes = Vec::with_capacity(payload.len() + 8);
-        let far_end = self.user_planes.downlink(plane, owner);
+        let far_end = self.user_planes.downlink(plane, teid);
         if gtpu::emit_gpdu(far_end.teid, payload, &mut bytes).is_ok() {
             let to = SocketAddr::new(far_end.address, gtpu::PORT);
             self.outputs.push_back(Output::Gtpu { to, bytes });

@@ -92,14 +92,6 @@ fn a_group_keeps_its_carrier_as_long_as_it_is_there() {
 
 #[test]
 fn identifiers_say_whose_they_are() {
-    for owner in [
-        TunnelOwner::Default(PortId(0)),
-        TunnelOwner::Session(GroupId(0), 0),
-        TunnelOwner::Session(GroupId(4), MAX_SESSIONS - 1),
-    ] {
-        assert_eq!(TunnelOwner::of(owner.teid()), Some(owner));
-    }
-    assert_eq!(TunnelOwner::of(0), None);
     let seid = Seid::new(9, 77);
     assert_eq!((seid.generation(), seid.index()), (9, 77));
     assert_eq!(Seid::of_port(PortId(3)).generation(), 0);

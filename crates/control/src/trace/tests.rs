@@ -30,7 +30,7 @@ fn begin(
 }
 
 /// A PADI of a home, as it comes from the user plane.
-fn padi(home: MacAddr, tags: Tags) -> Vec<u8> {
+fn padi(w: &World, home: MacAddr, tags: Tags) -> Vec<u8> {
     let mut frame = Vec::new();
     let header = Header {
         destination: MacAddr::BROADCAST,
@@ -51,7 +51,7 @@ fn padi(home: MacAddr, tags: Tags) -> Vec<u8> {
         frame: &frame,
     };
     packet.emit(&mut inner).unwrap();
-    gtpu::emit_gpdu(1, &inner, &mut bytes).unwrap();
+    gtpu::emit_gpdu(w.up.default_tunnel(), &inner, &mut bytes).unwrap();
     bytes
 }
 
@@ -60,7 +60,7 @@ fn hear(traces: &mut Traces, w: &World, home: MacAddr) {
 }
 
 fn hear_at(traces: &mut Traces, w: &World, home: MacAddr, tags: Tags) {
-    let bytes = padi(home, tags);
+    let bytes = padi(w, home, tags);
     let datagram = Datagram {
         way: Way::In,
         own: "192.0.2.1:2152".parse().unwrap(),
@@ -195,11 +195,9 @@ fn hear_in_tunnel(traces: &mut Traces, w: &World, home: usize, session: u64) {
     };
     header.emit(&mut frame);
     frame.extend(session::discovery::padt(1, "bye"));
-    let index = Seid(session).index();
-    let tunnel = w.up.subscribers().into_iter().map(|s| s.tunnel.uplink.teid);
-    let teid = tunnel.into_iter().find(|teid| teid & 0xf_ffff == index);
+    let held = w.plane.held().find(|held| held.seid == Seid(session));
     let mut bytes = Vec::new();
-    gtpu::emit_gpdu(teid.unwrap(), &frame, &mut bytes).unwrap();
+    gtpu::emit_gpdu(held.unwrap().teid, &frame, &mut bytes).unwrap();
     let datagram = Datagram {
         way: Way::In,
         own: "192.0.2.1:2152".parse().unwrap(),

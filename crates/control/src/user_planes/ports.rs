@@ -2,7 +2,7 @@
 
 use super::{Answer, Request, UserPlaneEvent, UserPlanes};
 use crate::addresses::Net;
-use crate::topology::{Group, GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
+use crate::topology::{Group, GroupId, PortId, Seid, Topology, UserPlaneId};
 use core::time::Duration;
 use pfcp::FailReason;
 use pfcp::bng::{DefaultSpec, PoolNet};
@@ -81,16 +81,39 @@ impl UserPlanes {
         }
     }
 
+    /// TEID of a port's default session.
+    fn open_tunnel(&mut self, id: PortId) -> u32 {
+        if let Some(teid) = self.tunnel_of_port(id) {
+            return teid;
+        }
+        let teid = self
+            .teids
+            .of_port(id, |teid| self.ports_by_teid.contains_key(&teid));
+        self.ports_by_teid.insert(teid, id);
+        self.teids_of_ports.insert(id, teid);
+        teid
+    }
+
+    /// TEID of a port's default session, if it was opened before.
+    pub fn tunnel_of_port(&self, id: PortId) -> Option<u32> {
+        self.teids_of_ports.get(&id).copied()
+    }
+
+    /// Access port whose default session has this control tunnel.
+    pub fn port_in_tunnel(&self, teid: u32) -> Option<PortId> {
+        self.ports_by_teid.get(&teid).copied()
+    }
+
     /// Opens the default session of a port. The user plane replaces an existing one, with its prefix blocks.
     pub fn open_default_session(&mut self, now: Duration, id: PortId, topology: &Topology) {
         let port = topology.port(id);
-        let owner = TunnelOwner::Default(id);
+        let teid = self.open_tunnel(id);
         let spec = DefaultSpec {
             node_id: self.node_id(),
             cp_f_seid: self.f_seid(port.user_plane, Seid::of_port(id)),
             logical_port: Some(port.name.clone().into_bytes()),
-            uplink: self.uplink(port.user_plane, owner),
-            downlink: Some(self.downlink(port.user_plane, owner)),
+            uplink: self.uplink(port.user_plane, teid),
+            downlink: Some(self.downlink(port.user_plane, teid)),
             nets: Vec::new(),
         };
         let (establish, _) = spec.establish();

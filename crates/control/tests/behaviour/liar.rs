@@ -1,7 +1,7 @@
 //! A user plane that says more than it may.
 
 use crate::world::radius::number;
-use crate::world::{Choice, World};
+use crate::world::{Choice, STARTED, World};
 use control::topology::MAX_SESSIONS;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -24,7 +24,7 @@ fn other(w: &mut World) -> Node {
     ];
     w.configure(&lines).unwrap();
     w.to_other.clear();
-    let mut node = Node::new(Config::new(Role::User, NodeId::Fqdn("up2".into()), 99));
+    let mut node = Node::new(Config::new(Role::User, NodeId::Fqdn("up2".into()), STARTED));
     node.add_peer(w.now, SocketAddr::from(([192, 0, 2, 1], 8805)));
     node.on_timeout(w.now);
     let heard = w.settle_other(&mut node);

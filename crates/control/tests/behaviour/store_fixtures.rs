@@ -86,12 +86,8 @@ fn records(live: &Live) -> String {
     })
 }
 
-/// What a control plane makes of it: its sessions, and as many accounting records as are stored.
-fn sessions(live: Live, has_handles: bool) -> String {
-    let owed = live
-        .iter()
-        .filter(|(key, _)| key.starts_with(b"accounting/"));
-    let owed = owed.count();
+/// A control plane with a store, and its clock.
+fn plane_of(live: Live) -> (ControlPlane, Now) {
     let start = "node-id: cp1\naddress: 2001:db8::1\n";
     let document = "network-instances: {default: {gateway: [100.64.0.1]}}
 user-planes:
@@ -113,15 +109,47 @@ aaa:
     let start = config::parse(start, "cp.yaml").unwrap();
     let restored = Restored::read(live, 1, "boot").unwrap();
     let configuration = crate::world::checked(document).configuration;
-    let mut plane = ControlPlane::new(
+    let plane = ControlPlane::new(
         &start,
         Dictionary::shipped(),
         configuration,
         restored,
         [1; 32],
         now,
-    )
-    .unwrap();
+    );
+    (plane.unwrap(), now)
+}
+
+/// User planes have these tunnels, and go on sending in them.
+#[test]
+fn sessions_of_earlier_releases_keep_their_teids() {
+    let mut found = 0;
+    for folder in kept() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::copy(folder.join("log"), directory.path().join("sessions.log")).unwrap();
+        let (_, opened) = Store::open(directory.path()).unwrap();
+        let (plane, _) = plane_of(opened.live);
+        for held in plane.held() {
+            // the group's number and one, above 20 bits of the session's index
+            assert_eq!(
+                held.teid,
+                1 << 20 | held.seid.index(),
+                "{}",
+                folder.display()
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 10);
+}
+
+/// What a control plane makes of it: its sessions, and as many accounting records as are stored.
+fn sessions(live: Live, has_handles: bool) -> String {
+    let owed = live
+        .iter()
+        .filter(|(key, _)| key.starts_with(b"accounting/"));
+    let owed = owed.count();
+    let (mut plane, now) = plane_of(live);
     let held = plane.ledger().held("accounting record");
     assert_eq!(held, owed as u64);
     let call = Request::ListSessions { from: 0 };

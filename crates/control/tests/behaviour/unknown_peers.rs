@@ -101,7 +101,24 @@ fn a_tunnel_is_its_user_plane_s_alone() {
     assert_eq!(w.count(Counter::UnknownUserPlane), 2);
 }
 
-/// TEIDs: the group above 20 bits of the session's index; a port's default tunnel is the port's number and one.
+#[test]
+fn a_tunnel_stays_the_same_over_a_restart_and_is_new_for_each_session() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let tunnel = |w: &World| w.up.subscribers()[0].tunnel.uplink.teid;
+    let (first, default) = (tunnel(&w), w.up.default_tunnel());
+    w.restart_control_plane();
+    w.run(MINUTE);
+    assert_eq!((tunnel(&w), w.up.default_tunnel()), (first, default));
+    w.hang_up(0);
+    w.run(MINUTE);
+    w.dial(0);
+    w.run(MINUTE);
+    assert_eq!(w.up.default_tunnel(), default);
+    assert_ne!(tunnel(&w), first, "the index is the same");
+}
+
+/// Whoever knows the TEIDs of some sessions cannot tell those of others from them.
 #[test]
 fn tunnels_that_no_session_has_are_counted() {
     let mut w = World::new(2, Choice::default());
@@ -112,6 +129,10 @@ fn tunnels_that_no_session_has_are_counted() {
     let goodbye = frame(&w, 0, PPPOE_DISCOVERY, &padt);
     let free_index = own + 7;
     let other_group = own + (1 << 20);
+    // what they were when a group had a range of them, and a port a small number
+    assert!(own > 1 << 20 && own >> 20 != 1, "{own:#x}");
+    let default = w.up.default_tunnel();
+    assert!(default >> 31 == 1 && own >> 31 == 0);
     for (teid, counted) in [(0, 1), (free_index, 2), (other_group, 3)] {
         w.tunnel(teid, &goodbye);
         assert_eq!(w.count(Counter::UnknownTunnel), counted, "TEID {teid:#x}");
@@ -129,7 +150,7 @@ fn tunnels_that_no_session_has_are_counted() {
     );
     assert_eq!(w.count(Counter::UnknownTunnel), 4);
     // a session's PADT comes through its own tunnel, not through the default one
-    let default = gpdu(1, &in_nsh(b"access0", &goodbye));
+    let default = gpdu(default, &in_nsh(b"access0", &goodbye));
     datagram(&mut w, "192.0.2.2", &default);
     assert_eq!(w.count(Counter::UnknownTunnel), 5);
     w.run(MINUTE);
@@ -179,7 +200,7 @@ fn what_a_restarted_user_plane_does_not_have_yet_is_counted_apart() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
     let teid = w.up.subscribers()[0].tunnel.uplink.teid;
-    for ours in [teid, 1] {
+    for ours in [teid, w.up.default_tunnel()] {
         indicate(&mut w, ours);
     }
     assert_tunnels(&w, 0, 2);
@@ -228,6 +249,7 @@ fn what_is_not_discovery_of_a_known_place_is_not_answered() {
     let two_s_tags = in_nsh(b"access0", &two_s_tags);
     let data = in_nsh(b"access0", &frame(&w, 0, PPPOE_SESSION, &payload));
     let cut = in_nsh(b"access0", &good[..13]);
+    let default = w.up.default_tunnel();
     for (inner, counter) in [
         (&good[..], Counter::MalformedFrame), // without NSH
         (&cut, Counter::MalformedFrame),
@@ -236,12 +258,12 @@ fn what_is_not_discovery_of_a_known_place_is_not_answered() {
         (&data, Counter::DiscoveryIgnored),
     ] {
         let before = w.count(counter);
-        w.tunnel(1, inner);
+        w.tunnel(default, inner);
         assert_eq!(w.count(counter), before + 1, "{}", counter.name());
     }
     w.settle();
     assert_eq!(w.heard, [] as [Vec<u8>; 0]);
-    w.tunnel(1, &in_nsh(b"access0", &good));
+    w.tunnel(default, &in_nsh(b"access0", &good));
     w.settle();
     assert_eq!(w.heard.len(), 1, "the good one is");
 }
@@ -251,7 +273,7 @@ fn exchange(w: &mut World, packet: &Discovery<'_>) -> Option<Vec<u8>> {
     let mut payload = Vec::new();
     packet.emit(&mut payload);
     let inner = in_nsh(b"access0", &frame(w, 0, PPPOE_DISCOVERY, &payload));
-    let answers = datagram(w, "192.0.2.2", &gpdu(1, &inner));
+    let answers = datagram(w, "192.0.2.2", &gpdu(w.up.default_tunnel(), &inner));
     assert!(answers.len() < 2);
     let answer = answers.first()?;
     let Ok(gtpu::Packet::Gpdu { payload, .. }) = gtpu::Packet::parse(answer) else {

@@ -52,11 +52,13 @@ impl Offenders {
         &mut self.sets[key as usize % SETS]
     }
 
+    /// Whether somebody is held down.
+    pub fn anybody_held(&self, now: u64) -> bool {
+        now < self.held
+    }
+
     /// Whether a key is held down. The packet is counted if so.
     pub fn is_held(&mut self, key: u64, now: u64) -> bool {
-        if now >= self.held {
-            return false;
-        }
         let mut there = self.set(key).iter_mut().flatten();
         let Some(offender) = there.find(|it| it.key == key && now < it.until) else {
             return false;

@@ -1,6 +1,7 @@
 //! Associations and heartbeats (TS 29.244 §6.2.2, §6.2.6 to §6.2.8).
+use super::claims::Setup;
 use super::peer::{Peer, Purpose, State};
-use super::{DownReason, Event, Features, Node, PeerInfo, RequestId, Role, Timer};
+use super::{Doubt, DownReason, Event, Features, Node, PeerInfo, RequestId, Role, Timer};
 use core::net::SocketAddr;
 use core::time::Duration;
 use wire::pfcp::*;
@@ -59,6 +60,7 @@ impl Node {
             return;
         };
         entry.setup_timer = None;
+        entry.cache.expire(now);
         if entry.state != State::Down || !entry.configured {
             return;
         }
@@ -104,13 +106,16 @@ impl Node {
             return;
         }
         self.arm_heartbeat(now, peer);
-        let waits = self.peers.get(&peer).is_some_and(|entry| {
-            entry
-                .outstanding
-                .values()
-                .any(|outstanding| outstanding.purpose == Purpose::Heartbeat)
-        });
-        if !waits {
+        self.send_heartbeat_now(now, peer);
+        if let Some(entry) = self.peers.get_mut(&peer) {
+            entry.cache.expire(now);
+        }
+    }
+
+    /// Asks a peer when it started, unless it is being asked already.
+    pub(super) fn send_heartbeat_now(&mut self, now: Duration, peer: SocketAddr) {
+        let waits = |entry: &Peer| entry.awaits(Purpose::Heartbeat);
+        if !self.peers.get(&peer).is_none_or(waits) {
             let request = HeartbeatRequest {
                 recovery_time_stamp: self.config.recovery_time_stamp,
             };
@@ -121,6 +126,7 @@ impl Node {
     pub(super) fn heartbeat_response(&self) -> HeartbeatResponse {
         HeartbeatResponse {
             recovery_time_stamp: self.config.recovery_time_stamp,
+            next_sequence: Some(self.next_sequence),
         }
     }
 
@@ -134,22 +140,13 @@ impl Node {
         self.send_node_request(now, peer, request, Purpose::Release);
     }
 
-    pub(super) fn ask_for_release(&mut self, now: Duration, peer: SocketAddr) {
-        let request = AssociationUpdateRequest {
-            node_id: self.config.node_id.clone(),
-            release_request: Some(ReleaseRequest::RELEASE),
-            ..Default::default()
-        };
-        self.send_node_request(now, peer, request, Purpose::Update);
-    }
-
     /// A request of the node's own got no answer, or none that can be used.
     pub(super) fn gave_up(&mut self, now: Duration, peer: SocketAddr, purpose: Purpose) {
         match purpose {
             Purpose::Setup => self.setup_failed(now, peer),
-            Purpose::Heartbeat => self.go_down(now, peer, DownReason::PathLost),
+            Purpose::Heartbeat | Purpose::Ask => self.on_silence(now, peer),
             Purpose::Release => self.go_down(now, peer, DownReason::Released),
-            Purpose::Update | Purpose::Session(_) => {}
+            Purpose::Session(_) => {}
         }
     }
 
@@ -158,17 +155,20 @@ impl Node {
     }
 
     /// The association is no more. Whoever began it tries to get it back; a user plane that was released waits to be asked.
-    fn go_down(&mut self, now: Duration, peer: SocketAddr, reason: DownReason) {
+    pub(super) fn go_down(&mut self, now: Duration, peer: SocketAddr, reason: DownReason) {
         if !self.is_associated(peer) {
             return;
         }
         self.disarm_heartbeat(peer);
+        self.forget_claims(peer);
         self.event(Event::AssociationDown { peer, reason });
         self.fail_all(peer);
+        let patience = self.config.patience();
         let Some(entry) = self.peers.get_mut(&peer) else {
             return;
         };
         entry.state = State::Down;
+        entry.farewell = now + patience;
         let dismissed = self.config.role == Role::User && reason == DownReason::Released;
         if entry.configured && !dismissed {
             let at_once = matches!(reason, DownReason::Restarted | DownReason::Forgotten);
@@ -177,8 +177,9 @@ impl Node {
     }
 
     /// Is this the name of another peer: by the owner's word, or because the other is associated under it and its path
-    /// lives? Two of one name would undo each other's sessions.
-    pub(super) fn is_taken(&mut self, from: SocketAddr, node_id: &NodeId) -> bool {
+    /// lives? Two of one name would undo each other's sessions. Whether the path lives is asked at once, so that a peer whose address
+    /// changed has to wait no longer than that takes.
+    pub(super) fn is_taken(&mut self, now: Duration, from: SocketAddr, node_id: &NodeId) -> bool {
         let owns = |(at, peer): &(&SocketAddr, &Peer)| {
             let alive = peer.info.as_ref().filter(|_| peer.is_up());
             let names = [peer.reserved.as_ref(), alive.map(|info| &info.node_id)];
@@ -193,24 +194,33 @@ impl Node {
             node_id: node_id.clone(),
             owner,
         });
+        if self.is_associated(owner) {
+            self.send_heartbeat_now(now, owner);
+        }
         true
+    }
+
+    /// The address at which a peer of this name was known before.
+    pub(super) fn former(&self, peer: SocketAddr, node_id: &NodeId) -> Option<SocketAddr> {
+        let is_it = |(at, entry): &(&SocketAddr, &Peer)| {
+            let name = entry.info.as_ref().map(|info| &info.node_id);
+            at.ip() != peer.ip() && name == Some(node_id)
+        };
+        self.peers.iter().find(is_it).map(|(at, _)| *at)
     }
 
     /// The address at which a peer of this name was known before; it is forgotten.
     fn take_former(&mut self, peer: SocketAddr, node_id: &NodeId) -> Option<SocketAddr> {
-        let is_it = |(at, entry): &(&SocketAddr, &mut Peer)| {
-            let name = entry.info.as_ref().map(|info| &info.node_id);
-            at.ip() != peer.ip() && name == Some(node_id)
-        };
-        let (at, entry) = self.peers.iter_mut().find(is_it)?;
-        entry.info = None;
-        Some(*at)
+        let at = self.former(peer, node_id)?;
+        self.peers.get_mut(&at)?.info = None;
+        Some(at)
     }
 
     /// There is an association, perhaps in place of an older one.
     fn go_up(&mut self, now: Duration, peer: SocketAddr, said: Introduction) {
         let moved_from = self.take_former(peer, &said.node_id);
         self.disarm_setup(peer);
+        self.forget_claims(peer);
         self.fail_all(peer);
         let Some(entry) = self.peers.get_mut(&peer) else {
             return;
@@ -227,20 +237,10 @@ impl Node {
         entry.state = State::Up;
         entry.failures = 0;
         entry.info = Some(info.clone());
-        self.arm_heartbeat(now, peer);
+        entry.numbering.begin();
         self.event(Event::AssociationUp { peer, info });
-    }
-
-    /// A time stamp other than the one that the peer associated with: it started anew.
-    fn check_recovery(&mut self, now: Duration, peer: SocketAddr, recovery_time_stamp: u32) {
-        let known = self
-            .peers
-            .get(&peer)
-            .and_then(|entry| entry.info.as_ref())
-            .map(|info| info.recovery_time_stamp);
-        if known.is_some_and(|known| known != recovery_time_stamp) {
-            self.go_down(now, peer, DownReason::Restarted);
-        }
+        // The answer says which sequence numbers the peer uses.
+        self.send_heartbeat(now, peer);
     }
 
     pub(super) fn on_heartbeat(
@@ -250,15 +250,15 @@ impl Node {
         request: &HeartbeatRequest,
     ) {
         self.answer(id, Packet::node(id.sequence, self.heartbeat_response()));
-        self.check_recovery(now, id.peer, request.recovery_time_stamp);
+        self.on_claimed_stamp(now, id, request.recovery_time_stamp);
     }
 
-    pub(super) fn on_setup(
-        &mut self,
-        now: Duration,
-        id: RequestId,
-        request: AssociationSetupRequest,
-    ) {
+    /// Associates with a peer that wants it.
+    pub(super) fn accept_setup(&mut self, now: Duration, setup: Setup) {
+        let Setup { id, bytes, request } = setup;
+        if !self.begin(now, id, &bytes) {
+            return;
+        }
         let features = self.config.features;
         let response = AssociationSetupResponse {
             node_id: self.config.node_id.clone(),
@@ -291,12 +291,8 @@ impl Node {
         );
     }
 
-    pub(super) fn on_update(
-        &mut self,
-        now: Duration,
-        id: RequestId,
-        request: &AssociationUpdateRequest,
-    ) {
+    /// What it says of its features is not taken: what a peer can do is what it says when it associates.
+    pub(super) fn on_update(&mut self, id: RequestId, request: &AssociationUpdateRequest) {
         let response = AssociationUpdateResponse {
             node_id: self.config.node_id.clone(),
             cause: Cause::REQUEST_ACCEPTED,
@@ -304,19 +300,9 @@ impl Node {
             cp_features: self.config.features.cp,
         };
         self.answer(id, Packet::node(id.sequence, response));
-        if let Some(info) = self
-            .peers
-            .get_mut(&id.peer)
-            .and_then(|entry| entry.info.as_mut())
-        {
-            let features = &mut info.features;
-            features.up = request.up_features.or(features.up);
-            features.cp = request.cp_features.or(features.cp);
-            features.bbf = request.bbf_features.or(features.bbf);
-            features.sluice = request.sluice_features.or(features.sluice);
-        }
-        if request.release_request.is_some() && self.config.role == Role::Control {
-            self.send_release(now, id.peer);
+        // Nothing in PFCP proves who asks, and an associated peer cannot deny it. It would be set up again at once anyway.
+        if request.release_request.is_some() {
+            self.doubt(id.reply_to, Doubt::ReleaseRequest);
         }
     }
 
@@ -327,7 +313,7 @@ impl Node {
             cause: Cause::REQUEST_ACCEPTED,
         };
         self.answer(id, Packet::node(id.sequence, response));
-        self.go_down(now, id.peer, DownReason::Released);
+        self.on_claimed_release(now, id.peer);
     }
 
     /// The answer to a request of the node's own.
@@ -340,10 +326,19 @@ impl Node {
     ) {
         match message {
             Message::HeartbeatResponse(response) => {
-                self.check_recovery(now, peer, response.recovery_time_stamp)
+                let patience = self.config.patience();
+                if let (Some(entry), Some(next)) =
+                    (self.peers.get_mut(&peer), response.next_sequence)
+                {
+                    entry.numbering.say(now, patience, next);
+                }
+                self.on_stamp(now, peer, response.recovery_time_stamp);
+            }
+            Message::AssociationUpdateResponse(response) => {
+                self.on_asked(now, peer, response.cause);
             }
             Message::AssociationSetupResponse(response)
-                if response.cause.is_accepted() && self.is_taken(peer, &response.node_id) =>
+                if response.cause.is_accepted() && self.is_taken(now, peer, &response.node_id) =>
             {
                 self.setup_failed(now, peer);
             }

@@ -1,16 +1,34 @@
 //! Requests on their way, and datagrams as they come in (TS 29.244 §6.4, §7.6).
 use super::cache::Known;
-use super::peer::{Outstanding, Peer, Purpose};
-use super::{Event, FailReason, Node, RequestId, Timer};
+use super::claims::Setup;
+use super::peer::{Outstanding, Peer, Purpose, State};
+use super::{Doubt, Event, FailReason, Node, RequestId, Timer};
 use core::net::SocketAddr;
 use core::time::Duration;
 use wire::pfcp::*;
 
 /// Message type of Version Not Supported Response.
 const VERSION_NOT_SUPPORTED: u8 = 11;
+/// Where a message about a session has its sequence number (TS 29.244 §7.2.2.4).
+const SEQUENCE_AT: core::ops::Range<usize> = 12..15;
 
 impl Node {
-    /// Sends a request that is due now. The number was taken when it was made.
+    /// Sends a request about a session. Its sequence number is taken only now: a number says how old a request is at most.
+    pub(super) fn send_session_request(
+        &mut self,
+        now: Duration,
+        peer: SocketAddr,
+        mut bytes: Vec<u8>,
+        token: u64,
+    ) {
+        let sequence = self.take_sequence();
+        if let Some(at) = bytes.get_mut(SEQUENCE_AT) {
+            at.copy_from_slice(&sequence.to_be_bytes()[1..]);
+        }
+        self.send_request(now, peer, sequence, bytes, Purpose::Session(token));
+    }
+
+    /// Sends a request.
     pub(super) fn send_request(
         &mut self,
         now: Duration,
@@ -96,10 +114,10 @@ impl Node {
             if entry.in_window >= window {
                 break;
             }
-            let Some((sequence, bytes, token)) = entry.queue.pop_front() else {
+            let Some((bytes, token)) = entry.queue.pop_front() else {
                 break;
             };
-            self.send_request(now, peer, sequence, bytes, Purpose::Session(token));
+            self.send_session_request(now, peer, bytes, token);
         }
     }
 
@@ -115,7 +133,7 @@ impl Node {
         let Some(entry) = self.peers.get_mut(&peer) else {
             return;
         };
-        let waiting: Vec<u64> = entry.queue.drain(..).map(|(_, _, token)| token).collect();
+        let waiting: Vec<u64> = entry.queue.drain(..).map(|(_, token)| token).collect();
         let sent: Vec<u32> = entry.outstanding.keys().copied().collect();
         let mut tokens = Vec::new();
         for sequence in sent {
@@ -143,13 +161,34 @@ impl Node {
             .copied()
     }
 
+    /// Whether anything of this address is heard. Others get no answer: they would have us send to whoever they name.
+    fn listens_to(&self, now: Duration, from: SocketAddr) -> bool {
+        let mut peers = self.peers.iter();
+        let known = self.peers.get(&from);
+        known.is_some_and(|peer| peer.is_known(now))
+            || self.config.accept.contains(&from.ip())
+            || peers.any(|(at, peer)| at.ip() == from.ip() && peer.is_known(now))
+    }
+
+    /// Whether a response may come from here: the address and port that requests go to (TS 29.244 §6.8.2).
+    fn is_asked(&mut self, from: SocketAddr) -> bool {
+        let is_asked = self.peers.contains_key(&from);
+        if !is_asked {
+            self.doubt(from, Doubt::Misdirected);
+        }
+        is_asked
+    }
+
     pub(super) fn receive(&mut self, now: Duration, from: SocketAddr, bytes: &[u8]) {
+        if !self.listens_to(now, from) {
+            return self.doubt(from, Doubt::UnknownPeer);
+        }
         match parse(bytes) {
             Ok(received) => {
                 self.counters.ignored_elements += u64::from(received.ignored);
                 if received.packet.message.is_request() {
                     self.on_request(now, from, received.packet, bytes);
-                } else {
+                } else if self.is_asked(from) {
                     self.on_response(now, from, received.packet);
                 }
             }
@@ -183,7 +222,10 @@ impl Node {
     ) {
         self.counters.other_version += 1;
         if kind == VERSION_NOT_SUPPORTED {
-            return self.version_refused(now, from, version, sequence);
+            if self.is_asked(from) {
+                self.version_refused(now, from, version, sequence);
+            }
+            return;
         }
         self.event(Event::VersionMismatch {
             peer: from,
@@ -195,8 +237,7 @@ impl Node {
     }
 
     /// A peer does not take our version.
-    fn version_refused(&mut self, now: Duration, from: SocketAddr, version: u8, sequence: u32) {
-        let peer = self.peer_at(from).unwrap_or(from);
+    fn version_refused(&mut self, now: Duration, peer: SocketAddr, version: u8, sequence: u32) {
         match self
             .settle(peer, sequence)
             .map(|outstanding| outstanding.purpose)
@@ -240,7 +281,10 @@ impl Node {
             }
             return;
         }
-        let peer = self.peer_at(from).unwrap_or(from);
+        if !self.is_asked(from) {
+            return;
+        }
+        let peer = from;
         match self
             .settle(peer, header.sequence)
             .map(|outstanding| outstanding.purpose)
@@ -320,27 +364,25 @@ impl Node {
             return;
         }
         if let Some(entry) = self.peers.get_mut(&id.peer) {
-            entry.cache.answer((id.reply_to, id.sequence), &bytes);
+            entry
+                .cache
+                .answer((id.reply_to.port(), id.sequence), &bytes);
             self.transmit(id.reply_to, bytes);
         }
     }
 
     fn on_request(&mut self, now: Duration, from: SocketAddr, packet: Packet, bytes: &[u8]) {
-        let sequence = packet.sequence;
-        if let Message::AssociationSetupRequest(request) = &packet.message
-            && (self.is_taken(from, &request.node_id) || !self.admit(from))
-        {
-            return self.refuse(from, &packet, Cause::REQUEST_REJECTED);
+        if let Message::AssociationSetupRequest(request) = &packet.message {
+            if self.is_taken(now, from, &request.node_id) {
+                return self.refuse(from, &packet, Cause::REQUEST_REJECTED);
+            }
+            self.admit(from);
         }
         let peer = self.peer_at(from);
-        let is_up = peer.is_some_and(|peer| self.is_associated(peer));
-        let needs_association = !matches!(
-            packet.message,
-            Message::AssociationSetupRequest(_) | Message::HeartbeatRequest(_)
-        );
-        let Some(peer) = peer.filter(|_| is_up || !needs_association) else {
+        let Some(peer) = peer.filter(|peer| self.takes(*peer, &packet.message)) else {
             if let Message::HeartbeatRequest(_) = packet.message {
-                return self.reply(from, Packet::node(sequence, self.heartbeat_response()));
+                let answer = self.heartbeat_response();
+                return self.reply(from, Packet::node(packet.sequence, answer));
             }
             self.counters.unassociated += 1;
             return self.refuse(from, &packet, Cause::NO_ESTABLISHED_ASSOCIATION);
@@ -348,15 +390,46 @@ impl Node {
         let id = RequestId {
             peer,
             reply_to: from,
-            sequence,
+            sequence: packet.sequence,
         };
-        if self.is_new(now, id, bytes) {
-            self.dispatch(now, id, packet);
+        if !self.is_new(now, id, bytes) {
+            return;
+        }
+        if let Message::AssociationSetupRequest(request) = packet.message {
+            let bytes = bytes.to_vec();
+            return self.on_claimed_setup(now, Setup { id, bytes, request });
+        }
+        let is_about_session = packet.message.is_about_session();
+        if is_about_session && !self.is_in_use(id) {
+            return self.doubt(from, Doubt::Sequence);
+        }
+        if !self.begin(now, id, bytes) {
+            return;
+        }
+        if let Some(entry) = self.peers.get_mut(&peer) {
+            entry.numbering.carry_out();
+        }
+        self.dispatch(now, id, packet);
+    }
+
+    /// Whether a peer may make this request now. Most need an association; one that we release is none to whoever asks for it.
+    fn takes(&self, peer: SocketAddr, message: &Message) -> bool {
+        let state = self.peers.get(&peer).map(|entry| entry.state);
+        match message {
+            Message::AssociationSetupRequest(_) | Message::HeartbeatRequest(_) => true,
+            Message::AssociationUpdateRequest(_) => state == Some(State::Up),
+            _ => matches!(state, Some(State::Up | State::Releasing)),
         }
     }
 
+    /// Whether the peer still uses the request's sequence number.
+    fn is_in_use(&self, id: RequestId) -> bool {
+        let entry = self.peers.get(&id.peer);
+        entry.is_some_and(|entry| entry.numbering.allows(id.sequence))
+    }
+
     /// Refuses without keeping anything.
-    fn refuse(&mut self, from: SocketAddr, packet: &Packet, cause: Cause) {
+    pub(super) fn refuse(&mut self, from: SocketAddr, packet: &Packet, cause: Cause) {
         if let Some(message) = self.refusal(packet.message.kind(), cause, None) {
             let seid = packet.seid.map(|_| 0);
             self.reply(
@@ -372,18 +445,13 @@ impl Node {
 
     /// Has the request not been seen yet? If it has, it gets the answer that it got, once there is one.
     fn is_new(&mut self, now: Duration, id: RequestId, bytes: &[u8]) -> bool {
-        // A peer gives up after its own patience, which is taken to be like ours.
-        let keep = self.config.patience() * 2;
         let Some(entry) = self.peers.get_mut(&id.peer) else {
             return false;
         };
-        match entry
-            .cache
-            .look_up(now, keep, (id.reply_to, id.sequence), bytes)
-        {
+        let key = (id.reply_to.port(), id.sequence);
+        match entry.cache.look_up(now, key, bytes) {
             Known::New => return true,
             Known::InProgress => self.counters.duplicates += 1,
-            Known::Overload => self.counters.overload += 1,
             Known::Answered(answer) => {
                 let answer = answer.to_vec();
                 self.counters.duplicates += 1;
@@ -393,22 +461,29 @@ impl Node {
         false
     }
 
+    /// Remembers a request that is carried out now, unless there is no memory for it: then it is not carried out.
+    pub(super) fn begin(&mut self, now: Duration, id: RequestId, bytes: &[u8]) -> bool {
+        let key = (id.reply_to.port(), id.sequence);
+        let entry = self.peers.get_mut(&id.peer);
+        let begun = entry.is_some_and(|entry| entry.cache.begin(now, key, bytes));
+        self.counters.overload += u64::from(!begun);
+        begun
+    }
+
     fn dispatch(&mut self, now: Duration, id: RequestId, packet: Packet) {
         let seid = packet.seid.unwrap_or(0);
         match packet.message {
             Message::HeartbeatRequest(request) => self.on_heartbeat(now, id, &request),
-            Message::AssociationSetupRequest(request) => self.on_setup(now, id, request),
-            Message::AssociationUpdateRequest(request) => self.on_update(now, id, &request),
+            Message::AssociationUpdateRequest(request) => self.on_update(id, &request),
             Message::AssociationReleaseRequest(_) => self.on_release(now, id),
             message => self.event(Event::Request { id, seid, message }),
         }
     }
 
-    fn on_response(&mut self, now: Duration, from: SocketAddr, packet: Packet) {
+    fn on_response(&mut self, now: Duration, peer: SocketAddr, packet: Packet) {
         if let Message::VersionNotSupportedResponse(_) = packet.message {
-            return self.version_refused(now, from, VERSION, packet.sequence);
+            return self.version_refused(now, peer, VERSION, packet.sequence);
         }
-        let peer = self.peer_at(from).unwrap_or(from);
         let kind = packet.message.kind();
         let matches = self
             .outstanding(peer, packet.sequence)
@@ -466,28 +541,11 @@ impl Node {
         }
     }
 
-    /// Makes place for a peer that associates by itself.
-    fn admit(&mut self, from: SocketAddr) -> bool {
-        if self.peer_at(from).is_some() {
-            return true;
+    /// Makes place for a peer that associates by itself. Requests to it go to the registered port (TS 29.244 §6.8.2).
+    fn admit(&mut self, from: SocketAddr) {
+        if self.peer_at(from).is_none() && self.config.accept.contains(&from.ip()) {
+            let peer = SocketAddr::new(from.ip(), PORT);
+            self.peers.insert(peer, Peer::new(&self.config));
         }
-        let accepted = self
-            .config
-            .accept
-            .as_ref()
-            .is_none_or(|list| list.contains(&from.ip()));
-        if !accepted {
-            return false;
-        }
-        if self.peers.len() >= self.config.max_peers {
-            let idle = |(_, peer): &(&SocketAddr, &Peer)| !peer.configured && !peer.is_up();
-            let Some(idle) = self.peers.iter().find(idle).map(|(at, _)| *at) else {
-                return false;
-            };
-            self.peers.remove(&idle);
-        }
-        self.peers
-            .insert(from, Peer::new(self.config.response_cache));
-        true
     }
 }

@@ -16,6 +16,12 @@ pub const UP: SocketAddr = SocketAddr::new(
     8805,
 );
 
+/// Where another control plane may be.
+pub const ELSEWHERE: SocketAddr = SocketAddr::new(
+    core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 9)),
+    8805,
+);
+
 pub fn control_config() -> Config {
     let mut config = Config::new(Role::Control, NodeId::from(CP.ip()), 3_900_000_000);
     config.features.cp = Some(CpFunctionFeatures::default());
@@ -25,6 +31,7 @@ pub fn control_config() -> Config {
 
 pub fn user_config() -> Config {
     let mut config = Config::new(Role::User, NodeId::from(UP.ip()), 3_900_000_100);
+    config.accept = vec![CP.ip(), ELSEWHERE.ip()];
     config.features = Features {
         up: Some(
             UpFunctionFeatures::TRAFFIC_ENDPOINTS

@@ -88,6 +88,11 @@ impl<T: Copy> Engine<T> {
         session: Session<T>,
     ) -> Result<(), Rejection> {
         let cp_seid = session.cp_seid;
+        // A subscriber's session that is replaced keeps its place until the worker has let go of it. Where there is no room for the new
+        // one it stays, with its counters.
+        if !session.compiled.is_default() {
+            self.check_room(&session)?;
+        }
         self.displace_orphan(&session);
         self.check_room(&session)?;
         let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);

@@ -127,14 +127,18 @@ impl<T: Copy> Engine<T> {
         let mut peers = self.peers.iter();
         match peers.find(|(peer, _)| peer.ip() == address) {
             Some((_, peer)) => now < peer.since + TELLING_SESSIONS,
-            // Not associated yet. If no control plane is configured, any may connect.
-            None if self.config.control_planes.is_empty() => self.peers.is_empty(),
+            // Not associated yet.
             None => self.config.control_planes.contains(&address),
         }
     }
 
-    /// Whether this is the address of a control plane.
+    /// Whether this is the address of a control plane: for PFCP, or for its tunnels.
     pub fn is_peer(&self, address: IpAddr) -> bool {
         self.peers.keys().any(|peer| peer.ip() == address)
+            || self.config.control_planes.contains(&address)
+            || self.defaults.keys().any(|index| {
+                let session = self.table.get(*index);
+                session.is_some_and(|s| s.compiled.tunnel().uplink.address == address)
+            })
     }
 }

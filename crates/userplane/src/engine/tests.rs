@@ -532,6 +532,17 @@ fn a_full_table_says_so_and_others_are_untouched() {
     assert_eq!(bench.entries.len(), 2);
 }
 
+/// The one that would take its place has no room until the worker has let go of the old one: that one stays, with its counters.
+#[test]
+fn a_session_that_cannot_be_replaced_stays() {
+    let mut bench = Bench::with_room_for(1);
+    let seid = bench.established(&spec(1));
+    let refused = bench.establish(&spec(1));
+    assert_eq!(refused.cause, Cause::NO_RESOURCES_AVAILABLE);
+    assert_eq!(bench.entries.len(), 1);
+    assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
+}
+
 #[test]
 fn default_sessions_are_bounded_and_take_no_room_from_subscribers() {
     let mut bench = Bench::with_room_for(2);

@@ -176,17 +176,15 @@ impl UserPlane {
             lost,
             "The ports' drivers lost a packet: queue full, damaged, or no buffer.",
         ));
-        let own = self.control_counters();
-        drops.extend(
-            own.into_iter()
-                .map(|(name, count, meaning)| counter(name, count, meaning)),
-        );
+        let own = self.control_counters().into_iter();
+        let own = own.chain(self.node.counters().named());
+        drops.extend(own.map(|(name, count, meaning)| counter(name, count, meaning)));
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 30] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 28] {
         let (io, cpri) = (self.counters, self.redirection.counters);
-        let (sessions, node) = (self.engine.counters, self.node.counters());
+        let sessions = self.engine.counters;
         let fibs = || self.instances.values().map(|instance| &instance.fib);
         let fragmented = self.controller.fragments().packets;
         let suppressed = self.instances.values().map(|i| i.errors.suppressed).sum();
@@ -268,7 +266,8 @@ impl UserPlane {
             (
                 "gtpu-wrong-peer",
                 cpri.wrong_peer,
-                "A packet used the tunnel of another control plane's session.",
+                "A packet used a tunnel of a session whose control plane has another address, or an echo request came from no control \
+                    plane.",
             ),
             (
                 "gtpu-unknown-port",
@@ -279,6 +278,11 @@ impl UserPlane {
                 "gtpu-error-indication",
                 cpri.error_indications,
                 "The control plane did not know the tunnel of a packet.",
+            ),
+            (
+                "gtpu-error-limited",
+                cpri.indications_limited,
+                "An Error Indication was due but exceeded the limit.",
             ),
             (
                 "punt-no-tunnel",
@@ -316,16 +320,6 @@ impl UserPlane {
                 "A PFCP request was rejected because too many were waiting.",
             ),
             (
-                "pfcp-malformed",
-                node.malformed,
-                "A datagram was not a PFCP message.",
-            ),
-            (
-                "pfcp-other-version",
-                node.other_version,
-                "A PFCP message had another version.",
-            ),
-            (
                 "session-hold-expired",
                 sessions.hold_expired,
                 "A session was removed: its control plane did not come back in time.",
@@ -334,11 +328,6 @@ impl UserPlane {
                 "unreported-octets",
                 sessions.unreported_octets,
                 "Octets of a session that was removed before its next usage report.",
-            ),
-            (
-                "pfcp-node-id-taken",
-                node.node_id_taken,
-                "A control plane with another control plane's node id was rejected.",
             ),
             (
                 "usage-report-kept",

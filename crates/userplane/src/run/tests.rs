@@ -81,7 +81,7 @@ fn a_user_plane_keeps_its_announcements_and_ends_with_a_worker_or_a_port() {
 async fn run() {
     let directory = tempfile::tempdir().unwrap();
     let start = format!(
-        "node-id: up1\naddress: 127.0.0.1\nmemory: 64\nmax-sessions: 1000\nhuge-pages: false\nworker-cores: none\napi-socket: {directory}/up.sock\nstate: {directory}\n",
+        "node-id: up1\naddress: 127.0.0.1\ncontrol-planes: [127.0.0.2]\nmemory: 64\nmax-sessions: 1000\nhuge-pages: false\nworker-cores: none\napi-socket: {directory}/up.sock\nstate: {directory}\n",
         directory = directory.path().display()
     );
     let start = config::parse(&start, "up.yaml").unwrap();

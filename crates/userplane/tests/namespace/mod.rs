@@ -34,7 +34,7 @@ pub fn run(story: fn(&Asking, &[End; 3])) {
 async fn tell(story: fn(&Asking, &[End; 3])) {
     let directory = tempfile::tempdir().unwrap();
     let text = format!(
-        "node-id: up1\naddress: 127.0.0.1\nmemory: 64\nmax-sessions: 1000\nhuge-pages: false\nworker-cores: none\napi-socket: {directory}/up.sock\nstate: {directory}\n",
+        "node-id: up1\naddress: 127.0.0.1\ncontrol-planes: [127.0.0.2]\nmemory: 64\nmax-sessions: 1000\nhuge-pages: false\nworker-cores: none\napi-socket: {directory}/up.sock\nstate: {directory}\n",
         directory = directory.path().display()
     );
     let start = config::parse(&text, "up.yaml").unwrap();

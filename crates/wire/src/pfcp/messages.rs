@@ -22,6 +22,8 @@ group! {
     pub struct HeartbeatResponse {
         /// When the sender started, in seconds since 1900.
         required recovery_time_stamp: u32 = ie::RECOVERY_TIME_STAMP,
+        /// Number of the sender's next request, if it counts all of them with one counter.
+        optional next_sequence: u32 = own::NEXT_SEQUENCE,
     }
 }
 

@@ -558,10 +558,11 @@ fn an_association_and_its_end() {
     agree(id, ReleaseRequest::RELEASE, "006f 0001 01");
     let heartbeat = HeartbeatResponse {
         recovery_time_stamp: 1,
+        next_sequence: Some(0xabcdef),
     };
     message_agrees(
         Packet::node(3, heartbeat),
-        "20 02 000c 000003 00 0060 0004 00000001",
+        "20 02 0016 000003 00 0060 0004 00000001 800a 0006 7ed9 00abcdef",
     );
 }
 

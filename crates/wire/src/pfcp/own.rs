@@ -54,6 +54,10 @@ pub const IPV6_VOLUME: IeId = IeId::vendor(0x8008, ENTERPRISE);
 /// The user plane says by it that the subscriber is gone.
 pub const UNANSWERED_ECHOES: IeId = IeId::vendor(0x8009, ENTERPRISE);
 
+/// Type of the sender's next sequence number, in a Heartbeat Response: four octets, of which the low 24 bits count. The sender counts
+/// all its requests with one counter, and takes a number when it first sends the request.
+pub const NEXT_SEQUENCE: IeId = IeId::vendor(0x800a, ENTERPRISE);
+
 /// Type of [`KnownSettings`], in an association's setup.
 pub const KNOWN_SETTINGS: IeId = IeId::vendor(0x8007, ENTERPRISE);
 

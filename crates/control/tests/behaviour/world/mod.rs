@@ -28,6 +28,8 @@ const OTHER: &str = "192.0.2.33";
 /// The access port that the user plane has.
 const PORT: &[u8] = b"access0";
 const EPOCH: u32 = 1_700_000_000;
+/// Recovery Time Stamp of the first user plane. Each later one started a second after the one before.
+pub const STARTED: u32 = ntp_seconds(EPOCH as u64);
 
 fn at(host: &str, port: u16) -> SocketAddr {
     SocketAddr::new(host.parse().unwrap(), port)
@@ -117,7 +119,7 @@ impl World {
                 0,
                 "first",
             ),
-            up: UserPlane::new(7),
+            up: UserPlane::new(STARTED),
             cut: false,
             held_up: None,
             establishments: Vec::new(),

@@ -1,5 +1,5 @@
 //! What happens to control plane and user plane, and what other parties say.
-use super::{CP, OTHER, UserPlane, World, at, start};
+use super::{CP, OTHER, STARTED, UserPlane, World, at, start};
 use control::{Input, Output};
 use pfcp::{Config, Event, Node, Role};
 use wire::pfcp::{Cause, Message, NodeId, SessionReportRequest, SluiceFeatures};
@@ -28,7 +28,7 @@ impl World {
     /// The user plane dies and comes back knowing nothing.
     pub fn restart_user_plane(&mut self) {
         self.lives += 1;
-        self.up = UserPlane::new(7 + self.lives);
+        self.up = UserPlane::new(STARTED + self.lives);
         self.settle();
     }
 
@@ -60,14 +60,14 @@ impl World {
     /// settings it knows.
     pub fn with_earlier_user_plane(&mut self, features: SluiceFeatures) {
         self.lives += 1;
-        self.up = UserPlane::of_before(7 + self.lives, features);
+        self.up = UserPlane::of_before(STARTED + self.lives, features);
         self.settle();
     }
 
     /// A user plane that watches subscribers takes the place of the one that was there.
     pub fn with_watching_user_plane(&mut self) {
         self.lives += 1;
-        self.up = UserPlane::watching(7 + self.lives);
+        self.up = UserPlane::watching(STARTED + self.lives);
         self.settle();
     }
 
@@ -101,7 +101,7 @@ impl World {
 
     /// Somebody at another address asks for an association: what it hears.
     pub fn call_as(&mut self, address: &str, name: &str) -> Vec<Option<Cause>> {
-        let mut caller = Node::new(Config::new(Role::User, NodeId::Fqdn(name.into()), 99));
+        let mut caller = Node::new(Config::new(Role::User, NodeId::Fqdn(name.into()), STARTED));
         caller.add_peer(self.now, at(CP, 8805));
         caller.on_timeout(self.now);
         let from = at(address, 8805);

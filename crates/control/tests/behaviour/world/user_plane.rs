@@ -147,6 +147,7 @@ impl UserPlane {
     fn with_features(recovery: u32, features: Features) -> Self {
         let mut config = Config::new(Role::User, NodeId::Fqdn("up1".into()), recovery);
         config.features = features;
+        config.accept = vec![CP.parse().unwrap()];
         let sluice = features.sluice.unwrap_or_default();
         UserPlane {
             node: Node::new(config),
@@ -202,6 +203,15 @@ impl UserPlane {
         let subscribers =
             subscribers.filter(|(_, held)| matches!(held.decoded, DecodedRules::Session(_)));
         subscribers.map(|(seid, _)| *seid).collect()
+    }
+
+    /// TEID of a default session.
+    pub fn default_tunnel(&self) -> u32 {
+        let default = self.decoded().find_map(|decoded| match decoded {
+            DecodedRules::Default(d) => Some(d.tunnel.uplink.teid),
+            DecodedRules::Session(_) => None,
+        });
+        default.expect("a default session")
     }
 
     /// How many default sessions there are.
