@@ -12,7 +12,7 @@ use lab::topology::{Lab, Place};
 use northbound::{ListAlarmsResponse, Offender};
 
 /// Homes that connect meanwhile, and how many in a second.
-const HOMES: u64 = 300;
+const HOMES: u64 = 150;
 const RATE: u64 = 50;
 /// Addresses of a stranger who changes his own.
 const ADDRESSES: u32 = 4096;
