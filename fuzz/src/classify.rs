@@ -122,7 +122,12 @@ impl World {
             per_second: 1_000_000_000,
             burst: 1_000_000,
         };
-        let punts = PuntLimits::all(rate);
+        // Whoever sends too much is found out, and dropped like everything that has no place to go.
+        let with_levels = |punts: PuntLimits, class: &PuntClass| {
+            let with = punts.with_levels(class.name, class.levels);
+            with.expect("a kind")
+        };
+        let punts = (PuntKind::ALL.iter()).fold(PuntLimits::all(rate), with_levels);
         let limits = Limits {
             instances: 1,
             sessions: 64,

@@ -18,6 +18,9 @@ pub(crate) struct Teids {
     pub key: [u8; 32],
     /// Last generation of sessions that began under an earlier version. They keep their TEIDs, which consist of group and index.
     pub plain_until: u64,
+    /// Ports below this number were known to an earlier version. Their default sessions keep their TEIDs, by which a user plane of that
+    /// time finds the default session that a new one replaces.
+    pub plain_ports: u16,
 }
 
 impl Teids {
@@ -31,6 +34,9 @@ impl Teids {
 
     /// TEID of an access port's default session that is not taken.
     pub fn of_port(&self, port: PortId, is_taken: impl Fn(u32) -> bool) -> u32 {
+        if port.0 < self.plain_ports {
+            return u32::from(port.0) + 1;
+        }
         let port = Seid::of_port(port).0;
         let teids = (0..=u32::MAX).map(|attempt| self.hash(port, attempt) | OF_PORT);
         let mut free = teids.filter(|teid| !is_taken(*teid));
@@ -57,6 +63,7 @@ mod tests {
         Teids {
             key: [key; 32],
             plain_until: 41,
+            plain_ports: 0,
         }
     }
 
@@ -85,5 +92,16 @@ mod tests {
         assert!(first != second && first & second & OF_PORT != 0);
         assert_eq!(teids.of_port(PortId(0), |_| false), first);
         assert_ne!(teids.of_port(PortId(1), |_| false), first);
+    }
+
+    #[test]
+    fn ports_of_an_earlier_version_keep_their_teids() {
+        let upgraded = Teids {
+            plain_ports: 2,
+            ..teids(1)
+        };
+        let of = |teids: &Teids, port| teids.of_port(PortId(port), |_| false);
+        assert_eq!([0, 1].map(|port| of(&upgraded, port)), [1, 2]);
+        assert_eq!(of(&upgraded, 2), of(&teids(1), 2));
     }
 }

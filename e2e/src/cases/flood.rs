@@ -1,13 +1,13 @@
-use super::load::many_users;
 use crate::access_network::PASSWORD;
 use crate::command::Sluice;
 use crate::fixture::Fixture;
 use crate::flood::{Flood, padi};
-use crate::guard::{self, PATIENCE};
+use crate::guard;
+use crate::leak_check::nothing_left;
 use crate::load_tool::{INTERFACE, LoadTool};
+use crate::scenario::Scenario;
 use crate::site::UP;
 use anyhow::{Context, Result, ensure};
-use lab::gateway::Gateway;
 use lab::topology::{Lab, Place};
 use northbound::{ListAlarmsResponse, Offender};
 
@@ -62,7 +62,7 @@ pub fn fast(fixture: &mut Fixture) -> Result<()> {
 
 fn at(fixture: &mut Fixture, per_second: u64) -> Result<()> {
     let lab = fixture.without_site()?;
-    let gateway = Gateway::start(lab, &[UP], &many_users())?;
+    let scenario = Scenario::open(lab)?;
     let alone = set_ups(lab)?;
     println!("        alone: {alone:.1} set-ups a second");
     for kind in kinds() {
@@ -82,9 +82,8 @@ fn at(fixture: &mut Fixture, per_second: u64) -> Result<()> {
         );
         is_told(lab, &shown)?;
     }
-    let left = gateway.wait_until_empty(lab, PATIENCE)?;
-    ensure!(left.is_empty(), "{} things are left", left.len());
-    gateway.stop()
+    nothing_left(lab, &scenario)?;
+    scenario.close()
 }
 
 /// How many homes get online in a second, none of which fails.

@@ -121,7 +121,7 @@ pub fn many(fixture: &mut Fixture) -> Result<()> {
     gateway.stop()
 }
 
-pub fn many_users() -> Vec<(String, String)> {
+fn many_users() -> Vec<(String, String)> {
     let users = (1..=MANY[0]).map(|n| (format!("home{n}"), PASSWORD.to_owned()));
     users.collect()
 }

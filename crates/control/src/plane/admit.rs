@@ -121,7 +121,9 @@ impl ControlPlane {
         loop {
             let seid = Seid::new(self.generations.next(&mut self.journal), index);
             let teid = self.teids.of_session(seid, group);
-            if self.sessions.in_tunnel(teid).is_none() {
+            let is_free = self.sessions.in_tunnel(teid).is_none()
+                && self.user_planes.port_in_tunnel(teid).is_none();
+            if is_free {
                 return (seid, teid);
             }
         }

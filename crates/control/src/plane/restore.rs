@@ -104,10 +104,12 @@ impl Restored {
         } else if key == RECONFIGURE_KEY {
             self.reconfigure_key = Some(number(value)?);
         } else if key == TEID_KEY {
-            let (key, plain_until) = value.split_at_checked(32).ok_or("too short")?;
+            let (key, rest) = value.split_at_checked(32).ok_or("too short")?;
+            let (plain_until, plain_ports) = rest.split_at_checked(8).ok_or("too short")?;
             self.teids = Some(Teids {
                 key: number(key)?,
                 plain_until: u64::from_be_bytes(number(plain_until)?),
+                plain_ports: u16::from_be_bytes(number(plain_ports)?),
             });
         } else if let Some(seid) = key.strip_prefix(SESSION_PREFIX) {
             let seid = seid_of(seid)?;
@@ -245,15 +247,26 @@ impl Restored {
         ReconfigureKey(key)
     }
 
-    /// Source of TEIDs. An empty store, or one of an earlier version, gets this new key; the sessions in it keep their TEIDs.
+    /// Source of TEIDs. An empty store, or one of an earlier version, gets this new key; the sessions and ports in it keep their TEIDs.
     pub(super) fn teids(&mut self, new: [u8; 32], now: Now) -> Teids {
         let plain_until = self.highest_generation(now);
+        let ports = self.numbers.iter();
+        let ports = ports.filter(|(name, _)| name.starts_with("port "));
+        // Stores of version 2 do not have the ports.
+        let unknown = if self.sessions.is_empty() {
+            0
+        } else {
+            u16::MAX
+        };
+        let plain_ports = ports.map(|(_, number)| number + 1).max().unwrap_or(unknown);
         let teids = self.teids.get_or_insert_with(|| {
-            let value = [&new[..], &plain_until.to_be_bytes()].concat();
+            let (until, ports) = (plain_until.to_be_bytes(), plain_ports.to_be_bytes());
+            let value = [&new[..], &until, &ports].concat();
             self.news.push(StoreRecord::put(TEID_KEY, value));
             Teids {
                 key: new,
                 plain_until,
+                plain_ports,
             }
         });
         teids.clone()
