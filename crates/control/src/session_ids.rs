@@ -12,6 +12,9 @@ const QUARANTINE: Duration = Duration::from_secs(60);
 /// its late frames concern nobody else.
 const OWN: usize = 8;
 
+/// Entries of a lane's list, which has 256 ids, before those are taken out that say nothing any more.
+const MOST_ENTRIES: usize = 1024;
+
 /// A home that has sessions of the segment, by both VLAN ids, or else by VLAN id and MAC address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Home(u64);
@@ -205,6 +208,12 @@ impl SessionIdAllocator {
         debug_assert!(id != 0 && Some(id) <= ids.used_up_to);
         ids.freed.push_back(Freed { id, at: now, home });
         self.freed.insert(id, now);
+        // Entries of ids that were allocated meanwhile may stand behind one that nobody needs.
+        if ids.freed.len() > MOST_ENTRIES {
+            let freed = &self.freed;
+            ids.freed
+                .retain(|entry| freed.get(&entry.id) == Some(&entry.at));
+        }
         // A home with several sessions may release more than are counted.
         if home != Home::NOBODY
             && let own = self.own.entry(home).or_default()
@@ -312,6 +321,11 @@ mod tests {
     fn a_home_that_comes_and_goes_for_ever_uses_up_a_few_ids() {
         let mut ids = SessionIdAllocator::default();
         let (home, other) = (Home(7), Home(8));
+        // Of each lane an id rests first that nobody needs.
+        for lane in 0..=u8::MAX {
+            let id = ids.allocate(lane, other, Duration::ZERO).expect("an id");
+            ids.release(id, NOBODY, Duration::ZERO);
+        }
         let mut all = BTreeSet::new();
         for n in 0..100_000 {
             let now = Duration::from_micros(500 * n);
@@ -320,6 +334,11 @@ mod tests {
             ids.release(id, home, now);
         }
         assert_eq!(all.len(), OWN);
+        assert!(
+            ids.lanes
+                .values()
+                .all(|lane| lane.freed.len() <= MOST_ENTRIES)
+        );
         let now = Duration::from_secs(50);
         let others: BTreeSet<u16> = std::iter::from_fn(|| ids.allocate(1, other, now)).collect();
         assert_eq!(others.len(), 65_534 - OWN);

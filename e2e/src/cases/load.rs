@@ -163,6 +163,9 @@ fn cost(lab: &Lab, gateway: &Gateway, delegation: &str) -> Result<()> {
 /// How long the homes of [`very_many_sessions`] leave and come back, as fast as they may.
 const ROUND: &str = "--rate 2000 --duration 60 --flap 2000 --flap-off 1 --pps 0 --delegation";
 
+/// The planes keep their answers to each other's requests for half a minute, in case they are asked for again.
+const ANSWERS_KEPT: Duration = Duration::from_secs(40);
+
 /// Very many sessions come and go, all homes leaving after each round. What the daemons hold then varies, as allocators give back more or less
 /// of it. The least that each held after a round of the second half is what it held in the first half, within 1 %. The first tenth does not
 /// count: bounded memories of what has ended fill in it.
@@ -181,6 +184,7 @@ pub fn very_many_sessions(fixture: &mut Fixture, wanted: u64) -> Result<()> {
         ensure!(passed, "the exit status is not 0");
         let left = gateway.wait_until_empty(lab, PATIENCE)?;
         ensure!(left.is_empty(), "{} things are left", left.len());
+        sleep(ANSWERS_KEPT);
         let held = |daemon| anyhow::Ok(Footprint::of(gateway.id(daemon)?)?.memory);
         let now = [held(Daemon::ControlPlane)?, held(Daemon::UserPlane(UP))?];
         sessions += report.number("/set_ups/count")?;
