@@ -61,7 +61,6 @@ impl World {
             sluice: Some(SluiceFeatures::DEFAULT_CP_TO_UP_RULE),
             ..Features::default()
         };
-        up.accept = vec![address(1).ip(), address(2).ip()];
         up.response_cache = 10_000;
         let mut cp = Config::new(Role::Control, NodeId::Fqdn("cp1".into()), 3_900_000_000);
         (cp.window, cp.queue) = (4, 8);
@@ -74,6 +73,9 @@ impl World {
             next: 1000,
         };
         world.cp.add_peer(world.now, address(2));
+        for control_plane in [1, 2].map(address) {
+            world.up.add_peer(world.now, control_plane);
+        }
         world.timers();
         world
     }

@@ -16,16 +16,23 @@
 //! let up_at: SocketAddr = "192.0.2.2:8805".parse().unwrap();
 //! let now = Duration::ZERO;
 //! let mut cp = Node::new(Config::new(Role::Control, NodeId::Fqdn("cp".into()), 1));
-//! let mut config = Config::new(Role::User, NodeId::Fqdn("up".into()), 1);
-//! config.accept = vec![cp_at.ip()];
-//! let mut up = Node::new(config);
+//! let mut up = Node::new(Config::new(Role::User, NodeId::Fqdn("up".into()), 1));
 //! cp.add_peer(now, up_at);
+//! up.add_peer(now, cp_at);
 //! cp.on_timeout(now);
-//! let Some(Output::Transmit { to, bytes }) = cp.poll_output() else { panic!() };
-//! assert_eq!(to, up_at);
-//! up.handle_datagram(now, cp_at, &bytes);
-//! let Some(Output::Transmit { bytes, .. }) = up.poll_output() else { panic!() };
-//! cp.handle_datagram(now, up_at, &bytes);
+//! while !cp.is_associated(up_at) {
+//!     while let Some(output) = cp.poll_output() {
+//!         if let Output::Transmit { bytes, .. } = output {
+//!             up.handle_datagram(now, cp_at, &bytes);
+//!         }
+//!     }
+//!     // the control plane is asked whether it said so, before the user plane believes it
+//!     while let Some(output) = up.poll_output() {
+//!         if let Output::Transmit { bytes, .. } = output {
+//!             cp.handle_datagram(now, up_at, &bytes);
+//!         }
+//!     }
+//! }
 //! assert!(matches!(cp.poll_output(), Some(Output::Event(Event::AssociationUp { .. }))));
 //! ```
 #![forbid(unsafe_code)]

@@ -6,7 +6,7 @@ mod numbering;
 mod peer;
 mod transport;
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use core::time::Duration;
 use peer::{Peer, Purpose};
 use policy::Setting;
@@ -94,8 +94,6 @@ pub struct Config {
     pub features: Features,
     /// Whether to request that user planes keep their sessions (PFCP Session Retention Information). Control plane only.
     pub retain_sessions: bool,
-    /// Addresses whose association setup is accepted in addition to configured peers.
-    pub accept: Vec<IpAddr>,
     /// T1: time-out of a request.
     pub t1: Duration,
     /// N1: number of retransmissions.
@@ -126,7 +124,6 @@ impl Config {
             recovery_time_stamp,
             features: Features::default(),
             retain_sessions: false,
-            accept: Vec::new(),
             t1: Duration::from_secs(1),
             n1: 4,
             heartbeat_interval: Duration::from_secs(10),

@@ -73,7 +73,8 @@ fn an_association_comes_up_and_stays() {
             .filter(|(_, f, _, bytes)| *f == from && bytes[1] == 1)
             .count()
     };
-    assert_eq!((heartbeats(CP), heartbeats(UP)), (6, 6));
+    // each asked the other besides whether its setup was real
+    assert_eq!((heartbeats(CP), heartbeats(UP)), (7, 7));
     assert_eq!(world.nodes[&CP].counters().retransmitted, 0);
 }
 
@@ -296,10 +297,12 @@ fn a_lost_path_is_noticed_and_found_again() {
     );
 }
 
-/// A user plane that takes its predecessor's place.
+/// A node that takes its predecessor's place and associates.
 fn replace(world: &mut World, at: SocketAddr, config: Config) {
     world.drain();
-    world.nodes.insert(at, Node::new(config));
+    let mut node = Node::new(config);
+    node.add_peer(world.now, if at == CP { UP } else { CP });
+    world.nodes.insert(at, node);
 }
 
 #[test]
@@ -313,20 +316,42 @@ fn a_restarted_user_plane_is_noticed_by_its_time_stamp() {
             ..user_config()
         },
     );
-    world.run(12 * SECOND);
+    world.run(SECOND);
     let events = world.take_events(CP);
-    let [
-        Event::AssociationDown {
-            reason: DownReason::Restarted,
-            ..
-        },
-        Event::AssociationUp { info, .. },
-    ] = &events[..]
-    else {
+    let [Event::AssociationUp { info, .. }] = &events[..] else {
         panic!("{events:?}")
     };
     assert!(info.restarted);
     assert_eq!(info.recovery_time_stamp, 3_900_000_999);
+}
+
+/// Its setup is lost, or it waits to be asked.
+#[test]
+fn a_restart_is_noticed_by_a_heartbeat_too() {
+    let mut world = World::associated(1);
+    world.nodes.remove(&UP);
+    world.sent.clear();
+    world.run(11 * SECOND);
+    let heartbeat = world.sent.last().expect("a heartbeat");
+    let asked = parse(&heartbeat.3).unwrap().packet;
+    let response = HeartbeatResponse {
+        recovery_time_stamp: 3_900_000_999,
+        next_sequence: None,
+    };
+    let mut answer = Vec::new();
+    let response = Packet::node(asked.sequence, response);
+    response.emit(&mut answer).unwrap();
+    let now = world.now;
+    world.node(CP).handle_datagram(now, UP, &answer);
+    world.drain();
+    let restarted = Event::AssociationDown {
+        peer: UP,
+        reason: DownReason::Restarted,
+    };
+    assert_eq!(world.take_events(CP), [restarted]);
+    world.run(SECOND / 10);
+    let (at, _, to, setup) = world.sent.last().expect("a setup");
+    assert_eq!((*at, *to, setup[1]), (now, UP, 5));
 }
 
 #[test]
@@ -340,8 +365,6 @@ fn a_restarted_control_plane_is_noticed_by_its_time_stamp() {
             ..control_config()
         };
         replace(&mut world, CP, config);
-        let now = world.now;
-        world.node(CP).add_peer(now, UP);
         world.run(SECOND);
         let [Event::AssociationUp { info, .. }] = &world.take_events(UP)[..] else {
             panic!("no new association")
@@ -442,30 +465,36 @@ fn a_peer_that_does_not_take_our_version_is_asked_again_later() {
 
 #[test]
 fn a_rejected_setup_is_tried_again_after_longer_and_longer() {
-    let mut world = World::new(1);
-    let up = world.node(UP);
-    up.add_peer(Duration::ZERO, unknown_peer());
-    up.reserve(unknown_peer(), NodeId::from(CP.ip()));
-    world.node(CP).add_peer(Duration::ZERO, UP);
-    world.run(100 * SECOND);
-    let rejected = Event::AssociationRejected {
-        peer: UP,
-        cause: Cause::REQUEST_REJECTED,
-    };
-    let events = world.take_events(CP);
-    assert!(events.iter().all(|event| *event == rejected));
-    let at: Vec<_> = world
-        .sent
-        .iter()
-        .filter(|(_, from, ..)| *from == CP)
-        .map(|(at, ..)| at.as_secs())
-        .collect();
+    let mut cp = Node::new(control_config());
+    cp.add_peer(Duration::ZERO, UP);
+    let (mut at, mut rejections) = (Vec::new(), 0);
+    while let Some(now) = cp.poll_at().filter(|now| *now <= 100 * SECOND) {
+        cp.on_timeout(now);
+        while let Some(output) = cp.poll_output() {
+            let Output::Transmit { bytes, .. } = output else {
+                let rejected = Event::AssociationRejected {
+                    peer: UP,
+                    cause: Cause::REQUEST_REJECTED,
+                };
+                assert_eq!(output, Output::Event(rejected));
+                rejections += 1;
+                continue;
+            };
+            at.push(now.as_secs());
+            let rejection = AssociationSetupResponse {
+                node_id: NodeId::from(UP.ip()),
+                cause: Cause::REQUEST_REJECTED,
+                ..Default::default()
+            };
+            let setup = parse(&bytes).unwrap().packet;
+            let mut answer = Vec::new();
+            let rejection = Packet::node(setup.sequence, rejection);
+            rejection.emit(&mut answer).unwrap();
+            cp.handle_datagram(now, UP, &answer);
+        }
+    }
     assert_eq!(at, [0, 1, 3, 7, 15, 31, 61, 91]);
-    // The node id is free again.
-    let now = world.now;
-    world.node(UP).release(now, unknown_peer());
-    world.run(31 * SECOND);
-    assert!(world.node(CP).is_associated(UP));
+    assert_eq!(rejections, at.len());
 }
 
 #[test]

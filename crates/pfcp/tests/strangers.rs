@@ -1,7 +1,7 @@
 //! Datagrams of strangers: from addresses of their own, and in the name of peers. They change nothing, and are counted.
 mod common;
 
-use common::{CP, ELSEWHERE, UP, Weather, World, control_config, user_config};
+use common::{CP, ELSEWHERE, UP, Weather, World, control_config, user_config, user_plane};
 use core::net::SocketAddr;
 use core::time::Duration;
 use pfcp::{Config, Counters, Doubt, DownReason, Event, Node, Output};
@@ -52,6 +52,26 @@ fn release_request() -> Packet {
         ..Default::default()
     };
     Packet::node(80, request)
+}
+
+/// A user plane whose association the control plane has accepted, without a control plane.
+fn associated_user_plane() -> Node {
+    let mut up = user_plane(Duration::ZERO, user_config());
+    up.on_timeout(Duration::ZERO);
+    let Some(Output::Transmit { bytes, .. }) = up.poll_output() else {
+        panic!("no setup")
+    };
+    let accepted = AssociationSetupResponse {
+        node_id: NodeId::from(CP.ip()),
+        cause: Cause::REQUEST_ACCEPTED,
+        recovery_time_stamp: CP_STARTED,
+        ..Default::default()
+    };
+    let asked = parse(&bytes).unwrap().packet;
+    let answer = Packet::node(asked.sequence, accepted);
+    up.handle_datagram(Duration::ZERO, CP, &octets(&answer));
+    assert!(up.is_associated(CP));
+    up
 }
 
 /// Somebody sends a datagram with this source address.
@@ -298,6 +318,8 @@ fn a_dead_peer_is_not_brought_back_by_others() {
         }
     }
     // Nor is it moved to an address where nobody answers.
+    let now = world.now;
+    world.node(UP).add_peer(now, ELSEWHERE);
     let elsewhere = setup(NodeId::from(CP.ip()), CP_STARTED);
     forge(&mut world, ELSEWHERE, UP, &elsewhere);
     world.run(20 * SECOND);
@@ -396,10 +418,7 @@ fn forged_numbers_do_not_move_the_window() {
 /// Peers of other vendors, and of earlier versions, say nothing of their numbers, and may count as they like.
 #[test]
 fn a_peer_that_does_not_say_its_numbers_may_count_as_it_likes() {
-    let mut up = Node::new(user_config());
-    let now = Duration::ZERO;
-    up.handle_datagram(now, CP, &octets(&setup(NodeId::from(CP.ip()), CP_STARTED)));
-    assert!(up.is_associated(CP));
+    let mut up = associated_user_plane();
     for minute in 0..100u32 {
         let now = Duration::from_secs(60) * minute;
         while let Some(output) = up.poll_output() {
@@ -432,12 +451,7 @@ fn a_peer_that_does_not_say_its_numbers_may_count_as_it_likes() {
 fn nothing_is_carried_out_twice_at_thirty_thousand_requests_a_second() {
     const RATE: u32 = 30_000;
     const SECONDS: u32 = 6;
-    let mut up = Node::new(user_config());
-    up.handle_datagram(
-        Duration::ZERO,
-        CP,
-        &octets(&setup(NodeId::from(CP.ip()), CP_STARTED)),
-    );
+    let mut up = associated_user_plane();
     while up.poll_output().is_some() {}
     let request = |n: u32| octets(&Packet::session(n.into(), n, SessionDeletionRequest {}));
     let (mut carried_out, mut answered_again) = (0, 0);

@@ -200,20 +200,11 @@ impl Node {
         true
     }
 
-    /// The address at which a peer of this name was known before.
-    pub(super) fn former(&self, peer: SocketAddr, node_id: &NodeId) -> Option<SocketAddr> {
-        let is_it = |(at, entry): &(&SocketAddr, &Peer)| {
-            let name = entry.info.as_ref().map(|info| &info.node_id);
-            at.ip() != peer.ip() && name == Some(node_id)
-        };
-        self.peers.iter().find(is_it).map(|(at, _)| *at)
-    }
-
     /// The address at which a peer of this name was known before; it is forgotten.
     fn take_former(&mut self, peer: SocketAddr, node_id: &NodeId) -> Option<SocketAddr> {
-        let at = self.former(peer, node_id)?;
-        self.peers.get_mut(&at)?.info = None;
-        Some(at)
+        let mut others = self.peers.iter_mut().filter(|(at, _)| at.ip() != peer.ip());
+        let is_it = |info: &mut PeerInfo| info.node_id == *node_id;
+        others.find_map(|(at, entry)| entry.info.take_if(is_it).map(|_| *at))
     }
 
     /// There is an association, perhaps in place of an older one.

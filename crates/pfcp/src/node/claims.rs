@@ -54,9 +54,6 @@ impl Node {
             self.refuse(setup.id.reply_to, &packet, Cause::REQUEST_REJECTED);
             return self.ask_for_stamp(now, peer);
         }
-        if !self.needs_proof(peer, &setup.request.node_id) {
-            return self.accept_setup(now, setup);
-        }
         let is_another = !self.is_associated(peer) || self.known_stamp(peer) != Some(stamp);
         if let Some(entry) = self.peers.get_mut(&peer) {
             entry.claims.setup = Some(setup);
@@ -65,15 +62,6 @@ impl Node {
             true => self.send_heartbeat_now(now, peer),
             false => self.ask(now, peer),
         }
-    }
-
-    /// Whether something may be known that the association would replace: by the owner, who named the peer; of an association before; or of
-    /// one with the same node id at another address.
-    fn needs_proof(&self, peer: SocketAddr, node_id: &NodeId) -> bool {
-        let is_configured = |entry: &Peer| entry.configured;
-        self.peers.get(&peer).is_some_and(is_configured)
-            || self.known_stamp(peer).is_some()
-            || self.former(peer, node_id).is_some()
     }
 
     pub(super) fn known_stamp(&self, peer: SocketAddr) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! Requests on their way, and datagrams as they come in (TS 29.244 §6.4, §7.6).
 use super::cache::Known;
 use super::claims::Setup;
-use super::peer::{Outstanding, Peer, Purpose, State};
+use super::peer::{Outstanding, Purpose, State};
 use super::{Doubt, Event, FailReason, Node, RequestId, Timer};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -166,7 +166,6 @@ impl Node {
         let mut peers = self.peers.iter();
         let known = self.peers.get(&from);
         known.is_some_and(|peer| peer.is_known(now))
-            || self.config.accept.contains(&from.ip())
             || peers.any(|(at, peer)| at.ip() == from.ip() && peer.is_known(now))
     }
 
@@ -372,11 +371,10 @@ impl Node {
     }
 
     fn on_request(&mut self, now: Duration, from: SocketAddr, packet: Packet, bytes: &[u8]) {
-        if let Message::AssociationSetupRequest(request) = &packet.message {
-            if self.is_taken(now, from, &request.node_id) {
-                return self.refuse(from, &packet, Cause::REQUEST_REJECTED);
-            }
-            self.admit(from);
+        if let Message::AssociationSetupRequest(request) = &packet.message
+            && self.is_taken(now, from, &request.node_id)
+        {
+            return self.refuse(from, &packet, Cause::REQUEST_REJECTED);
         }
         let peer = self.peer_at(from);
         let Some(peer) = peer.filter(|peer| self.takes(*peer, &packet.message)) else {
@@ -414,12 +412,12 @@ impl Node {
 
     /// Whether a peer may make this request now. Most need an association; one that we release is none to whoever asks for it.
     fn takes(&self, peer: SocketAddr, message: &Message) -> bool {
-        let state = self.peers.get(&peer).map(|entry| entry.state);
-        match message {
-            Message::AssociationSetupRequest(_) | Message::HeartbeatRequest(_) => true,
-            Message::AssociationUpdateRequest(_) => state == Some(State::Up),
-            _ => matches!(state, Some(State::Up | State::Releasing)),
-        }
+        self.peers.get(&peer).is_some_and(|entry| match message {
+            Message::HeartbeatRequest(_) => true,
+            Message::AssociationSetupRequest(_) => entry.configured,
+            Message::AssociationUpdateRequest(_) => entry.state == State::Up,
+            _ => entry.is_up(),
+        })
     }
 
     /// Whether the peer still uses the request's sequence number.
@@ -538,14 +536,6 @@ impl Node {
                 seid,
                 peer_seid: f_seid.seid,
             });
-        }
-    }
-
-    /// Makes place for a peer that associates by itself. Requests to it go to the registered port (TS 29.244 §6.8.2).
-    fn admit(&mut self, from: SocketAddr) {
-        if self.peer_at(from).is_none() && self.config.accept.contains(&from.ip()) {
-            let peer = SocketAddr::new(from.ip(), PORT);
-            self.peers.insert(peer, Peer::new(&self.config));
         }
     }
 }

@@ -31,7 +31,6 @@ pub fn control_config() -> Config {
 
 pub fn user_config() -> Config {
     let mut config = Config::new(Role::User, NodeId::from(UP.ip()), 3_900_000_100);
-    config.accept = vec![CP.ip(), ELSEWHERE.ip()];
     config.features = Features {
         up: Some(
             UpFunctionFeatures::TRAFFIC_ENDPOINTS
@@ -44,6 +43,13 @@ pub fn user_config() -> Config {
         ..Default::default()
     };
     config
+}
+
+/// A user plane whose configuration names its control plane.
+pub fn user_plane(now: Duration, config: Config) -> Node {
+    let mut up = Node::new(config);
+    up.add_peer(now, CP);
+    up
 }
 
 /// How the network treats datagrams, in percent.
@@ -70,10 +76,8 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64) -> Self {
-        let nodes = BTreeMap::from([
-            (CP, Node::new(control_config())),
-            (UP, Node::new(user_config())),
-        ]);
+        let up = user_plane(Duration::ZERO, user_config());
+        let nodes = BTreeMap::from([(CP, Node::new(control_config())), (UP, up)]);
         World {
             now: Duration::ZERO,
             nodes,

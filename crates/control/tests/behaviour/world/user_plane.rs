@@ -147,10 +147,11 @@ impl UserPlane {
     fn with_features(recovery: u32, features: Features) -> Self {
         let mut config = Config::new(Role::User, NodeId::Fqdn("up1".into()), recovery);
         config.features = features;
-        config.accept = vec![CP.parse().unwrap()];
         let sluice = features.sluice.unwrap_or_default();
+        let mut node = Node::new(config);
+        node.add_peer(Duration::ZERO, at(CP, 8805));
         UserPlane {
-            node: Node::new(config),
+            node,
             takes_settings: sluice.contains(SluiceFeatures::SETTINGS),
             sessions: BTreeMap::new(),
             next_seid: 100,
