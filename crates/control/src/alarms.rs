@@ -115,12 +115,11 @@ impl Fault {
             // after a start of the control plane, user planes return within 2 s
             Fault::UserPlaneLost => seconds(3, 0),
             Fault::ConfigurationNotInForce => seconds(10, 0),
-            Fault::PoolAlmostExhausted | Fault::PoolExhausted | Fault::SessionTableFull => {
-                seconds(0, 60)
-            }
+            Fault::PoolAlmostExhausted
+            | Fault::PoolExhausted
+            | Fault::SessionTableFull
+            | Fault::LineFlooding => seconds(0, 60),
             Fault::StoreSlow => seconds(2, 10),
-            // the user plane shows it for a minute after the last packet
-            Fault::LineFlooding => seconds(0, 0),
             // a user plane that is lost for a moment says nothing of its machine meanwhile
             Fault::StoreNotWritten | Fault::HistoryNotWritten | Fault::HostLacking => {
                 seconds(0, 10)

@@ -1,16 +1,17 @@
 //! Alarms for those who flood the gateway, as the user planes tell.
 
 use crate::alarms::{Condition, Fault};
+use crate::topology::nas_port_id;
 use northbound::Offender;
 
 /// Offenders with an alarm of their own. When a whole access network floods, more of them tell nobody more.
 const MOST: usize = 16;
 
-/// A condition for each offender, for a few of them.
+/// A condition for each of those who have flooded the longest, and one for the others. Whoever has an alarm keeps it so until it ends:
+/// of very many, others are the worst each second.
 pub(crate) fn floods(offenders: impl Iterator<Item = Offender>) -> Vec<Condition> {
     let mut offenders: Vec<Offender> = offenders.collect();
-    offenders
-        .sort_by_key(|offender| std::cmp::Reverse((offender.held_seconds > 0, offender.dropped)));
+    offenders.sort_by_key(|offender| std::cmp::Reverse(offender.since_seconds));
     let more = offenders.len().saturating_sub(MOST);
     let mut told: Vec<Condition> = offenders.iter().take(MOST).map(condition).collect();
     if more > 0 {
@@ -28,7 +29,7 @@ pub(crate) fn floods(offenders: impl Iterator<Item = Offender>) -> Vec<Condition
 fn condition(offender: &Offender) -> Condition {
     let place = place(offender);
     let who = match offender.level.as_str() {
-        "mac" => format!("{} on {place}", offender.mac),
+        "mac" => format!("{} at {place}", offender.mac),
         level => format!("{place} ({level}; last {})", offender.mac),
     };
     let hold = match offender.held_seconds {
@@ -49,11 +50,10 @@ fn condition(offender: &Offender) -> Condition {
     }
 }
 
-/// The place as operators write it: `up1/access0.100.7`, and the circuit.
+/// Port and VLANs, and the circuit: `up1/access0.100.7 "olt1 1/2"`.
 fn place(offender: &Offender) -> String {
-    let vlans = [offender.s_tag, offender.c_tag].into_iter().flatten();
-    let mut place = format!("{}/{}", offender.user_plane, offender.port);
-    vlans.for_each(|vid| place.push_str(&format!(".{vid}")));
+    let vids = [offender.s_tag, offender.c_tag];
+    let place = nas_port_id(&offender.user_plane, &offender.port, vids);
     match offender.circuit_id.is_empty() {
         true => place,
         false => format!("{place} \"{}\"", offender.circuit_id),
@@ -94,7 +94,7 @@ mod tests {
             format!("{place} 02:00:00:00:00:09 discovery")
         );
         let text = format!(
-            "02:00:00:00:00:09 on {place} sends more `discovery` packets than `protection` permits: 1007 dropped in 12 s. It is held down for 9 s more."
+            "02:00:00:00:00:09 at {place} sends more `discovery` packets than `protection` permits: 1007 dropped in 12 s. It is held down for 9 s more."
         );
         assert!(told[0].text.starts_with(&text), "{}", told[0].text);
         let vlan = Offender {
@@ -109,10 +109,23 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_have_alarms_of_their_own_and_the_others_one() {
-        let told = floods((0..100).map(offender));
-        assert_eq!(told.len(), MOST + 1);
-        assert!(told[0].resource.contains("access0.100.99"));
-        assert!(told[MOST].text.starts_with("84 more"));
+    fn those_who_began_first_have_alarms_of_their_own_and_the_others_one() {
+        let all = |second: u64| {
+            let told = floods((0..100).map(|number| Offender {
+                since_seconds: second + u64::from(number),
+                dropped: u64::from(number) * second % 97,
+                ..offender(number)
+            }));
+            told.into_iter().map(|told| (told.resource, told.text))
+        };
+        let (resources, texts): (Vec<_>, Vec<_>) = all(1).unzip();
+        assert_eq!(resources.len(), MOST + 1);
+        assert_eq!(
+            resources[0],
+            "up1/access0.100.99 02:00:00:00:00:09 discovery"
+        );
+        assert!(texts[MOST].starts_with("84 more"));
+        // whoever is the worst meanwhile
+        assert!(all(50).map(|(resource, _)| resource).eq(resources));
     }
 }

@@ -107,15 +107,17 @@ pub(crate) struct AccessLine {
 }
 
 impl AccessLine {
-    /// NAS-Port-Id of the line, without the MAC address: `up1/access0.100.7`.
+    /// NAS-Port-Id of the line, without the MAC address.
     pub fn nas_port_id(&self) -> String {
-        let AccessLine {
-            user_plane, port, ..
-        } = self;
-        let vlan = |id: Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
-        let (outer, inner) = (vlan(self.vids.0), vlan(self.vids.1));
-        format!("{user_plane}/{port}{outer}{inner}")
+        let vids = [self.vids.0, self.vids.1].map(|vid| vid.map(u32::from));
+        nas_port_id(&self.user_plane, &self.port, vids)
     }
+}
+
+/// Text for a port of a user plane, or for VLANs on it: `up1/access0.100.7`.
+pub(crate) fn nas_port_id(user_plane: &str, port: &str, vids: [Option<u32>; 2]) -> String {
+    let vids = vids.iter().flatten().map(|vid| format!(".{vid}"));
+    format!("{user_plane}/{port}{}", vids.collect::<String>())
 }
 
 /// `02:00:00:00:00:07 at up1/access0.100.7`.
