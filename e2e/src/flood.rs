@@ -70,17 +70,3 @@ impl Drop for Flood {
         self.over.store(true, Ordering::Relaxed);
     }
 }
-
-/// A PADI from an address behind these tags.
-pub fn padi(vlans: &[u16], mac: u32) -> Vec<u8> {
-    let mut frame = vec![0xff; 6];
-    frame.extend([2, 0x66]);
-    frame.extend(mac.to_be_bytes());
-    for vid in vlans {
-        frame.extend([0x81, 0]);
-        frame.extend(vid.to_be_bytes());
-    }
-    // discovery; version 1, type 1, PADI, no session, a tag: any service
-    frame.extend([0x88, 0x63, 0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0]);
-    frame
-}

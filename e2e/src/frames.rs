@@ -71,7 +71,7 @@ impl Line {
 }
 
 /// A home asks who is there (PADI, RFC 2516 section 5.1), for any service.
-pub fn padi(mac: [u8; 6], tags: [u16; 2]) -> Vec<u8> {
+pub fn padi(mac: [u8; 6], tags: &[u16]) -> Vec<u8> {
     let mut frame = [[0xff; 6], mac].concat();
     for tag in tags {
         frame.extend([0x81, 0x00]);
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn an_offer_is_told_from_a_question_and_read() {
         let home = [2, 0, 0, 0, 0, 7];
-        let question = padi(home, [100, 7]);
+        let question = padi(home, &[100, 7]);
         assert_eq!(question[20..26], [0x88, 0x63, 0x11, 0x09, 0, 0]);
         assert_eq!(ac_name(&question, home), None);
         let mut offer = [home, [2; 6]].concat();

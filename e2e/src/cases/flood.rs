@@ -1,7 +1,8 @@
 use crate::access_network::PASSWORD;
 use crate::command::Sluice;
 use crate::fixture::Fixture;
-use crate::flood::{Flood, padi};
+use crate::flood::Flood;
+use crate::frames;
 use crate::guard;
 use crate::leak_check::nothing_left;
 use crate::load_tool::{INTERFACE, LoadTool};
@@ -25,6 +26,12 @@ struct Kind {
     frames: Vec<Vec<u8>>,
     level: &'static str,
     vlans: [Option<u32>; 2],
+}
+
+/// A PADI from one of a stranger's addresses.
+fn padi(vlans: &[u16], address: u32) -> Vec<u8> {
+    let [a, b, c, d] = address.to_be_bytes();
+    frames::padi([2, 0x66, a, b, c, d], vlans)
 }
 
 fn kinds() -> [Kind; 3] {

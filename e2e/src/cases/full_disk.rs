@@ -203,7 +203,7 @@ fn offered(probe: &Probe) -> Result<Duration> {
 
 /// Whether the gateway offers a session within this time to somebody who asks now.
 fn is_offered(probe: &Probe, mac: [u8; 6], within: Duration) -> Result<bool> {
-    probe.send(&padi(mac, TAGS))?;
+    probe.send(&padi(mac, &TAGS))?;
     let begun = Instant::now();
     while begun.elapsed() < within {
         while let Some(frame) = probe.receive()? {

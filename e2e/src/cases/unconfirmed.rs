@@ -251,7 +251,7 @@ impl Gateway<'_> {
 
     /// What the control plane calls itself, as a home hears it.
     fn name(&self) -> Result<Option<String>> {
-        self.probe.send(&padi(MAC, TAGS))?;
+        self.probe.send(&padi(MAC, &TAGS))?;
         sleep(TICK);
         let mut name = None;
         while let Some(frame) = self.probe.receive()? {
