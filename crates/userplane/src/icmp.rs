@@ -6,6 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use crate::bucket::Bucket;
 use wire::{icmp, ipv4, ipv6};
 
 /// Code of "destination unreachable" (RFC 792): fragmentation is needed and forbidden.
@@ -20,31 +21,6 @@ const BURST: u32 = 50;
 const V4_QUOTE: usize = 576 - 20 - 8;
 /// RFC 4443 §3.3: as much as fits into the minimum IPv6 MTU.
 const V6_QUOTE: usize = 1280 - 40 - 8;
-
-/// A token bucket.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    tokens: f64,
-    filled: Duration,
-}
-
-impl Bucket {
-    const FULL: Bucket = Bucket {
-        tokens: BURST as f64,
-        filled: Duration::ZERO,
-    };
-
-    fn take(&mut self, now: Duration) -> bool {
-        let passed = now.saturating_sub(self.filled).as_secs_f64();
-        self.filled = now;
-        self.tokens = (self.tokens + passed * f64::from(RATE)).min(f64::from(BURST));
-        let there = self.tokens >= 1.0;
-        if there {
-            self.tokens -= 1.0;
-        }
-        there
-    }
-}
 
 /// Source of the ICMP errors of one network instance.
 #[derive(Debug)]
@@ -67,8 +43,8 @@ impl ErrorSource {
         let mut source = Self {
             v4: None,
             v6: None,
-            expired: Bucket::FULL,
-            too_big: Bucket::FULL,
+            expired: Bucket::full(RATE, BURST),
+            too_big: Bucket::full(RATE, BURST),
             suppressed: 0,
         };
         source.set_sources(gateway);

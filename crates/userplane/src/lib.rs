@@ -45,6 +45,7 @@
 
 pub mod announcement;
 pub mod association;
+mod bucket;
 pub mod compile;
 pub mod configure;
 pub mod cpri;
