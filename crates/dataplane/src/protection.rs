@@ -12,7 +12,8 @@ use crate::tables::buckets::Buckets;
 use crate::tables::offenders::Offenders;
 use core::hash::BuildHasher;
 use core::time::Duration;
-use wire::eth::{MacAddr, TPID_8021AD, TPID_8021Q};
+use foldhash::quality::RandomState;
+use wire::eth::{Frame, MacAddr};
 
 /// Whose rate it is. They are asked in this order, the narrowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,6 +115,8 @@ pub const CIRCUIT: usize = 63;
 /// Who exceeds a rate, as the worker reports it once a second while it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offence {
+    /// What tells it from the worker's other offenders. It stays the same while it lasts.
+    pub key: u64,
     /// What comes too fast.
     pub class: &'static PuntClass,
     /// Whose rate is exceeded.
@@ -136,28 +139,6 @@ pub struct Offence {
     pub held_for: Duration,
 }
 
-/// Keys of the levels, so that nobody can choose packets whose keys are alike.
-#[derive(Clone, Copy)]
-struct Seeds([u64; 2]);
-
-impl Seeds {
-    fn new() -> Self {
-        let random = std::hash::RandomState::new();
-        Seeds([0, 1].map(|n: u64| random.hash_one(n) | 1))
-    }
-
-    /// A key for some words, even in all bits.
-    fn key(self, words: &[u64]) -> u64 {
-        let Seeds([mut key, factor]) = self;
-        for word in words {
-            let product = u128::from(key ^ word) * u128::from(factor);
-            key = product as u64 ^ (product >> 64) as u64 ^ key.rotate_left(23);
-        }
-        let product = u128::from(key) * u128::from(factor);
-        product as u64 ^ (product >> 64) as u64
-    }
-}
-
 /// Where a packet comes from.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
@@ -171,44 +152,31 @@ pub(crate) struct Place<'a> {
 impl<'a> Place<'a> {
     /// The place of a packet of a kind whose rates have levels.
     fn of(kind: PuntKind, part: Part, port: PortIndex, frame: &'a [u8]) -> Self {
-        match kind.subject() {
-            // What the kernel gets begins with the addresses, without the tag that stood behind them.
-            Subject::Interface(port) => Place {
-                port,
-                vlans: [None; 2],
-                mac: source(frame.get(part.strip.into()..).unwrap_or_default()),
-                ids: [&[]; 2],
-            },
-            _ => Self::on_access_port(port, frame, matches!(kind, PuntKind::Discovery)),
-        }
-    }
-
-    fn on_access_port(port: PortIndex, frame: &'a [u8], discovery: bool) -> Self {
-        let word = |at: usize| {
-            frame.get(at..at + 2).map_or(0, |w| {
-                [w[0], w[1]]
-                    .into_iter()
-                    .fold(0, |word, octet| word << 8 | u16::from(octet))
-            })
-        };
-        let (mut at, mut vlans) = (12, [None; 2]);
-        for vlan in &mut vlans {
-            if !matches!(word(at), TPID_8021Q | TPID_8021AD) {
-                break;
+        // What the kernel gets begins with the addresses, without the tag that stood behind them.
+        let (port, frame, has_line) = match kind.subject() {
+            Subject::Interface(port) => {
+                let frame = frame.get(part.strip.into()..).unwrap_or_default();
+                (port, frame, false)
             }
-            *vlan = Some(word(at + 2) & 0xfff);
-            at += 4;
-        }
-        let ids = match discovery {
-            true => wire::pppoe::line_ids(frame.get(at + 2..).unwrap_or_default()),
-            false => [&[][..]; 2],
+            _ => (port, frame, true),
         };
-        Place {
+        let mut place = Place {
             port,
-            vlans,
-            mac: source(frame),
-            ids,
+            vlans: [None; 2],
+            mac: MacAddr::ZERO,
+            ids: [&[]; 2],
+        };
+        let Ok(Frame { header, payload }) = Frame::parse(frame) else {
+            return place;
+        };
+        place.mac = header.source;
+        if has_line {
+            place.vlans = header.tags.vids().into();
         }
+        if matches!(kind, PuntKind::Discovery) {
+            place.ids = wire::pppoe::line_ids(payload);
+        }
+        place
     }
 
     /// Is it known from which line it comes?
@@ -217,43 +185,15 @@ impl<'a> Place<'a> {
     }
 
     /// The key of a level; a line that nobody knows has that of its VLANs.
-    fn key(&self, seeds: Seeds, kind: usize, level: Level) -> u64 {
-        let vlan = |n: usize| self.vlans[n].map_or(0, |vid| u64::from(vid) + 1);
-        let vlans = vlan(0) << 32 | vlan(1);
-        let head = (level as u64) << 32 | (kind as u64) << 16 | u64::from(self.port.0);
+    fn key(&self, keys: &RandomState, kind: usize, level: Level) -> u64 {
+        let head = (level, kind, self.port.0);
         match level {
-            Level::Mac => {
-                let MacAddr([a, b, c, d, e, f]) = self.mac;
-                let mac = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-                seeds.key(&[head, vlans, self.line(seeds), mac])
-            }
-            Level::Line => seeds.key(&[head, vlans, self.line(seeds)]),
-            Level::Vlan => seeds.key(&[head, vlan(0)]),
-            Level::Port => seeds.key(&[head]),
+            Level::Mac => keys.hash_one((head, self.vlans, self.ids, self.mac)),
+            Level::Line => keys.hash_one((head, self.vlans, self.ids)),
+            Level::Vlan => keys.hash_one((head, self.vlans[0])),
+            Level::Port => keys.hash_one(head),
         }
     }
-
-    /// A number for the ids of the access node; 0 without.
-    fn line(&self, seeds: Seeds) -> u64 {
-        match self.ids {
-            [[], []] => 0,
-            [circuit, remote] => octets(seeds, remote) ^ octets(seeds, circuit).rotate_left(1),
-        }
-    }
-}
-
-fn source(frame: &[u8]) -> MacAddr {
-    let octets = frame.get(6..).and_then(<[u8]>::first_chunk);
-    MacAddr(octets.copied().unwrap_or_default())
-}
-
-fn octets(seeds: Seeds, octets: &[u8]) -> u64 {
-    octets.chunks(8).fold(octets.len() as u64, |key, chunk| {
-        let word = chunk
-            .iter()
-            .fold(0, |word, octet| word << 8 | u64::from(*octet));
-        seeds.key(&[key, word])
-    })
 }
 
 /// Places for buckets: of 10,000 lines that connect in a second, each with one packet of a MAC address, a twentieth is not full at a time.
@@ -264,7 +204,8 @@ pub(crate) struct Guard {
     levels: EachKind<Option<[Option<Rate>; 4]>>,
     hold: HoldDown,
     second: u64,
-    seeds: Seeds,
+    /// At random, so that nobody can choose packets whose keys are alike.
+    keys: RandomState,
     buckets: Buckets,
     pub offenders: Offenders,
 }
@@ -276,7 +217,7 @@ impl Guard {
             levels: [None; PuntKind::ALL.len()],
             hold: limits.hold_down,
             second: hz,
-            seeds: Seeds::new(),
+            keys: RandomState::default(),
             buckets: Buckets::new(BUCKETS),
             offenders: Offenders::new(hz),
         };
@@ -284,9 +225,12 @@ impl Guard {
         guard
     }
 
-    /// Changes the rates.
+    /// Changes the rates. Another rule for hold-downs ends those of the former one.
     pub fn set(&mut self, limits: &PuntLimits) {
-        self.hold = limits.hold_down;
+        if self.hold != limits.hold_down {
+            self.hold = limits.hold_down;
+            self.offenders.release();
+        }
         let rate = |levels: &Levels, level: Level| {
             let rate = levels.of(level).map(|rate| level.rate(rate));
             rate.map(|rate| Rate::new(rate, self.second))
@@ -310,7 +254,7 @@ impl Guard {
             return Ok(());
         };
         let place = Place::of(kind, part, port, frame);
-        let key = |level| place.key(self.seeds, kind.number(), level);
+        let key = |level| place.key(&self.keys, kind.number(), level);
         if self.offenders.anybody_held(now) && self.offenders.is_held(key(Level::Mac), now) {
             return Err(DropReason::HeldDown);
         }

@@ -12,7 +12,6 @@ const IDLE: u64 = 60;
 
 #[derive(Clone, Copy)]
 struct Offender {
-    key: u64,
     /// With times as they were when it was noted first.
     what: Offence,
     /// In ticks: the first and the last packet above the rate, and until when it is held down.
@@ -60,7 +59,7 @@ impl Offenders {
     /// Whether a key is held down. The packet is counted if so.
     pub fn is_held(&mut self, key: u64, now: u64) -> bool {
         let mut there = self.set(key).iter_mut().flatten();
-        let Some(offender) = there.find(|it| it.key == key && now < it.until) else {
+        let Some(offender) = there.find(|it| it.what.key == key && now < it.until) else {
             return false;
         };
         offender.last = now;
@@ -68,6 +67,14 @@ impl Offenders {
         offender.news = true;
         self.news = true;
         true
+    }
+
+    /// Ends all hold-downs.
+    pub fn release(&mut self) {
+        for offender in self.sets.iter_mut().flatten().flatten() {
+            (offender.until, offender.news) = (0, true);
+        }
+        (self.held, self.news) = (0, true);
     }
 
     /// Notes a packet above a rate. With `hold`, the key is held down if there were enough of them.
@@ -82,7 +89,7 @@ impl Offenders {
     ) {
         let second = self.second;
         let set = self.set(key);
-        let known = |it: &Option<Offender>| it.is_some_and(|it| it.key == key);
+        let known = |it: &Option<Offender>| it.is_some_and(|it| it.what.key == key);
         let over = |it: &Option<Offender>| it.is_none_or(|it| it.is_over(now, second));
         let at = set
             .iter()
@@ -141,6 +148,7 @@ impl Offender {
             Level::Port => [None; 2],
         };
         let what = Offence {
+            key,
             class,
             level,
             port: place.port,
@@ -153,7 +161,6 @@ impl Offender {
             held_for: Duration::ZERO,
         };
         Offender {
-            key,
             what,
             first: now,
             last: now,

@@ -162,6 +162,31 @@ fn whoever_goes_on_is_held_down_for_twice_as_long_each_time() {
 }
 
 #[test]
+fn another_rule_for_hold_downs_ends_those_of_the_former_one() {
+    let mut limits = limits();
+    limits.hold_down.after = 10;
+    let mut w = world(limits);
+    let sends = |w: &mut World, at, times| {
+        let frame = padi(&[100, 7], 1, "");
+        through(w, ACCESS, at, std::iter::repeat_n(frame, times))
+    };
+    sends(&mut w, SECOND, 100);
+    assert_eq!(sends(&mut w, 3 * SECOND, 1), 0);
+    // the same rule beside another rate changes nothing
+    limits.per_session.burst += 1;
+    w.controller.set_punt_limits(&limits).unwrap();
+    w.settle_at(BEGIN + 3 * SECOND);
+    assert_eq!(sends(&mut w, 3 * SECOND, 1), 0);
+    limits.hold_down.after = 0;
+    w.controller.set_punt_limits(&limits).unwrap();
+    w.settle_at(BEGIN + 3 * SECOND);
+    assert_eq!(sends(&mut w, 3 * SECOND, 1), 1);
+    w.settle_at(BEGIN + 4 * SECOND);
+    let told = offences(&mut w).pop().expect("a report");
+    assert_eq!(told.held_for, Duration::ZERO);
+}
+
+#[test]
 fn a_hold_down_is_no_weapon() {
     let mut limits = limits();
     limits.hold_down.after = 10;

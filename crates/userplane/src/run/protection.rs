@@ -3,31 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dataplane::{Level, Offence, PortIndex};
+use dataplane::{Offence, PortIndex};
 use northbound::Offender;
 use tracing::warn;
-use wire::eth::MacAddr;
 
 use super::UserPlane;
 
-/// Offenders that are shown, and most that are kept of each worker.
+/// Offenders that are shown.
 const SHOWN: usize = 64;
+/// Offenders that are kept.
 const MOST: usize = 1024;
 /// How long one is shown that exceeds its rate no longer.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Least time between two lines of the log about hold-downs.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
-
-/// What tells one offender from another: worker, kind, level, port, VLAN ids, circuit, and on its own level the MAC address.
-type Key = (
-    u16,
-    &'static str,
-    Level,
-    PortIndex,
-    [Option<u16>; 2],
-    Vec<u8>,
-    MacAddr,
-);
 
 #[derive(Debug)]
 struct Told {
@@ -49,7 +38,8 @@ impl Told {
 /// See the top of the file.
 #[derive(Debug, Default)]
 pub(super) struct Offenders {
-    all: BTreeMap<Key, Told>,
+    /// By worker and the key that it gave.
+    all: BTreeMap<(u16, u64), Told>,
     /// When a hold-down was logged last, and how many were not since.
     logged: Option<Duration>,
     silent: u64,
@@ -61,20 +51,7 @@ impl Offenders {
         if self.all.len() >= MOST {
             self.all.retain(|_, told| told.is_fresh(now));
         }
-        let mac = match what.level {
-            Level::Mac => what.mac,
-            _ => MacAddr::default(),
-        };
-        let circuit = circuit(&what).to_vec();
-        let key = (
-            worker,
-            what.class.name,
-            what.level,
-            what.port,
-            what.vlans,
-            circuit,
-            mac,
-        );
+        let key = (worker, what.key);
         let before = self.all.get(&key).map_or(0, |told| told.what.strikes);
         if self.all.len() < MOST || self.all.contains_key(&key) {
             self.all.insert(key, Told { what, at: now });
@@ -164,10 +141,12 @@ impl UserPlane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dataplane::{CIRCUIT, PuntKind};
+    use dataplane::{CIRCUIT, Level, PuntKind};
+    use wire::eth::MacAddr;
 
     fn offence(mac: u8, strikes: u32, held: u64) -> Offence {
         Offence {
+            key: mac.into(),
             class: PuntKind::Discovery.class(),
             level: Level::Mac,
             port: PortIndex(1),
@@ -210,7 +189,7 @@ mod tests {
         let mut offenders = Offenders::default();
         for number in 0..MOST as u16 + 100 {
             let mut what = offence(9, 0, 0);
-            what.vlans[1] = Some(number);
+            what.key = number.into();
             offenders.note(0, what, at(1));
         }
         assert_eq!(offenders.all.len(), MOST);
