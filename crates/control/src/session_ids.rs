@@ -35,36 +35,6 @@ impl Home {
     }
 }
 
-/// A few ids, in the order in which they came.
-#[derive(Clone, Copy, Default)]
-struct Few {
-    ids: [u16; OWN],
-    len: u8,
-}
-
-impl Few {
-    fn as_slice(&self) -> &[u16] {
-        &self.ids[..self.len.into()]
-    }
-
-    fn is_full(&self) -> bool {
-        usize::from(self.len) == OWN
-    }
-
-    /// Appends an id. There must be room.
-    fn push(&mut self, id: u16) {
-        self.ids[usize::from(self.len)] = id;
-        self.len += 1;
-    }
-
-    fn remove(&mut self, id: u16) {
-        if let Some(at) = self.as_slice().iter().position(|there| *there == id) {
-            self.ids.copy_within(at + 1.., at);
-            self.len -= 1;
-        }
-    }
-}
-
 /// Allocator of the session ids 1 to 65,534 of one access segment (RFC 2516 §4 reserves 0 and 0xffff), lane by lane.
 ///
 /// Of a lane it allocates ids that were never used first, then the id that was released first, after its quarantine. A home that has
@@ -75,8 +45,8 @@ pub struct SessionIdAllocator {
     lanes: BTreeMap<u8, LaneIds>,
     /// When each free id was released.
     freed: HashMap<u16, Duration>,
-    /// Ids in quarantine of each home, in the order of their release.
-    own: HashMap<Home, Few>,
+    /// Ids in quarantine of each home, at most [`OWN`], in the order of their release.
+    own: HashMap<Home, Vec<u16>>,
 }
 
 /// Ids of a lane, which differ in their high octets.
@@ -140,7 +110,7 @@ impl SessionIdAllocator {
     /// Allocates an id of a lane, or of another one if every id of the lane is in use or in quarantine; `None` when that is so of
     /// every lane, and of the home itself no id is in quarantine.
     pub fn allocate(&mut self, lane: u8, home: Home, now: Duration) -> Option<u16> {
-        if self.own.get(&home).is_some_and(Few::is_full) {
+        if self.own.get(&home).is_some_and(|own| own.len() >= OWN) {
             return self.allocate_own(lane, home);
         }
         let others = (0..=u8::MAX).filter(|other| *other != lane);
@@ -161,7 +131,7 @@ impl SessionIdAllocator {
 
     /// The id of a home that has been in quarantine for longest, of the lane if there is one.
     fn allocate_own(&mut self, lane: u8, home: Home) -> Option<u16> {
-        let own = self.own.get(&home)?.as_slice();
+        let own = self.own.get(&home)?;
         let of_lane = own.iter().find(|id| Lanes::of(**id) == lane);
         let id = *of_lane.or_else(|| own.first())?;
         self.take(id, home);
@@ -172,8 +142,8 @@ impl SessionIdAllocator {
     fn take(&mut self, id: u16, home: Home) {
         self.freed.remove(&id);
         if let Some(own) = self.own.get_mut(&home) {
-            own.remove(id);
-            if own.len == 0 {
+            own.retain(|other| *other != id);
+            if own.is_empty() {
                 self.own.remove(&home);
             }
         }
@@ -217,7 +187,7 @@ impl SessionIdAllocator {
         // A home with several sessions may release more than are counted.
         if home != Home::NOBODY
             && let own = self.own.entry(home).or_default()
-            && !own.is_full()
+            && own.len() < OWN
         {
             own.push(id);
         }

@@ -1,8 +1,8 @@
-//! Protection by line: what one access line, MAC address, VLAN or port sends to the control thread has a rate of its own below that of
-//! the kind, so that one of them does not use up what is there for all.
+//! Protection by line: packets to the control thread have a rate for each MAC address, access line, VLAN and port, below the rate of
+//! their kind, so that one sender cannot use up the rate of all.
 //!
-//! [`PuntKind`](crate::PuntKind) declares the rates of each kind, the node `punt` asks [`Guard`] for every packet, and the control thread
-//! is told of those who exceed them ([`Offence`]).
+//! [`PuntKind`](crate::PuntKind) declares the rates of each kind. The node `punt` asks [`Guard`] for every packet. The worker reports
+//! senders above a rate to the control thread ([`Offence`]).
 use crate::api::{PortIndex, PuntRate};
 use crate::drops::DropReason;
 use crate::nodes::Part;
@@ -10,18 +10,18 @@ use crate::police::Rate;
 use crate::punt::{EachKind, PuntClass, PuntKind, PuntLimits, Subject};
 use crate::tables::buckets::Buckets;
 use crate::tables::offenders::Offenders;
-use core::hash::BuildHasher;
+use core::hash::{BuildHasher, Hash, Hasher};
 use core::time::Duration;
 use foldhash::quality::RandomState;
 use wire::eth::{Frame, MacAddr};
 
-/// Whose rate it is. They are asked in this order, the narrowest first.
+/// Level of a rate. The levels are asked in this order, the narrowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// A MAC address on an access line, or on the link of a core port. Elsewhere the same address has another rate.
+    /// A MAC address on an access line, or on the link of a core port. The same address has another rate on another line.
     Mac,
-    /// An access line: circuit and remote id of the access node (TR-101), or else both VLAN ids. Where there is neither, nobody knows
-    /// the line.
+    /// An access line: circuit and remote id of the access node (TR-101), or else both VLAN ids. With neither, the line is unknown and
+    /// has no rate.
     Line,
     /// The outer VLAN of an access port.
     Vlan,
@@ -30,10 +30,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// All, in the order in which they are asked.
+    /// All levels, in the order in which they are asked.
     pub const ALL: [Level; 4] = [Level::Mac, Level::Line, Level::Vlan, Level::Port];
 
-    /// The name, as configuration and tables have it.
+    /// Name in the configuration and in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Mac => "mac",
@@ -43,8 +43,8 @@ impl Level {
         }
     }
 
-    /// What a rate lets through: one MAC address or line as much at once as in two seconds, as a router that begins asks several times;
-    /// many together as much as in half a second.
+    /// Rate with its burst: two seconds' packets for a MAC address or line, because a router that starts asks several times; half a
+    /// second's for many together.
     fn rate(self, per_second: u32) -> PuntRate {
         let burst = match self {
             Level::Mac | Level::Line => per_second.saturating_mul(2),
@@ -54,7 +54,7 @@ impl Level {
     }
 }
 
-/// Packets in a second, by level; `None` where there is no rate.
+/// Packets per second by level; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Levels {
     /// [`Level::Mac`].
@@ -68,7 +68,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Without rates.
+    /// No rates.
     pub const NONE: Levels = Levels {
         mac: None,
         line: None,
@@ -87,15 +87,15 @@ impl Levels {
     }
 }
 
-/// When discovery of a MAC address on its access line is not listened to at all for a while. Only lines that are known have it: where
-/// neither ids of the access node nor two VLAN ids name one, a stranger could have another's address held down.
+/// Hold-down: time for which all discovery packets of a MAC address on its access line are dropped. The line must be known by ids of the
+/// access node or by two VLAN ids: otherwise another home could forge the address and have it held down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldDown {
-    /// After so many packets above a rate; 0: never.
+    /// Packets above the rate after which it begins; 0: never.
     pub after: u32,
-    /// For so long. Each further time is twice as long.
+    /// Time of the first hold-down. Each further one is twice as long.
     pub first: Duration,
-    /// At most for so long.
+    /// Longest hold-down.
     pub longest: Duration,
 }
 
@@ -112,36 +112,36 @@ impl Default for HoldDown {
 /// Octets of a circuit id that an [`Offence`] has room for: as many as TR-101 permits.
 pub const CIRCUIT: usize = 63;
 
-/// Who exceeds a rate, as the worker reports it once a second while it lasts.
+/// Sender above a rate, as a worker reports it: once a second while there is something new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offence {
-    /// What tells it from the worker's other offenders. It stays the same while it lasts.
+    /// Identifies the offender in its worker. It stays the same while the offence lasts.
     pub key: u64,
-    /// What comes too fast.
+    /// Kind of the packets.
     pub class: &'static PuntClass,
-    /// Whose rate is exceeded.
+    /// Level of the exceeded rate.
     pub level: Level,
     /// The port or subinterface.
     pub port: PortIndex,
     /// Outer and inner VLAN id.
     pub vlans: [Option<u16>; 2],
-    /// The MAC address; of a wider level, the last one that was seen.
+    /// The MAC address; for a wider level, the last one that was seen.
     pub mac: MacAddr,
     /// Begin of the circuit id, with zeros behind it.
     pub circuit: [u8; CIRCUIT],
-    /// Packets that were dropped since it began.
+    /// Packets dropped since it began.
     pub dropped: u64,
-    /// How long ago it began.
+    /// Time since it began.
     pub since: Duration,
-    /// How often it was held down.
+    /// Number of hold-downs.
     pub strikes: u32,
-    /// How long it is still held down.
+    /// Time until the hold-down ends.
     pub held_for: Duration,
 }
 
-/// Where a packet comes from.
+/// Origin of a packet: port, VLANs, MAC address and ids of the access node.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Origin<'a> {
     pub port: PortIndex,
     pub vlans: [Option<u16>; 2],
     pub mac: MacAddr,
@@ -149,8 +149,8 @@ pub(crate) struct Place<'a> {
     pub ids: [&'a [u8]; 2],
 }
 
-impl<'a> Place<'a> {
-    /// The place of a packet of a kind whose rates have levels.
+impl<'a> Origin<'a> {
+    /// Origin of a packet of a kind whose rates have levels.
     fn of(kind: PuntKind, part: Part, port: PortIndex, frame: &'a [u8]) -> Self {
         // What the kernel gets begins with the addresses, without the tag that stood behind them.
         let (port, frame, has_line) = match kind.subject() {
@@ -160,51 +160,60 @@ impl<'a> Place<'a> {
             }
             _ => (port, frame, true),
         };
-        let mut place = Place {
+        let mut origin = Origin {
             port,
             vlans: [None; 2],
             mac: MacAddr::ZERO,
             ids: [&[]; 2],
         };
         let Ok(Frame { header, payload }) = Frame::parse(frame) else {
-            return place;
+            return origin;
         };
-        place.mac = header.source;
+        origin.mac = header.source;
         if has_line {
-            place.vlans = header.tags.vids().into();
+            origin.vlans = header.tags.vids().into();
         }
         if matches!(kind, PuntKind::Discovery) {
-            place.ids = wire::pppoe::line_ids(payload);
+            origin.ids = wire::pppoe::line_ids(payload);
         }
-        place
+        origin
     }
 
-    /// Is it known from which line it comes?
+    /// Whether the line is known.
     fn names_line(&self) -> bool {
         self.vlans[1].is_some() || self.ids.iter().any(|id| !id.is_empty())
     }
 
-    /// The key of a level; a line that nobody knows has that of its VLANs.
+    /// Key of a level. An unknown line has the key of its VLANs.
     fn key(&self, keys: &RandomState, kind: usize, level: Level) -> u64 {
-        let head = (level, kind, self.port.0);
-        match level {
-            Level::Mac => keys.hash_one((head, self.vlans, self.ids, self.mac)),
-            Level::Line => keys.hash_one((head, self.vlans, self.ids)),
-            Level::Vlan => keys.hash_one((head, self.vlans[0])),
-            Level::Port => keys.hash_one(head),
+        let vlan = |n: usize| self.vlans[n].map_or(0, |vid| u64::from(vid) + 1);
+        let of_line = matches!(level, Level::Mac | Level::Line);
+        let outer = if level == Level::Port { 0 } else { vlan(0) };
+        let inner = if of_line { vlan(1) } else { 0 };
+        // Few words instead of a field at a time: it costs half of the instructions.
+        let head = (level as u64) << 24 | (kind as u64) << 16 | u64::from(self.port.0);
+        let mut hasher = keys.build_hasher();
+        hasher.write_u64(head << 32 | outer << 16 | inner);
+        if level == Level::Mac {
+            let MacAddr([a, b, c, d, e, f]) = self.mac;
+            hasher.write_u64(u64::from_be_bytes([0, 0, a, b, c, d, e, f]));
         }
+        if of_line && self.ids.iter().any(|id| !id.is_empty()) {
+            self.ids.hash(&mut hasher);
+        }
+        hasher.finish()
     }
 }
 
 /// Places for buckets: of 10,000 lines that connect in a second, each with one packet of a MAC address, a twentieth is not full at a time.
 const BUCKETS: usize = 32_768;
 
-/// A worker's rates by level, and those who exceed them.
+/// A worker's rates by level, and the senders above them.
 pub(crate) struct Guard {
     levels: EachKind<Option<[Option<Rate>; 4]>>,
     hold: HoldDown,
     second: u64,
-    /// At random, so that nobody can choose packets whose keys are alike.
+    /// Random, so that a sender cannot choose packets whose keys collide.
     keys: RandomState,
     buckets: Buckets,
     pub offenders: Offenders,
@@ -241,7 +250,7 @@ impl Guard {
         });
     }
 
-    /// Whether a packet that came by `port` is within the rates.
+    /// Admits a packet of `port` if it is within all rates.
     pub fn admit(
         &mut self,
         kind: PuntKind,
@@ -253,22 +262,22 @@ impl Guard {
         let Some(rates) = self.levels[kind.number()] else {
             return Ok(());
         };
-        let place = Place::of(kind, part, port, frame);
-        let key = |level| place.key(&self.keys, kind.number(), level);
+        let origin = Origin::of(kind, part, port, frame);
+        let key = |level| origin.key(&self.keys, kind.number(), level);
         if self.offenders.anybody_held(now) && self.offenders.is_held(key(Level::Mac), now) {
             return Err(DropReason::HeldDown);
         }
         for (level, rate) in Level::ALL.into_iter().zip(rates) {
-            let Some(rate) = rate.filter(|_| level != Level::Line || place.names_line()) else {
+            let Some(rate) = rate.filter(|_| level != Level::Line || origin.names_line()) else {
                 continue;
             };
             let key = key(level);
             if !self.buckets.take(key, now, rate) {
                 let discovery = matches!(kind, PuntKind::Discovery);
-                let held = discovery && level == Level::Mac && place.names_line();
+                let held = discovery && level == Level::Mac && origin.names_line();
                 let hold = held.then_some(self.hold);
                 self.offenders
-                    .note(key, kind.class(), level, &place, now, hold);
+                    .note(key, kind.class(), level, &origin, now, hold);
                 return Err(DropReason::LinePoliced);
             }
         }

@@ -3,49 +3,49 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rates at which a user plane passes on packets that are for the gateway itself. The excess is dropped (`show drops`); who exceeds a rate
-/// is in `show protection`. Each worker of a user plane counts for itself.
+/// Rates of packets to the gateway itself. A user plane drops packets above a rate (`show drops`); `show protection` lists who exceeds one.
+/// Each worker of a user plane counts separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Protection {
-    /// PPPoE discovery, by which sessions begin.
+    /// Rates of PPPoE discovery packets.
     pub discovery: DiscoveryRates,
-    /// When discovery of a MAC address on its access line is not answered at all for a while.
+    /// Time for which all discovery packets of a MAC address on its access line are dropped after it exceeded its rate.
     pub hold_down: HoldDown,
-    /// PPP control packets, neighbour discovery and DHCPv6 of sessions, and PADT.
+    /// Rates of control packets of sessions: PPP, neighbour discovery, DHCPv6 and PADT.
     pub session: SessionRates,
-    /// LCP echoes of sessions.
+    /// Rates of LCP echo packets of sessions.
     pub echo: EchoRates,
-    /// IP packets from subscribers to the gateway's own addresses.
+    /// Rates of IP packets from subscribers to the gateway's own addresses.
     pub local: LocalRates,
-    /// ARP and neighbour discovery on core ports.
+    /// Rates of ARP and neighbour discovery on core ports.
     pub resolution: ResolutionRates,
-    /// Routing protocols on core ports: BGP, OSPF, IS-IS, BFD, LDP, PIM, RIP.
+    /// Rates of routing protocols on core ports: BGP, OSPF, IS-IS, BFD, LDP, PIM, RIP.
     pub routing: RoutingRates,
-    /// Other packets to groups on core ports.
+    /// Rates of other multicast and broadcast packets on core ports.
     pub multicast: MulticastRates,
-    /// Other packets to the gateway's own addresses on core ports.
+    /// Rates of other packets to the gateway's own addresses on core ports.
     pub for_us: ForUsRates,
 }
 
-/// Rates of PPPoE discovery.
+/// Rates of PPPoE discovery packets.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct DiscoveryRates {
-    /// Of a MAC address on an access line. 0: unlimited.
+    /// Rate of each MAC address on an access line. 0: unlimited.
     #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub mac: u32,
-    /// Of an access line: circuit and remote id of the access node, or else both VLAN ids. Where there is neither, the line has no rate.
-    /// Choose more where many subscribers share both VLAN ids. 0: unlimited.
+    /// Rate of each access line, which is known by circuit and remote id, or else by both VLAN ids. Frames with neither have no rate of a
+    /// line. Increase it where many subscribers share both VLAN ids. 0: unlimited.
     #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub line: u32,
-    /// Of an outer VLAN of a port, or of the untagged frames of a port. 0: unlimited.
+    /// Rate of each outer VLAN of a port. The untagged frames of a port count as one VLAN. 0: unlimited.
     #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub vlan: u32,
-    /// Of a port. 0: unlimited.
+    /// Rate of each port. 0: unlimited.
     #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub port: u32,
-    /// Of all ports together.
+    /// Rate of all ports together.
     #[schemars(range(min = 1, max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub total: u32,
 }
@@ -62,14 +62,14 @@ impl Default for DiscoveryRates {
     }
 }
 
-/// Rates of what sessions say.
+/// Rates of control packets of sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SessionRates {
-    /// Of one session, its LCP echoes included.
+    /// Rate of each session, including its LCP echoes.
     #[schemars(range(min = 1, max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub session: u32,
-    /// Of all sessions together.
+    /// Rate of all sessions together.
     #[schemars(range(min = 1, max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub total: u32,
 }
@@ -83,11 +83,11 @@ impl Default for SessionRates {
     }
 }
 
-/// Rates of LCP echoes.
+/// Rates of LCP echo packets.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct EchoRates {
-    /// Of all sessions together.
+    /// Rate of all sessions together.
     #[schemars(range(min = 1, max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub total: u32,
 }
@@ -98,20 +98,24 @@ impl Default for EchoRates {
     }
 }
 
-/// Rates of senders and ports, each with defaults of its own.
+/// Rates by MAC address and port. Each kind of packet has its own defaults.
 macro_rules! port_rates {
-    ($($(#[doc = $doc:literal])+ $name:ident { mac: $mac:literal, port: $port:literal, total: $total:literal })+) => {$(
+    ($($(#[doc = $doc:literal])+ $name:ident {
+        $(#[doc = $of_mac:literal])+ mac: $mac:literal,
+        $(#[doc = $of_port:literal])+ port: $port:literal,
+        total: $total:literal
+    })+) => {$(
         $(#[doc = $doc])+
         #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
         pub struct $name {
-            /// Of a MAC address on an access line, or on the link of a core port. 0: unlimited.
+            $(#[doc = $of_mac])+
             #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
             pub mac: u32,
-            /// Of a port or sub-interface. 0: unlimited.
+            $(#[doc = $of_port])+
             #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
             pub port: u32,
-            /// Of all ports together.
+            /// Rate of all ports together.
             #[schemars(range(min = 1, max = 10_000_000), extend("x-unit" = "packets per second"))]
             pub total: u32,
         }
@@ -125,31 +129,60 @@ macro_rules! port_rates {
 }
 
 port_rates! {
-    /// Rates of packets from subscribers to the gateway.
-    LocalRates { mac: 100, port: 15_000, total: 20_000 }
-    /// Rates of address resolution.
-    ResolutionRates { mac: 2_000, port: 8_000, total: 10_000 }
+    /// Rates of IP packets from subscribers to the gateway's own addresses.
+    LocalRates {
+        /// Rate of each MAC address on an access line. 0: unlimited.
+        mac: 100,
+        /// Rate of each access port. 0: unlimited.
+        port: 15_000,
+        total: 20_000
+    }
+    /// Rates of ARP and neighbour discovery.
+    ResolutionRates {
+        /// Rate of each MAC address on the link of a core port. 0: unlimited.
+        mac: 2_000,
+        /// Rate of each core port or sub-interface. 0: unlimited.
+        port: 8_000,
+        total: 10_000
+    }
     /// Rates of routing protocols.
-    RoutingRates { mac: 20_000, port: 40_000, total: 50_000 }
-    /// Rates of other packets to groups.
-    MulticastRates { mac: 500, port: 1_500, total: 2_000 }
-    /// Rates of other packets to the gateway.
-    ForUsRates { mac: 10_000, port: 15_000, total: 20_000 }
+    RoutingRates {
+        /// Rate of each MAC address on the link of a core port. 0: unlimited.
+        mac: 20_000,
+        /// Rate of each core port or sub-interface. 0: unlimited.
+        port: 40_000,
+        total: 50_000
+    }
+    /// Rates of other multicast and broadcast packets.
+    MulticastRates {
+        /// Rate of each MAC address on the link of a core port. 0: unlimited.
+        mac: 500,
+        /// Rate of each core port or sub-interface. 0: unlimited.
+        port: 1_500,
+        total: 2_000
+    }
+    /// Rates of other packets to the gateway's own addresses.
+    ForUsRates {
+        /// Rate of each MAC address on the link of a core port. 0: unlimited.
+        mac: 10_000,
+        /// Rate of each core port or sub-interface. 0: unlimited.
+        port: 15_000,
+        total: 20_000
+    }
 }
 
-/// When discovery of a MAC address on its access line is not answered at all for a while. Only lines that are known have it: by circuit or
-/// remote id, or by both VLAN ids.
+/// Time for which all discovery packets of a MAC address on its access line are dropped after it exceeded its rate. The line must be known
+/// by circuit or remote id, or by both VLAN ids.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HoldDown {
-    /// Packets above the rate of the MAC address on its access line after which it is held down. The line must be known by circuit or
-    /// remote id, or by both VLAN ids. 0: never.
+    /// Number of packets above the rate after which the MAC address is held down. 0: never.
     #[schemars(range(max = 1_000_000), extend("x-unit" = "packets"))]
     pub after: u32,
-    /// Time of the first hold-down. Each further one is twice as long, until the MAC address was quiet for a minute.
+    /// Time of the first hold-down. Each further one is twice as long, until the MAC address has been quiet for a minute.
     #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
     pub first: u32,
-    /// Longest time; at least `first`.
+    /// Longest hold-down; at least `first`.
     #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
     pub longest: u32,
 }
@@ -165,7 +198,7 @@ impl Default for HoldDown {
 }
 
 impl Protection {
-    /// Whether nothing differs from what user planes do by themselves.
+    /// Whether all rates are the defaults.
     pub fn is_default(&self) -> bool {
         *self == Protection::default()
     }

@@ -1,36 +1,36 @@
-//! Who exceeds a rate of its own: a few, by the keys of their buckets.
-use crate::protection::{CIRCUIT, HoldDown, Level, Offence, Place};
+//! The offenders: a bounded set of senders above a rate, by the keys of their buckets.
+use crate::protection::{CIRCUIT, HoldDown, Level, Offence, Origin};
 use crate::punt::PuntClass;
 use core::time::Duration;
 
-/// Places of a set, and sets.
+/// Entries of a set, and number of sets.
 const WAYS: usize = 8;
 const SETS: usize = 128;
 
-/// A place is free again when its offender has sent nothing above its rate for so many seconds.
+/// Seconds without a packet above the rate after which an entry can be reused.
 const IDLE: u64 = 60;
 
 #[derive(Clone, Copy)]
 struct Offender {
-    /// With times as they were when it was noted first.
+    /// The report; its times are computed when it is sent.
     what: Offence,
-    /// In ticks: the first and the last packet above the rate, and until when it is held down.
+    /// In ticks: first and last packet above the rate, and end of the hold-down.
     first: u64,
     last: u64,
     until: u64,
-    /// Packets above the rate since it was held down last.
+    /// Packets above the rate since the last hold-down.
     since: u32,
-    /// Something has changed since it was reported.
+    /// Changed since the last report.
     news: bool,
 }
 
-/// See the top of the file.
+/// Bounded set of offenders.
 pub(crate) struct Offenders {
     sets: Box<[[Option<Offender>; WAYS]]>,
     second: u64,
-    /// Until when (ticks) somebody is held down.
+    /// End of the last hold-down, in ticks.
     held: u64,
-    /// Packets of those that found no place.
+    /// Packets of offenders for which there was no entry.
     pub unnamed: u64,
     news: bool,
 }
@@ -51,12 +51,12 @@ impl Offenders {
         &mut self.sets[key as usize % SETS]
     }
 
-    /// Whether somebody is held down.
+    /// Whether any offender is held down.
     pub fn anybody_held(&self, now: u64) -> bool {
         now < self.held
     }
 
-    /// Whether a key is held down. The packet is counted if so.
+    /// Whether a key is held down; counts the packet if so.
     pub fn is_held(&mut self, key: u64, now: u64) -> bool {
         let mut there = self.set(key).iter_mut().flatten();
         let Some(offender) = there.find(|it| it.what.key == key && now < it.until) else {
@@ -77,13 +77,13 @@ impl Offenders {
         (self.held, self.news) = (0, true);
     }
 
-    /// Notes a packet above a rate. With `hold`, the key is held down if there were enough of them.
+    /// Counts a packet above a rate. With `hold`, holds the key down after enough of them.
     pub fn note(
         &mut self,
         key: u64,
         class: &'static PuntClass,
         level: Level,
-        place: &Place<'_>,
+        origin: &Origin<'_>,
         now: u64,
         hold: Option<HoldDown>,
     ) {
@@ -102,8 +102,8 @@ impl Offenders {
         if over(&set[at]) {
             set[at] = None;
         }
-        let offender = set[at].get_or_insert_with(|| Offender::new(key, class, level, place, now));
-        offender.what.mac = place.mac;
+        let offender = set[at].get_or_insert_with(|| Offender::new(key, class, level, origin, now));
+        offender.what.mac = origin.mac;
         offender.what.dropped += 1;
         (offender.last, offender.news) = (now, true);
         offender.since = offender.since.saturating_add(1);
@@ -112,7 +112,7 @@ impl Offenders {
         self.news = true;
     }
 
-    /// Gives each report that there is something new in to `tell`, as long as it takes them.
+    /// Passes changed entries to `tell` until it refuses one.
     pub fn report(&mut self, now: u64, mut tell: impl FnMut(Offence) -> bool) {
         if !core::mem::take(&mut self.news) {
             return;
@@ -132,10 +132,16 @@ impl Offenders {
 }
 
 impl Offender {
-    fn new(key: u64, class: &'static PuntClass, level: Level, place: &Place<'_>, now: u64) -> Self {
+    fn new(
+        key: u64,
+        class: &'static PuntClass,
+        level: Level,
+        origin: &Origin<'_>,
+        now: u64,
+    ) -> Self {
         let mut circuit = [0; CIRCUIT];
         let shown = match level {
-            Level::Mac | Level::Line => place.ids[0],
+            Level::Mac | Level::Line => origin.ids[0],
             Level::Vlan | Level::Port => &[],
         };
         circuit
@@ -143,17 +149,17 @@ impl Offender {
             .zip(shown)
             .for_each(|(to, from)| *to = *from);
         let vlans = match level {
-            Level::Mac | Level::Line => place.vlans,
-            Level::Vlan => [place.vlans[0], None],
+            Level::Mac | Level::Line => origin.vlans,
+            Level::Vlan => [origin.vlans[0], None],
             Level::Port => [None; 2],
         };
         let what = Offence {
             key,
             class,
             level,
-            port: place.port,
+            port: origin.port,
             vlans,
-            mac: place.mac,
+            mac: origin.mac,
             circuit,
             dropped: 0,
             since: Duration::ZERO,
@@ -170,12 +176,12 @@ impl Offender {
         }
     }
 
-    /// Has it been quiet for long?
+    /// Whether the entry can be reused.
     fn is_over(&self, now: u64, second: u64) -> bool {
         now > self.last + IDLE * second && now > self.until
     }
 
-    /// Holds it down if it has earned that: until when.
+    /// Holds it down after enough packets above the rate. Returns the end in ticks.
     fn hold(&mut self, now: u64, hold: HoldDown, second: u64) -> Option<u64> {
         if hold.after == 0 || self.since < hold.after {
             return None;

@@ -292,7 +292,7 @@ pub const WORKERS: Table = Table {
 /// `sluice show protection`.
 pub const PROTECTION: Table = Table {
     name: "protection",
-    about: "Those who send more to the gateway itself than `protection` permits, and who is held down",
+    about: "Senders above a rate of `protection`, and hold-downs",
     message: Some("Offender"),
     key: &["user_plane", "port", "s_tag", "c_tag", "circuit_id", "mac", "kind", "level"],
     calls: &["Live/WatchState"],
@@ -304,13 +304,13 @@ pub const PROTECTION: Table = Table {
         Column::new("s_tag", Number(Id), "Outer VLAN id").under("VLAN", 0).or("untagged"),
         Column::new("c_tag", Number(Id), "Inner VLAN id").beside("."),
         Column::new("circuit_id", Text, "Circuit id of the access node").under("CIRCUIT", 3),
-        Column::new("mac", Text, "MAC address, the last one of a line, VLAN or port").under("MAC", 0),
-        Column::new("kind", Text, "What comes too fast, a setting of `protection`").under("KIND", 0),
-        Column::new("level", Text, "Whose rate is exceeded: of a MAC address, line, VLAN or port").under("RATE OF", 1),
-        Column::new("dropped", Number(Count), "Packets that were dropped").under("DROPPED", 0),
-        Column::new("since_seconds", Number(Seconds), "How long it goes on").under("FOR", 0),
-        Column::new("holds", Number(Exact), "How often it was held down").under("HOLDS", 4),
-        Column::new("held_seconds", Number(Seconds), "How long it is still held down").under("HELD", 0),
+        Column::new("mac", Text, "MAC address; for a line, VLAN or port the last one seen").under("MAC", 0),
+        Column::new("kind", Text, "Kind of the packets, as in `protection`").under("KIND", 0),
+        Column::new("level", Text, "Level of the exceeded rate: mac, line, vlan or port").under("RATE OF", 1),
+        Column::new("dropped", Number(Count), "Dropped packets").under("DROPPED", 0),
+        Column::new("since_seconds", Number(Seconds), "Time since the first dropped packet").under("FOR", 0),
+        Column::new("holds", Number(Exact), "Number of hold-downs").under("HOLDS", 4),
+        Column::new("held_seconds", Number(Seconds), "Time until the hold-down ends").under("HELD", 0),
     ],
 };
 

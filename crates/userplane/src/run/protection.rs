@@ -1,4 +1,4 @@
-//! Who exceeds a rate for what is for the gateway itself, as the workers tell.
+//! The senders above a rate of `protection`, as the workers report them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,23 +9,24 @@ use tracing::warn;
 
 use super::UserPlane;
 
-/// Offenders that are shown.
+/// Maximum number of offenders in `show protection`.
 const SHOWN: usize = 64;
-/// Offenders that are kept.
+/// Maximum number of offenders that are kept.
 const MOST: usize = 1024;
-/// How long one is shown that exceeds its rate no longer.
+/// Time for which an offender is shown after its last report.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// Least time between two lines of the log about hold-downs.
+/// Minimum time between two log lines about hold-downs.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
+/// The last report about an offender.
 #[derive(Debug)]
-struct Told {
+struct Report {
     what: Offence,
     at: Duration,
 }
 
-impl Told {
-    /// How long it is still held down.
+impl Report {
+    /// Time until its hold-down ends.
     fn held(&self, now: Duration) -> Duration {
         (self.at + self.what.held_for).saturating_sub(now)
     }
@@ -39,27 +40,27 @@ impl Told {
 #[derive(Debug, Default)]
 pub(super) struct Offenders {
     /// By worker and the key that it gave.
-    all: BTreeMap<(u16, u64), Told>,
+    all: BTreeMap<(u16, u64), Report>,
     /// When a hold-down was logged last, and how many were not since.
     logged: Option<Duration>,
     silent: u64,
 }
 
 impl Offenders {
-    /// Notes a worker's report; whether it is the first of a hold-down.
+    /// Keeps a worker's report. Returns whether it is the first of a hold-down.
     fn note(&mut self, worker: u16, what: Offence, now: Duration) -> bool {
         if self.all.len() >= MOST {
-            self.all.retain(|_, told| told.is_fresh(now));
+            self.all.retain(|_, report| report.is_fresh(now));
         }
         let key = (worker, what.key);
-        let before = self.all.get(&key).map_or(0, |told| told.what.strikes);
+        let before = self.all.get(&key).map_or(0, |report| report.what.strikes);
         if self.all.len() < MOST || self.all.contains_key(&key) {
-            self.all.insert(key, Told { what, at: now });
+            self.all.insert(key, Report { what, at: now });
         }
         what.strikes > before
     }
 
-    /// Whether a line of the log is due, and how many were left out before it.
+    /// Number of lines left out since the last one, if a log line is due.
     fn log(&mut self, now: Duration) -> Option<u64> {
         if self.logged.is_some_and(|at| now < at + LOG_INTERVAL) {
             self.silent += 1;
@@ -77,14 +78,14 @@ fn circuit(what: &Offence) -> &[u8] {
 }
 
 impl UserPlane {
-    /// Takes what the workers tell.
+    /// Takes the workers' reports.
     pub(super) fn note_offences(&mut self) {
         let now = self.clock.now().monotonic;
         while let Some((worker, what)) = self.controller.poll_offence() {
             if self.offenders.note(worker, what, now)
                 && let Some(silent) = self.offenders.log(now)
             {
-                let row = self.offender(&self.interface_names(), &Told { what, at: now }, now);
+                let row = self.offender(&self.interface_names(), &Report { what, at: now }, now);
                 warn!(
                     port = row.port,
                     s_tag = row.s_tag,
@@ -106,8 +107,10 @@ impl UserPlane {
             .offenders
             .all
             .values()
-            .filter(|told| told.is_fresh(now));
-        let mut rows: Vec<Offender> = fresh.map(|told| self.offender(&names, told, now)).collect();
+            .filter(|report| report.is_fresh(now));
+        let mut rows: Vec<Offender> = fresh
+            .map(|report| self.offender(&names, report, now))
+            .collect();
         rows.sort_by_key(|row| std::cmp::Reverse((row.held_seconds > 0, row.dropped)));
         rows.truncate(SHOWN);
         rows
@@ -116,11 +119,11 @@ impl UserPlane {
     fn offender(
         &self,
         names: &BTreeMap<PortIndex, String>,
-        told: &Told,
+        report: &Report,
         now: Duration,
     ) -> Offender {
-        let what = &told.what;
-        let since = what.since + now.saturating_sub(told.at);
+        let what = &report.what;
+        let since = what.since + now.saturating_sub(report.at);
         Offender {
             user_plane: self.name.clone(),
             port: names.get(&what.port).cloned().unwrap_or_default(),
@@ -133,7 +136,7 @@ impl UserPlane {
             dropped: what.dropped,
             since_seconds: since.as_secs(),
             holds: what.strikes,
-            held_seconds: told.held(now).as_millis().div_ceil(1000) as u64,
+            held_seconds: report.held(now).as_millis().div_ceil(1000) as u64,
         }
     }
 }
@@ -195,7 +198,7 @@ mod tests {
         assert_eq!(offenders.all.len(), MOST);
         offenders.note(0, offence(10, 1, 300), at(100));
         assert_eq!(offenders.all.len(), 1);
-        let told = offenders.all.values().next().unwrap();
-        assert!(told.is_fresh(at(399)) && !told.is_fresh(at(400)));
+        let report = offenders.all.values().next().unwrap();
+        assert!(report.is_fresh(at(399)) && !report.is_fresh(at(400)));
     }
 }
