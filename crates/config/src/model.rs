@@ -16,7 +16,8 @@ pub use aaa::{
     Templates, Tls, Transport, User,
 };
 pub use access::{
-    AccessProfile, Authentication, Fallback, RouterAdvertisements, SubscriberIdentity,
+    AccessProfile, Authentication, Fallback, LockOut, RouterAdvertisements, SetupBackOff,
+    SubscriberIdentity,
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};

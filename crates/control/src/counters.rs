@@ -60,6 +60,10 @@ counters! {
     VlanLimit = "vlan-limit",
     /// A PADR was rejected: its access port has as many sessions as the access profile allows (`sessions-per-port`).
     AccessPortLimit = "access-port-limit",
+    /// A PADI was not answered, or a PADR rejected: set-ups of its MAC address failed (`setup-back-off`; `show protection`).
+    SetupBackOff = "setup-back-off",
+    /// A PADI was not answered, or a PADR rejected: logins of its access line were rejected (`lock-out`; `show protection`).
+    LineLockedOut = "line-locked-out",
     /// A PADR was rejected: too many others waited for sessions of their MAC addresses to answer.
     ClaimsFull = "claims-full",
     /// The oldest half-open session was ended for a new one.

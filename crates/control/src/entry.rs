@@ -114,6 +114,16 @@ impl LineIds {
             remote_id: boxed(&padr.remote_id),
         }
     }
+
+    /// What the access node added to a PADI, if its tags are trusted.
+    pub fn of_padi(payload: &[u8], trusted: bool) -> Self {
+        let ids = wire::pppoe::line_ids(payload);
+        let [circuit_id, remote_id] = ids.map(|id| (trusted && !id.is_empty()).then(|| id.into()));
+        LineIds {
+            circuit_id,
+            remote_id,
+        }
+    }
 }
 
 /// Stage of a session.

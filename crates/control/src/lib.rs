@@ -24,6 +24,7 @@ pub mod addresses;
 pub mod alarms;
 mod assigned;
 mod authorization;
+mod back_offs;
 pub mod configuration;
 pub mod counters;
 mod entry;

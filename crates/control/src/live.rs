@@ -113,7 +113,7 @@ impl Live {
         plane.ports = ports.iter().map(port).collect();
         plane.drops = drops.cloned().collect();
         plane.workers.clone_from(workers);
-        plane.offenders.clone_from(offenders);
+        plane.offenders.extend(offenders.iter().cloned());
     }
 }
 

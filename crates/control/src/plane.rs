@@ -8,6 +8,7 @@ mod alarm;
 mod announce;
 mod apply;
 mod audit;
+mod back_off;
 mod backlog;
 mod bindings;
 mod call;
@@ -43,6 +44,7 @@ use crate::aaa_clients::{AaaClients, AaaEvent, PendingAuth};
 use crate::accounting::AccountingQueue;
 use crate::addresses::{Addresses, Sticky};
 use crate::alarms::{Alarms, Condition};
+use crate::back_offs::BackOffs;
 use crate::counters::Counters;
 use crate::entry::Entry;
 use crate::fallback::LastAnswers;
@@ -266,6 +268,8 @@ pub struct ControlPlane {
     offers: offers::Offers,
     /// PADRs that claim the place of a session.
     claims: rivals::Claims,
+    /// Senders whose set-ups fail.
+    back_offs: BackOffs,
     addresses: Addresses,
     /// What subscribers had whose sessions have ended.
     sticky: Sticky,
@@ -364,6 +368,7 @@ impl ControlPlane {
             session_ids: BTreeMap::new(),
             offers: offers::Offers::default(),
             claims: rivals::Claims::default(),
+            back_offs: BackOffs::default(),
             sessions: SessionTable::new(),
             subscribers: Subscribers::default(),
             user_planes,

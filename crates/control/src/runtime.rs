@@ -444,7 +444,7 @@ impl Edge {
                 let _ = reply.send(begun);
             }
             ToPlane::Overview(reply) => {
-                let _ = reply.send(self.plane.overview());
+                let _ = reply.send(self.plane.overview(now.at));
             }
         }
     }

@@ -329,7 +329,7 @@ pub const CASES: &[Case] = &[
     ).with_machine(),
     case(
         "pppd-wrong-password",
-        "a reject reaches pppd as an authentication failure and leaves nothing",
+        "a reject reaches pppd as an authentication failure and leaves nothing; who tries for ever is answered ever later",
         pppd_wrong_password::run,
     ).with_machine(),
     case(

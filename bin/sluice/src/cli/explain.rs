@@ -9,10 +9,11 @@ use super::units::{count, counted, duration, octets};
 use northbound::catalogue::EVENT_WORDS;
 use northbound::{
     Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, LineHistory, ListEventsRequest,
-    ListLinesRequest, PolicySetting, Session, SessionState, Subscriber, SubscriberState, UserPlane,
-    UserPlaneState,
+    ListLinesRequest, Offender, PolicySetting, Session, SessionState, Subscriber, SubscriberState,
+    UserPlane, UserPlaneState,
 };
 use serde::Serialize;
+use std::time::Duration;
 
 /// How many of the latest events are evidence.
 const LATEST: u32 = 6;
@@ -41,6 +42,8 @@ struct Explanation {
     events: Vec<Event>,
     /// What happened on the lines where it has been, as far back as the history goes. Absent while it has a session.
     lines: Vec<LineHistory>,
+    /// Held senders of those lines: their discovery packets are not answered.
+    held: Vec<Offender>,
     /// The user planes that it is on, or was on last.
     user_planes: Vec<UserPlane>,
     /// Alarms that concern it.
@@ -73,12 +76,17 @@ impl Explain {
             true => lines(sockets, &self.subscriber)?,
             false => Vec::new(),
         };
+        let held = match lines.is_empty() {
+            true => Vec::new(),
+            false => held(sockets, &lines)?,
+        };
         let planes = planes_of(&found, &events);
         let mut explanation = Explanation {
             user_planes: sockets.control_plane(|cp| cp.user_planes())?,
             alarms: sockets.history(|history| history.alarms())?.alarms,
             events,
             lines,
+            held,
             ..Explanation::default()
         };
         for plane in &planes {
@@ -110,6 +118,27 @@ fn lines(sockets: &Sockets, subscriber: &str) -> Result<Vec<LineHistory>, Failur
     };
     let (lines, _) = sockets.history(|history| history.lines(request))?;
     Ok(lines)
+}
+
+/// Senders on these lines whose discovery packets are not answered now.
+fn held(sockets: &Sockets, lines: &[LineHistory]) -> Result<Vec<Offender>, Failure> {
+    let state = sockets.watch(Duration::from_secs(60))?.next()?;
+    let planes = state.user_planes.into_iter();
+    let mut held: Vec<Offender> = planes.flat_map(|plane| plane.offenders).collect();
+    held.retain(|row| {
+        let mut subscribers = lines.iter().filter_map(|of| of.subscriber.as_ref());
+        row.held_seconds > 0 && subscribers.any(|who| is_of(row, who))
+    });
+    Ok(held)
+}
+
+/// Whether a held sender is this subscriber, or its line.
+fn is_of(row: &Offender, who: &Subscriber) -> bool {
+    row.user_plane == who.user_plane
+        && row.port == who.port
+        && (row.s_tag, row.c_tag) == (who.s_tag, who.c_tag)
+        && row.circuit_id == who.circuit_id.as_deref().unwrap_or_default()
+        && (row.level != "mac" || row.mac == who.mac)
 }
 
 /// The user planes that a subscriber is on, or was on last.
@@ -178,6 +207,17 @@ impl Explanation {
         }
         if found.subscribers.is_empty() {
             said.extend(self.of_nobody(asked, found, similar));
+        }
+        for row in &self.held {
+            let whose = match row.level.as_str() {
+                "mac" => format!("MAC address {}", row.mac),
+                _ => "its whole line".into(),
+            };
+            said.push(format!(
+                "Discovery packets of {whose} are not answered for {} more ({}, `sluice show protection`).",
+                duration(row.held_seconds),
+                row.kind
+            ));
         }
         for alarm in &self.alarms {
             let severity = word(&[], alarm.severity());

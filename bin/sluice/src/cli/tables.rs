@@ -162,7 +162,7 @@ fn workers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     Ok(but(asked.shown(&workers)?, &silent))
 }
 
-/// Who exceeds a rate, as the user planes told last.
+/// Senders above a rate, as the user planes reported last, and senders whose set-ups fail.
 fn protection(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let state = sockets.watch(INTERVAL)?.next()?;
     let planes = wanted(state, asked.text("user-plane"))?;
@@ -173,7 +173,7 @@ fn protection(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
         .collect();
     let held = offenders.iter().filter(|row| row.held_seconds > 0).count();
     let all = counted(offenders.len(), "sender");
-    let total = format!("{all} above a rate, {held} held down");
+    let total = format!("{all}, {held} held");
     Ok(but(
         asked.with_total(asked.shown(&offenders)?, total),
         &silent,

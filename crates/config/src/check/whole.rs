@@ -32,16 +32,18 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
         found.access_profile(&Path::from_iter(["access-profiles", name]), profile);
         let here = Path::from_iter(["access-profiles", name, "router-advertisements"]);
         found.router_advertisements(&here, &profile.router_advertisements);
-    }
-    let hold_down = &configuration.protection.hold_down;
-    if hold_down.longest < hold_down.first {
-        let message = format!("expected at least `first`, which is {}", hold_down.first);
-        found.at(
-            &Path::from_iter(["protection", "hold-down"]),
-            "longest",
-            message,
+        let (here, rule) = (
+            Path::from_iter(["access-profiles", name, "setup-back-off"]),
+            &profile.setup_back_off,
         );
+        found.doubling(&here, rule.first, rule.longest);
     }
+    let rule = &configuration.protection.hold_down;
+    found.doubling(
+        &Path::from_iter(["protection", "hold-down"]),
+        rule.first,
+        rule.longest,
+    );
     found.addresses(configuration);
     found.pools(configuration);
     found.default_instance(configuration);
@@ -107,6 +109,14 @@ impl Found {
             path,
             message,
         });
+    }
+
+    /// The first and the longest of times that double.
+    fn doubling(&mut self, here: &Path, first: u32, longest: u32) {
+        if longest < first {
+            let message = format!("expected at least `first`, which is {first}");
+            self.at(here, "longest", message);
+        }
     }
 
     /// Times that depend on each other (RFC 4861 §6.2.1).

@@ -55,6 +55,10 @@ pub struct AccessProfile {
     /// Time from PADS to the first open address family after which a session that is being set up ends.
     #[schemars(range(min = 5, max = 600), extend("x-unit" = "seconds"))]
     pub setup_timeout: u16,
+    /// Back-off of a MAC address on its access line whose set-ups fail.
+    pub setup_back_off: SetupBackOff,
+    /// Lock-out of an access line whose logins are rejected.
+    pub lock_out: LockOut,
     /// Router Advertisements to subscribers (RFC 4861 §6.2.1).
     pub router_advertisements: RouterAdvertisements,
     /// RADIUS server group for authentication and accounting. Without it, the local `users` authenticate subscribers.
@@ -120,6 +124,8 @@ impl Default for AccessProfile {
             max_terminate: 2,
             max_failure: 5,
             setup_timeout: 60,
+            setup_back_off: SetupBackOff::default(),
+            lock_out: LockOut::default(),
             router_advertisements: RouterAdvertisements::default(),
             server_group: None,
             fallback: Fallback::Reject,
@@ -203,4 +209,54 @@ pub enum Authentication {
     /// MS-CHAPv2 (RFC 2759).
     #[serde(rename = "mschapv2")]
     MsChapV2,
+}
+
+/// Back-off of a MAC address on its access line whose set-ups fail: its discovery packets are not answered for a while. Set-ups fail by a
+/// rejected login, by PPP that does not come up, or by a new attempt before the session is online. The line must be known by circuit or
+/// remote id, or by both VLAN ids. Established sessions are not affected. A login that succeeds ends it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct SetupBackOff {
+    /// Number of consecutive failed set-ups after which it begins. 0: never.
+    #[schemars(range(max = 1000))]
+    pub after: u32,
+    /// First back-off. Each further failed set-up doubles it.
+    #[schemars(range(min = 1, max = 3600), extend("x-unit" = "seconds"))]
+    pub first: u32,
+    /// Longest back-off; at least `first`.
+    #[schemars(range(min = 1, max = 3600), extend("x-unit" = "seconds"))]
+    pub longest: u32,
+}
+
+impl Default for SetupBackOff {
+    fn default() -> Self {
+        SetupBackOff {
+            after: 5,
+            first: 5,
+            longest: 60,
+        }
+    }
+}
+
+/// Lock-out of an access line whose logins are rejected by RADIUS or by the local users: no discovery packet of the line is answered. The
+/// line must be known by circuit or remote id, or by both VLAN ids. Established sessions are not affected.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct LockOut {
+    /// Number of consecutive rejected logins after which the line is locked out, and again after each further one. Logins that are ten
+    /// minutes apart do not count. 0: never.
+    #[schemars(range(max = 1000))]
+    pub after: u32,
+    /// Time of the lock-out.
+    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    pub time: u32,
+}
+
+impl Default for LockOut {
+    fn default() -> Self {
+        LockOut {
+            after: 0,
+            time: 900,
+        }
+    }
 }

@@ -29,6 +29,10 @@ impl ControlPlane {
         match answer {
             // who cannot serve a PADI must not answer it (RFC 2516 §5.2)
             Answer::Offer(offer) => {
+                let trusted = self.view().access_profile(segment).trust_line_tags;
+                let line = || LineIds::of_padi(payload, trusted);
+                let answers = self.check_back_off(now, segment, &circuit, line);
+                answers.map_err(|(counter, _)| counter)?;
                 self.check_offer(now, segment, &circuit)?;
                 self.offer(now, segment, circuit, offer)?;
             }

@@ -93,8 +93,9 @@ impl ControlPlane {
         let carriers = carriers(&self.topology);
         let before: Vec<PortId> = self.topology.open_ports().collect();
         self.access.update(&new);
-        self.configuration = new;
+        let former = std::mem::replace(&mut self.configuration, new);
         self.topology = change.topology;
+        self.update_back_offs(&former);
         self.follow_user_planes(now, change.moved, &before);
         self.addresses_change(now, change.addresses);
         for (group, carrier) in self

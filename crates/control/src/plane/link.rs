@@ -222,6 +222,7 @@ impl ControlPlane {
     /// Passes AAA's rejection on to the subscriber.
     pub(super) fn on_reject(&mut self, now: Now, index: u32, by: AcceptedBy, reject: AccessReject) {
         self.counters.count(Counter::AuthenticationRejected);
+        self.count_failed_login(now, index);
         let why = self.note_rejected(index, by, reject.reason);
         self.send_rejection(
             now,
@@ -442,6 +443,7 @@ impl ControlPlane {
             return;
         }
         self.sessions.open(index);
+        self.forget_failures(index);
         let entry = &self.sessions[index];
         let (mac, ipv4) = (entry.circuit.mac, entry.ipv4().map(|a| a.to_string()));
         let ipv6 = entry.ipv6().map(|a| a.to_string());

@@ -6,17 +6,24 @@ use crate::sessions::Tally;
 use crate::topology::{AccessLine, Seid};
 use crate::trace::Traced;
 use core::net::IpAddr;
+use core::time::Duration;
 use northbound::{SessionCounts, WatchStateResponse, WatchedUserPlane};
 
 impl ControlPlane {
     /// State without its time and without the user planes' data.
-    pub fn overview(&self) -> WatchStateResponse {
+    pub fn overview(&self, now: Duration) -> WatchStateResponse {
         let mut drops = self.drop_rows();
         drops.retain(|drop| drop.count > 0);
+        let offenders = self.failing_senders(now);
+        let of_plane = |name: &str| {
+            let rows = offenders.iter().filter(|row| row.user_plane == name);
+            rows.cloned().collect()
+        };
         let user_planes = self.topology.user_planes();
         let user_planes = user_planes.map(|(id, plane)| WatchedUserPlane {
             node_id: plane.node_id.clone(),
             associated: self.user_planes.is_up(id),
+            offenders: of_plane(&plane.node_id),
             ..WatchedUserPlane::default()
         });
         let mut user_planes: Vec<WatchedUserPlane> = user_planes.collect();

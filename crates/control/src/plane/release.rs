@@ -28,6 +28,7 @@ impl ControlPlane {
         self.aaa.withdraw(seid);
         self.sessions.close(index, ending);
         self.end_changes(now, index);
+        self.note_outcome(now, index, cause);
         self.note_end(now, index, cause);
         self.persist_ending(index, ending);
         if !self.sessions[index].rules.establishing {

@@ -59,20 +59,22 @@ impl ControlPlane {
         padr: &Padr,
     ) -> Result<Place, NoPlace> {
         let rivals = self.rivals(segment, circuit);
-        let entry = |index: &&u32| &self.sessions[**index];
-        if let Some(index) = rivals
-            .iter()
-            .find(|i| entry(i).came_by.is_repeated_by(padr))
-        {
-            self.repeat_pads(*index, padr);
+        let find = |is: &dyn Fn(&CameBy) -> bool| {
+            let mut rivals = rivals.iter().copied();
+            rivals.find(|index| is(&self.sessions[*index].came_by))
+        };
+        let repeated = find(&|came_by| came_by.is_repeated_by(padr));
+        let same_client = find(&|came_by| came_by.is_of_client(padr));
+        if let Some(index) = repeated {
+            self.repeat_pads(index, padr);
             return Ok(Place::Known);
         }
+        self.check_back_off(now, segment, circuit, || LineIds::of(padr))?;
         self.check_replaceable(now, segment, circuit)?;
-        let same_client = rivals.iter().find(|i| entry(i).came_by.is_of_client(padr));
         if let Some(index) = same_client {
-            self.give_way(now, *index);
+            self.give_way(now, index);
         } else if self.must_one_go(segment, circuit, padr, &rivals) {
-            let half_open = rivals.iter().find(|i| entry(i).is_half_open());
+            let half_open = rivals.iter().find(|i| self.sessions[**i].is_half_open());
             match half_open {
                 Some(index) => self.give_way(now, *index),
                 None => return self.claim(now, segment, circuit, padr, &rivals),
@@ -250,6 +252,9 @@ impl ControlPlane {
 
     fn give_way(&mut self, now: Now, index: u32) {
         self.counters.count(Counter::Redialled);
+        if self.sessions[index].is_half_open() {
+            self.count_failed_set_up(now, index);
+        }
         self.abandon(now, index, Cause::NasRequest);
     }
 

@@ -276,7 +276,7 @@ fn excluded_addresses_count_neither_in_the_size_nor_in_the_use_of_a_pool() {
     assert_eq!(w.sessions().len(), 14);
     assert_eq!(look(&mut w, 5), [""; 0], "of the others nobody has one");
     let use_of = |w: &World| {
-        let pool = w.plane.overview().pools.remove(0);
+        let pool = w.plane.overview(w.now).pools.remove(0);
         (pool.used, pool.size)
     };
     assert_eq!(use_of(&w), (0, 15));

@@ -3,6 +3,7 @@
 mod aaa_answer;
 mod access_loop;
 mod announcements;
+mod back_off;
 mod backlog;
 mod bindings;
 mod change;

@@ -56,7 +56,7 @@ fn homes_come_and_go_and_leave_nothing() {
 fn what_is_watched_is_what_there_is() {
     let mut w = World::new(5, Choice::default());
     let seen = |w: &World| {
-        let state = w.plane.overview();
+        let state = w.plane.overview(w.now);
         let s = state.sessions.unwrap();
         let pools = state.pools.iter();
         let used: Vec<u64> = pools.map(|pool| pool.used).collect();
@@ -69,7 +69,7 @@ fn what_is_watched_is_what_there_is() {
     assert_eq!(seen(&w), ([0; 3], [0; 3], vec![0, 0]));
     w.dial_all();
     assert_eq!(seen(&w), ([0, 5, 0], [5, 5, 0], vec![5, 5]));
-    let state = w.plane.overview();
+    let state = w.plane.overview(w.now);
     assert!(state.pools.iter().all(|pool| pool.size > 5), "{state:?}");
     assert!(state.user_planes[0].associated, "{state:?}");
     // its last counters are not heard

@@ -292,7 +292,7 @@ pub const WORKERS: Table = Table {
 /// `sluice show protection`.
 pub const PROTECTION: Table = Table {
     name: "protection",
-    about: "Senders above a rate of `protection`, and hold-downs",
+    about: "Senders above a rate of `protection`, and senders whose set-ups or logins fail",
     message: Some("Offender"),
     key: &["user_plane", "port", "s_tag", "c_tag", "circuit_id", "mac", "kind", "level"],
     calls: &["Live/WatchState"],
@@ -305,12 +305,12 @@ pub const PROTECTION: Table = Table {
         Column::new("c_tag", Number(Id), "Inner VLAN id").beside("."),
         Column::new("circuit_id", Text, "Circuit id of the access node").under("CIRCUIT", 3),
         Column::new("mac", Text, "MAC address; for a line, VLAN or port the last one seen").under("MAC", 0),
-        Column::new("kind", Text, "Kind of the packets, as in `protection`").under("KIND", 0),
-        Column::new("level", Text, "Level of the exceeded rate: mac, line, vlan or port").under("RATE OF", 1),
-        Column::new("dropped", Number(Count), "Dropped packets").under("DROPPED", 0),
-        Column::new("since_seconds", Number(Seconds), "Time since the first dropped packet").under("FOR", 0),
-        Column::new("holds", Number(Exact), "Number of hold-downs").under("HOLDS", 4),
-        Column::new("held_seconds", Number(Seconds), "Time until the hold-down ends").under("HELD", 0),
+        Column::new("kind", Text, "A setting of `protection`, `failed-set-ups` or `failed-logins`").under("KIND", 0),
+        Column::new("level", Text, "Level: mac, line, vlan or port").under("RATE OF", 1),
+        Column::new("dropped", Number(Count), "Packets dropped or not answered").under("DROPPED", 0),
+        Column::new("since_seconds", Number(Seconds), "Time since it began").under("FOR", 0),
+        Column::new("holds", Number(Exact), "Number of hold-downs, back-offs or lock-outs").under("HOLDS", 4),
+        Column::new("held_seconds", Number(Seconds), "Time until that ends").under("HELD", 0),
     ],
 };
 

@@ -463,3 +463,28 @@ pub fn lasts(w: &mut World) -> String {
     let tens = ((w.now - begin).as_secs_f64() / 10.0).round() * 10.0;
     tens.to_string()
 }
+
+/// A home with a wrong password tries once a second: how often it is answered at first, and after how long then.
+pub fn fails_again_and_again(w: &mut World) -> String {
+    quiet(w);
+    let config = cpe::HomeConfig {
+        password: "wrong".into(),
+        ..w.homes[0].config().clone()
+    };
+    let mut answered = Vec::new();
+    for second in 0..300 {
+        w.homes[0] = cpe::Home::new(config.clone(), second);
+        w.heard.clear();
+        w.dial(0);
+        w.run(SECOND);
+        answered.push(!w.heard.is_empty());
+    }
+    let at_first = answered.iter().take_while(|answered| **answered).count();
+    let silences = answered.split(|answered| *answered).map(<[bool]>::len);
+    let waits: Vec<usize> = silences.filter(|len| *len > 0).map(|len| len + 1).collect();
+    let (first, longest) = (
+        waits.first().unwrap_or(&0),
+        waits.iter().max().unwrap_or(&0),
+    );
+    format!("{at_first} answers, then after {first} s, after {longest} s at most")
+}

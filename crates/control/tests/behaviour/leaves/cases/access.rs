@@ -97,6 +97,39 @@ pub(super) fn cases() -> Vec<Case> {
             connects_in_silence,
         ),
         case(
+            "access-profiles pppoe setup-back-off after",
+            ["2", "4"],
+            ["2 answers", "4 answers"],
+            fails_again_and_again,
+        ),
+        case(
+            "access-profiles pppoe setup-back-off first",
+            ["10", "20"],
+            ["then after 10 s", "then after 20 s"],
+            fails_again_and_again,
+        ),
+        case(
+            "access-profiles pppoe setup-back-off longest",
+            ["15", "30"],
+            ["after 15 s at most", "after 30 s at most"],
+            fails_again_and_again,
+        ),
+        case(
+            "access-profiles pppoe lock-out after",
+            ["1", "3"],
+            ["1 answers", "3 answers"],
+            fails_again_and_again,
+        ),
+        beside(
+            &["set access-profiles pppoe lock-out after 2"],
+            case(
+                "access-profiles pppoe lock-out time",
+                ["70", "100"],
+                ["then after 70 s", "then after 100 s"],
+                fails_again_and_again,
+            ),
+        ),
+        case(
             "access-profiles pppoe router-advertisements interval",
             ["60", "4"],
             ["seldom", "often"],

@@ -1,0 +1,262 @@
+//! Back-off of senders whose set-ups fail, and lock-out of access lines whose logins are rejected.
+//!
+//! Only known access lines have either: on other lines a home could fail with its neighbour's MAC address, and keep the neighbour out.
+
+use crate::subscribers::Identity;
+use crate::topology::PortId;
+use core::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use wire::eth::MacAddr;
+
+/// Maximum number of senders that are remembered. Above it, the one that is remembered for longest is forgotten.
+const MOST: usize = 65_536;
+
+/// Time after the last failure, and after the end of the last hold, for which a sender is remembered.
+const REMEMBERED: Duration = Duration::from_secs(600);
+
+/// Sender of discovery packets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Sender {
+    line: Identity,
+    /// The MAC address; `None` is the whole line.
+    mac: Option<MacAddr>,
+}
+
+impl Sender {
+    /// A MAC address on an access line. `None` if the line is not known.
+    pub fn of_mac(line: Identity, mac: MacAddr) -> Option<Self> {
+        let mac = Some(mac);
+        matches!(line, Identity::Circuit(..) | Identity::Vlans(..)).then_some(Sender { line, mac })
+    }
+
+    /// Its whole access line.
+    pub fn whole_line(&self) -> Self {
+        Sender {
+            line: self.line.clone(),
+            mac: None,
+        }
+    }
+
+    /// Port of the access line.
+    pub fn port(&self) -> Option<PortId> {
+        match self.line {
+            Identity::Circuit(port, _) | Identity::Vlans(port, ..) => Some(port),
+            Identity::Mac(..) | Identity::User(_) => None,
+        }
+    }
+
+    /// Access line.
+    pub fn line(&self) -> &Identity {
+        &self.line
+    }
+
+    /// Whether it is a whole line.
+    pub fn is_line(&self) -> bool {
+        self.mac.is_none()
+    }
+}
+
+/// After how many failures a sender is held, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    /// Failures in a row; 0: never.
+    pub after: u32,
+    /// Time of the first hold. Each further failure doubles it.
+    pub first: Duration,
+    /// Longest hold.
+    pub longest: Duration,
+}
+
+/// Sender whose set-ups fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failing {
+    /// Outer and inner VLAN id of the last failure.
+    pub vlans: [Option<u16>; 2],
+    /// MAC address of the last failure.
+    pub mac: MacAddr,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Number of holds.
+    pub holds: u32,
+    /// Discovery packets without an answer.
+    pub unanswered: u64,
+    /// Times of the first and the last failure.
+    pub since: Duration,
+    last: Duration,
+    /// End of the hold.
+    until: Duration,
+}
+
+impl Failing {
+    /// Time until the hold ends.
+    pub fn held(&self, now: Duration) -> Duration {
+        self.until.saturating_sub(now)
+    }
+
+    fn forget_at(&self) -> Duration {
+        self.last.max(self.until) + REMEMBERED
+    }
+}
+
+/// Senders whose set-ups fail, bounded.
+#[derive(Debug, Default)]
+pub(crate) struct BackOffs {
+    all: HashMap<Arc<Sender>, Failing>,
+    /// Each remembered sender once, with a time at which it may be forgotten.
+    by_age: VecDeque<(Duration, Arc<Sender>)>,
+}
+
+impl BackOffs {
+    /// Whether nobody failed lately.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Counts a failure. Returns the time of the hold that begins with it.
+    pub fn fail(
+        &mut self,
+        now: Duration,
+        sender: Sender,
+        rule: Rule,
+        vlans: [Option<u16>; 2],
+        mac: MacAddr,
+    ) -> Option<Duration> {
+        self.forget_old(now);
+        if rule.after == 0 {
+            return None;
+        }
+        let sender = Arc::new(sender);
+        let failing = self.all.entry(sender.clone()).or_insert_with(|| {
+            self.by_age.push_back((now + REMEMBERED, sender));
+            Failing {
+                vlans,
+                mac,
+                failures: 0,
+                holds: 0,
+                unanswered: 0,
+                since: now,
+                last: now,
+                until: Duration::ZERO,
+            }
+        });
+        (failing.vlans, failing.mac, failing.last) = (vlans, mac, now);
+        failing.failures = failing.failures.saturating_add(1);
+        let further = failing.failures.checked_sub(rule.after)?;
+        let hold = rule.first.saturating_mul(1 << further.min(16));
+        let hold = hold.min(rule.longest);
+        failing.until = now + hold;
+        failing.holds = failing.holds.saturating_add(1);
+        Some(hold)
+    }
+
+    /// Forgets the failures of a sender.
+    pub fn succeed(&mut self, sender: &Sender) {
+        if let Some(failing) = self.all.get_mut(sender) {
+            (failing.failures, failing.until) = (0, Duration::ZERO);
+        }
+    }
+
+    /// Whether a sender is held; counts its packet if so.
+    pub fn is_held(&mut self, now: Duration, sender: &Sender) -> bool {
+        let failing = self.all.get_mut(sender);
+        let held = failing.filter(|failing| now < failing.until);
+        held.is_some_and(|failing| {
+            failing.unanswered += 1;
+            true
+        })
+    }
+
+    /// Ends holds of senders for which there is no rule any more.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&Sender) -> bool) {
+        self.all.retain(|sender, _| keeps(sender));
+        self.by_age.retain(|(_, sender)| keeps(sender));
+    }
+
+    /// Senders that were held, with their failures.
+    pub fn held(&self) -> impl Iterator<Item = (&Sender, &Failing)> {
+        let all = self
+            .all
+            .iter()
+            .map(|(sender, failing)| (&**sender, failing));
+        all.filter(|(_, failing)| failing.holds > 0)
+    }
+
+    /// Forgets senders without recent failures, and the oldest one of too many.
+    fn forget_old(&mut self, now: Duration) {
+        let is_due = |(at, _): &mut (Duration, Arc<Sender>)| *at <= now;
+        while let Some((_, sender)) = self.by_age.pop_front_if(is_due) {
+            match self.all.get(&sender).map(Failing::forget_at) {
+                Some(at) if at > now => self.by_age.push_back((at, sender)),
+                _ => {
+                    self.all.remove(&sender);
+                }
+            }
+        }
+        if self.by_age.len() >= MOST
+            && let Some((_, oldest)) = self.by_age.pop_front()
+        {
+            self.all.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: Rule = Rule {
+        after: 2,
+        first: Duration::from_secs(5),
+        longest: Duration::from_secs(60),
+    };
+
+    fn sender(n: u32) -> Sender {
+        let [.., a, b] = n.to_be_bytes();
+        let line = Identity::Vlans(PortId(1), 100, 7);
+        Sender::of_mac(line, MacAddr([2, 0, 0, 0, a, b])).expect("the line is known")
+    }
+
+    fn fail(back_offs: &mut BackOffs, at: Duration, n: u32) -> Option<Duration> {
+        back_offs.fail(at, sender(n), RULE, [Some(100), Some(7)], MacAddr::ZERO)
+    }
+
+    #[test]
+    fn a_hold_doubles_up_to_the_longest_and_is_forgotten_in_time() {
+        let mut back_offs = BackOffs::default();
+        let mut now = Duration::ZERO;
+        let mut holds = Vec::new();
+        for _ in 0..8 {
+            let hold = fail(&mut back_offs, now, 1).unwrap_or_default();
+            assert_eq!(back_offs.is_held(now, &sender(1)), !hold.is_zero());
+            assert!(!back_offs.is_held(now + hold, &sender(1)));
+            holds.push(hold.as_secs());
+            now += hold;
+        }
+        assert_eq!(holds, [0, 5, 10, 20, 40, 60, 60, 60]);
+        assert_eq!(fail(&mut back_offs, now + REMEMBERED, 1), None);
+        assert_eq!(back_offs.all.len(), 1);
+    }
+
+    #[test]
+    fn so_many_senders_are_remembered_and_in_the_end_none() {
+        let mut back_offs = BackOffs::default();
+        let now = Duration::from_secs(1);
+        for n in 0..MOST as u32 {
+            fail(&mut back_offs, now, n);
+        }
+        assert_eq!((back_offs.all.len(), back_offs.by_age.len()), (MOST, MOST));
+        let line = sender(0).whole_line();
+        back_offs.fail(now, line, RULE, [None; 2], MacAddr::ZERO);
+        assert_eq!((back_offs.all.len(), back_offs.by_age.len()), (MOST, MOST));
+        assert!(!back_offs.all.contains_key(&sender(0)), "the oldest one");
+        back_offs.forget_old(now + REMEMBERED);
+        assert!(back_offs.is_empty() && back_offs.by_age.is_empty());
+    }
+
+    #[test]
+    fn lines_that_nobody_knows_have_none() {
+        let line = Identity::Mac(PortId(1), Some(100), MacAddr::ZERO);
+        assert_eq!(Sender::of_mac(line, MacAddr::ZERO), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! Failed set-ups: a MAC address on its access line that fails again and again is not answered for a while, and a line whose logins are
+//! rejected may be locked out. Sessions that are there are not affected (`docs/decisions/0036-protection-by-line.md`).
+
+use super::rivals::NoPlace;
+use super::{ControlPlane, Now};
+use crate::back_offs::{Failing, Rule, Sender};
+use crate::counters::Counter;
+use crate::entry::{Entry, LineIds};
+use crate::subscribers::Identity;
+use crate::topology::SegmentId;
+use config::Configuration;
+use config::model::AccessProfile;
+use core::time::Duration;
+use northbound::Offender;
+use session::{Cause, Circuit};
+
+/// Maximum number of rows in `show protection`.
+const SHOWN: usize = 64;
+
+/// Kinds of the rows in `show protection`.
+const SET_UPS: &str = "failed-set-ups";
+const LOGINS: &str = "failed-logins";
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
+}
+
+fn rule_of_set_ups(profile: &AccessProfile) -> Rule {
+    let rule = &profile.setup_back_off;
+    Rule {
+        after: rule.after,
+        first: seconds(rule.first),
+        longest: seconds(rule.longest),
+    }
+}
+
+fn rule_of_logins(profile: &AccessProfile) -> Rule {
+    let rule = &profile.lock_out;
+    Rule {
+        after: rule.after,
+        first: seconds(rule.time),
+        longest: seconds(rule.time),
+    }
+}
+
+fn rules(configuration: &Configuration) -> impl Iterator<Item = (&String, [Rule; 2])> {
+    let profiles = configuration.access_profiles.iter();
+    profiles.map(|(name, profile)| (name, [rule_of_set_ups(profile), rule_of_logins(profile)]))
+}
+
+impl ControlPlane {
+    /// Refuses a discovery packet of a sender that backs off, or whose line is locked out.
+    pub(super) fn check_back_off(
+        &mut self,
+        now: Now,
+        segment: SegmentId,
+        circuit: &Circuit,
+        line: impl FnOnce() -> LineIds,
+    ) -> Result<(), NoPlace> {
+        if self.back_offs.is_empty() {
+            return Ok(());
+        }
+        let Some(sender) = self.sender(segment, circuit, &line()) else {
+            return Ok(());
+        };
+        if self.back_offs.is_held(now.at, &sender.whole_line()) {
+            return Err((Counter::LineLockedOut, "access line is locked out"));
+        }
+        if self.back_offs.is_held(now.at, &sender) {
+            return Err((Counter::SetupBackOff, "too many failed attempts"));
+        }
+        Ok(())
+    }
+
+    fn sender(&self, segment: SegmentId, circuit: &Circuit, line: &LineIds) -> Option<Sender> {
+        let port = self.topology.segment(segment).port;
+        Sender::of_mac(Identity::of_line(port, circuit, line), circuit.mac)
+    }
+
+    fn sender_of(&self, entry: &Entry) -> Option<Sender> {
+        self.sender(entry.segment, &entry.circuit, &entry.line)
+    }
+
+    /// Counts a rejected login of a session's access line, and the failed set-up of its MAC address.
+    pub(super) fn count_failed_login(&mut self, now: Now, index: u32) {
+        let entry = &self.sessions[index];
+        let Some(sender) = self.sender_of(entry) else {
+            return;
+        };
+        let rule = rule_of_logins(self.view().access_profile(entry.segment));
+        self.fail(now, index, sender.whole_line(), rule);
+        self.count_failed_set_up(now, index);
+    }
+
+    /// Counts the failed set-up of a session's MAC address on its access line.
+    pub(super) fn count_failed_set_up(&mut self, now: Now, index: u32) {
+        let entry = &self.sessions[index];
+        if let Some(sender) = self.sender_of(entry) {
+            let rule = rule_of_set_ups(self.view().access_profile(entry.segment));
+            self.fail(now, index, sender, rule);
+        }
+    }
+
+    fn fail(&mut self, now: Now, index: u32, sender: Sender, rule: Rule) {
+        let entry = &self.sessions[index];
+        let (vlans, mac) = (entry.circuit.tags.vids().into(), entry.circuit.mac);
+        let is_line = sender.is_line();
+        let text = sender.line().text(&self.topology);
+        let hold = self.back_offs.fail(now.at, sender, rule, vlans, mac);
+        let Some(seconds) = hold.map(|hold| hold.as_secs()) else {
+            return;
+        };
+        match is_line {
+            true => tracing::warn!(
+                line = text,
+                seconds,
+                "access line is locked out: too many rejected logins"
+            ),
+            false => {
+                tracing::debug!(line = text, %mac, seconds, "set-ups fail: discovery is not answered for a while")
+            }
+        }
+    }
+
+    /// Counts a session that ended before it was online by the subscriber's doing. What a rejection has counted is not counted again.
+    pub(super) fn note_outcome(&mut self, now: Now, index: u32, cause: Cause) {
+        let noted = &self.sessions[index].noted;
+        let by_subscriber = matches!(
+            cause,
+            Cause::UserRequest
+                | Cause::LostCarrier
+                | Cause::NegotiationFailed
+                | Cause::AuthFailed
+                | Cause::Loopback
+        );
+        if by_subscriber && !noted.online && !noted.refused {
+            self.count_failed_set_up(now, index);
+        }
+    }
+
+    /// Forgets the failures of a session that is online.
+    pub(super) fn forget_failures(&mut self, index: u32) {
+        if !self.back_offs.is_empty()
+            && let Some(sender) = self.sender_of(&self.sessions[index])
+        {
+            self.back_offs.succeed(&sender.whole_line());
+            self.back_offs.succeed(&sender);
+        }
+    }
+
+    /// Forgets all failures if a rule was changed, and those on removed ports.
+    pub(super) fn update_back_offs(&mut self, before: &Configuration) {
+        if !rules(before).eq(rules(&self.configuration)) {
+            self.back_offs.retain(|_| false);
+        }
+        let topology = &self.topology;
+        self.back_offs.retain(|sender| {
+            let port = sender.port();
+            port.is_some_and(|port| topology.has_port(port) && !topology.port(port).retired)
+        });
+    }
+
+    /// Rows of `show protection`, those that are held for longest.
+    pub(super) fn failing_senders(&self, now: Duration) -> Vec<Offender> {
+        let mut held: Vec<(&Sender, &Failing)> = self.back_offs.held().collect();
+        if held.len() > SHOWN {
+            let longest =
+                |(_, failing): &(&Sender, &Failing)| core::cmp::Reverse(failing.held(now));
+            held.select_nth_unstable_by_key(SHOWN, longest);
+            held.truncate(SHOWN);
+        }
+        let rows = held.into_iter();
+        rows.filter_map(|(sender, failing)| self.failing_sender(now, sender, failing))
+            .collect()
+    }
+
+    fn failing_sender(
+        &self,
+        now: Duration,
+        sender: &Sender,
+        failing: &Failing,
+    ) -> Option<Offender> {
+        let port = sender.port().filter(|port| self.topology.has_port(*port))?;
+        let port = self.topology.port(port);
+        let circuit_id = match sender.line() {
+            Identity::Circuit(_, line) => line.circuit_id.as_deref().unwrap_or_default(),
+            _ => &[],
+        };
+        let [s_tag, c_tag] = failing.vlans.map(|vid| vid.map(u32::from));
+        Some(Offender {
+            user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
+            port: port.name.clone(),
+            s_tag,
+            c_tag,
+            mac: failing.mac.to_string(),
+            circuit_id: circuit_id.escape_ascii().to_string(),
+            kind: if sender.is_line() { LOGINS } else { SET_UPS }.into(),
+            level: if sender.is_line() { "line" } else { "mac" }.into(),
+            dropped: failing.unanswered,
+            since_seconds: now.saturating_sub(failing.since).as_secs(),
+            holds: failing.holds,
+            held_seconds: failing.held(now).as_millis().div_ceil(1000) as u64,
+        })
+    }
+}
