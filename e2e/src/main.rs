@@ -42,6 +42,7 @@ mod sniff;
 mod soak;
 mod stored_homes;
 mod strace;
+mod tunnel;
 mod turn;
 mod vm;
 

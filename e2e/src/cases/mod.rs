@@ -20,6 +20,7 @@ mod history;
 mod how_to;
 mod how_to_load;
 mod how_to_radius;
+mod how_to_secure;
 mod idle_cpu;
 mod kill_commits;
 mod kills;
@@ -231,6 +232,11 @@ pub const CASES: &[Case] = &[
         "how-to",
         "every command of the how-to does what it says in a running lab",
         how_to::run,
+    ),
+    case(
+        "how-to-secure",
+        "PFCP and GTP-U in WireGuard as the how-to says: nothing in clear, no stranger gets in, and a killed tunnel costs nobody",
+        how_to_secure::run,
     ),
     case(
         "commits",
