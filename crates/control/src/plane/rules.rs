@@ -268,7 +268,8 @@ impl ControlPlane {
                 tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane rejects the session");
                 // of the one before it may still have something to tell
                 let rules = &mut self.entry(index).rules;
-                rules.up_seid = rules.up_seid_before.take();
+                let before = rules.up_seid_before.take();
+                rules.up_seid = m.up_f_seid.map(|f| f.seid).or(before);
                 self.on_establish_failed(now, index, Counter::UserPlaneRefused);
             }
             Err(FailReason::TimedOut) => self.on_establish_silent(now, index),

@@ -26,7 +26,7 @@ impl<T: Copy> Engine<T> {
     pub(super) fn establish(&mut self, to: T, peer: SocketAddr, request: Establishment) {
         let cp_seid = request.cp_f_seid.seid;
         if let Err(rejection) = self.try_establish(to, peer, request) {
-            self.refuse_establishment(to, cp_seid, &rejection);
+            self.refuse_establishment(to, cp_seid, None, &rejection);
         }
     }
 
@@ -74,9 +74,14 @@ impl<T: Copy> Engine<T> {
         let nets = session.compiled.nets().to_vec();
         let is_default = session.compiled.is_default();
         self.change_nets(is_default, &[], &nets);
+        let before = self.in_tunnel_of(&session);
         let placed = self.place(to, peer, id, session);
         self.change_nets(is_default, &nets, &[]);
-        placed
+        if let Err(rejection) = placed {
+            // A control plane that does not know the session that stays learns which one it is, and deletes it with its counters.
+            self.refuse_establishment(to, cp_seid, before, &rejection);
+        }
+        Ok(())
     }
 
     /// Puts a session into the table, in place of a session that it replaces, and starts it.
@@ -145,7 +150,8 @@ impl<T: Copy> Engine<T> {
     /// and kept its sessions establishes its default session again, in the same tunnel. One that removed this user plane without
     /// reaching it, and added it again, has another tunnel for the same port.
     fn displace_orphan(&mut self, session: &Session<T>) {
-        let orphans = self.in_tunnel_of(session).into_iter();
+        let in_tunnel = self.in_tunnel_of(session);
+        let orphans = in_tunnel.map(|seid| seid.index).into_iter();
         let orphans: Vec<SessionIndex> = orphans.chain(self.on_port_of(session)).collect();
         for index in orphans {
             let Some(old) = self.table.get(index).filter(|old| !old.is_leaving()) else {
@@ -163,13 +169,13 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    fn in_tunnel_of(&self, session: &Session<T>) -> Option<SessionIndex> {
+    fn in_tunnel_of(&self, session: &Session<T>) -> Option<Seid> {
         let downlink = session.compiled.tunnel().downlink?;
         let owner = self.table.by_teid(downlink.teid)?;
         let old = self.table.resolve(owner)?;
         let both_default = old.compiled.is_default() && session.compiled.is_default();
         let same = both_default || old.cp_seid == session.cp_seid;
-        (old.peer == session.peer && same).then_some(owner.index)
+        (old.peer == session.peer && same).then_some(owner)
     }
 
     /// Default sessions of the same control plane on the access port of a new default session.
@@ -471,7 +477,7 @@ impl<T: Copy> Engine<T> {
     fn abandon(&mut self, interrupted: Operation<T>, waiting: VecDeque<(T, Wanted)>) {
         let gone = cause(Cause::SESSION_CONTEXT_NOT_FOUND);
         match interrupted {
-            Operation::Establish { to, .. } => self.refuse_establishment(to, 0, &gone),
+            Operation::Establish { to, .. } => self.refuse_establishment(to, 0, None, &gone),
             Operation::Modify(modification) => self.refuse_modification(modification.to, 0, &gone),
             Operation::Restore { to, .. } => self.refuse_modification(to, 0, &gone),
             Operation::None
@@ -506,7 +512,7 @@ impl<T: Copy> Engine<T> {
         match after {
             After::Nothing => {}
             After::Refuse(to, rejection) => {
-                self.refuse_establishment(to, session.cp_seid, &rejection);
+                self.refuse_establishment(to, session.cp_seid, None, &rejection);
             }
             After::Answer(to) => asked.insert(0, to),
         }

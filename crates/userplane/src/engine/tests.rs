@@ -539,6 +539,8 @@ fn a_session_that_cannot_be_replaced_stays() {
     let seid = bench.established(&spec(1));
     let refused = bench.establish(&spec(1));
     assert_eq!(refused.cause, Cause::NO_RESOURCES_AVAILABLE);
+    let stays = refused.up_f_seid.map(|f_seid| f_seid.seid);
+    assert_eq!(stays, Some(seid), "a control plane may have forgotten it");
     assert_eq!(bench.entries.len(), 1);
     assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
 }
