@@ -73,9 +73,23 @@ fn trace(seed: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every trial with servers in trouble, each by itself.
+/// Every overload and every trial with servers in trouble, each by itself.
 fn outages() -> anyhow::Result<()> {
     let mut failed = Vec::new();
+    for overload in sim::outage::overload::OVERLOADS {
+        let began = std::time::Instant::now();
+        match overload.run(1) {
+            Ok(goodput) => println!(
+                "{} ({:.0} s): {goodput}",
+                overload.name,
+                began.elapsed().as_secs_f64()
+            ),
+            Err(what) => {
+                println!("{}: {what}", overload.name);
+                failed.push(overload.name);
+            }
+        }
+    }
     for trial in sim::outage::TRIALS {
         let began = std::time::Instant::now();
         match trial.run(1) {

@@ -6,6 +6,7 @@
 //! and every session has one Start and one Stop.
 
 pub(crate) mod gateway;
+pub mod overload;
 mod servers;
 
 use core::fmt;

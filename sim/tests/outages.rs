@@ -1,5 +1,6 @@
 //! Trials with RADIUS servers in trouble, with few homes. `make soak` runs all of them with many, optimised.
 
+use sim::outage::overload::{OVERLOADS, Overload};
 use sim::outage::{TRIALS, Trial};
 
 fn trial(name: &str) -> Trial {
@@ -26,4 +27,16 @@ fn when_no_server_answers_who_is_online_stays_and_everybody_gets_in_afterwards()
 fn whoever_answers_late_after_failover_keeps_nobody_out() {
     let outcome = with_few("late after failover", 20).unwrap();
     assert_eq!(outcome.online_meanwhile, 18);
+}
+
+#[test]
+fn at_three_times_the_capacity_of_a_server_as_many_come_online_as_it_can_serve() {
+    for overload in OVERLOADS.iter().filter(|overload| overload.load == 3) {
+        let few = Overload {
+            speed: 20,
+            ..*overload
+        };
+        let goodput = few.run(1);
+        assert!(goodput.is_ok(), "{}: {goodput:?}", few.name);
+    }
 }

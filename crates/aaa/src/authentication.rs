@@ -130,6 +130,7 @@ impl Client {
                 if self.peers[index].server.heard(now, asked_at, sent) {
                     self.on_revival(now);
                 }
+                self.answers.count(now);
                 self.answer(owner.request, &packet);
                 return Some(true);
             }

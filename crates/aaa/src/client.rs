@@ -15,6 +15,7 @@ use crate::message::{AccessRequest, Outcome};
 use crate::random::Random;
 use crate::server::{ServerStatus, Slot};
 use crate::streams::{Connection, Origin, Verdict};
+use crate::window::Answers;
 use crate::{ClientConfig, Nas, NotEnforced, Selection};
 
 /// Output of the client.
@@ -118,6 +119,7 @@ pub struct Client {
     /// Requests that wait to be sent, by their tokens.
     pub(crate) waiting: HashMap<u64, usize>,
     pub(crate) deadlines: BTreeSet<(Duration, usize)>,
+    pub(crate) answers: Answers,
     pub(crate) accounting: Accounting,
     pub(crate) output: VecDeque<Output>,
     pub(crate) random: Random,
@@ -143,6 +145,7 @@ impl Client {
             requests: Slab::new(),
             waiting: HashMap::new(),
             deadlines: BTreeSet::new(),
+            answers: Answers::default(),
             accounting: Accounting::new(config.accounting, sockets, random.number()),
             output: VecDeque::new(),
             random,
@@ -214,6 +217,12 @@ impl Client {
         self.on_accounting_timeout(now);
         self.serve_records(now);
         self.on_probe_timeout(now);
+    }
+
+    /// Whether more authentications wait to be sent than the servers answer in 4 s: a further one would be answered so late that its
+    /// subscriber may have given up.
+    pub fn is_congested(&self, now: Duration) -> bool {
+        self.waiting.len() > self.answers.in_patience(now)
     }
 
     /// Counters since the start.

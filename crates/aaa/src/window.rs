@@ -72,6 +72,45 @@ impl Window {
     }
 }
 
+/// Authentications that may always wait to be sent.
+const LEAST_WAITING: u64 = 64;
+/// Seconds for which an authentication may wait to be sent.
+const PATIENCE: u64 = 4;
+
+/// Number of authentications that servers answered in this second and in the one before.
+#[derive(Default)]
+pub(crate) struct Answers {
+    second: u64,
+    now: u64,
+    before: u64,
+}
+
+impl Answers {
+    /// Counts an answer.
+    pub(crate) fn count(&mut self, now: Duration) {
+        let second = now.as_secs();
+        if second > self.second {
+            let before = if second == self.second + 1 {
+                self.now
+            } else {
+                0
+            };
+            (self.second, self.now, self.before) = (second, 0, before);
+        }
+        self.now += 1;
+    }
+
+    /// Number of authentications that may wait: as many as are answered while a subscriber is patient.
+    pub(crate) fn in_patience(&self, now: Duration) -> usize {
+        let rate = match now.as_secs().saturating_sub(self.second) {
+            0 => self.now.max(self.before),
+            1 => self.now,
+            _ => 0,
+        };
+        (PATIENCE * rate).max(LEAST_WAITING) as usize
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +152,18 @@ mod tests {
         assert_eq!(size(&window), 512);
         window.grow(1000);
         assert_eq!(size(&window), 513);
+    }
+
+    #[test]
+    fn as_many_may_wait_as_are_answered_in_four_seconds() {
+        let mut answers = Answers::default();
+        let at = |milliseconds| Duration::from_millis(milliseconds);
+        assert_eq!(answers.in_patience(at(0)), 64);
+        (0..100).for_each(|n| answers.count(at(5_000 + n)));
+        assert_eq!(answers.in_patience(at(5_500)), 400, "of this second");
+        answers.count(at(6_000));
+        assert_eq!(answers.in_patience(at(6_100)), 400, "of the one before");
+        assert_eq!(answers.in_patience(at(7_100)), 64);
+        assert_eq!(answers.in_patience(at(60_000)), 64);
     }
 }

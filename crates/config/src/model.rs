@@ -122,7 +122,8 @@ pub struct Limits {
     /// Maximum number of sessions, including half-open ones. At the limit, the gateway rejects new sessions.
     #[schemars(range(min = 1, max = 1_048_576), extend("x-unit" = "sessions"))]
     pub sessions: u32,
-    /// Maximum number of half-open sessions, which are not online yet. At the limit, a new session ends the oldest half-open one.
+    /// Maximum number of half-open sessions, which are not online yet. At the limit, a new session ends the oldest one whose subscriber
+    /// has not authenticated within 2 seconds; without one, the gateway does not answer discovery packets.
     #[schemars(range(min = 1, max = 1_048_576), extend("x-unit" = "sessions"))]
     pub half_open: u32,
     /// Maximum number of accounting records that wait for a RADIUS server, about 1 kB each. At the limit, new records are lost.

@@ -297,6 +297,12 @@ impl AaaClients {
         self.on_servers_answer(now, token, Outcome::Unavailable(none));
     }
 
+    /// Whether more authentications wait than the servers of a group answer soon, so that no new session should begin.
+    pub fn is_congested(&self, now: Duration, servers: Option<&str>) -> bool {
+        let group = servers.and_then(|name| self.groups.get(name));
+        group.is_some_and(|group| group.client.is_congested(now))
+    }
+
     /// Drops the authentication of a session that nobody waits for any more, if it was not sent yet.
     pub fn withdraw(&mut self, seid: Seid) {
         let Some(token) = self.of_sessions.remove(&seid) else {

@@ -66,7 +66,11 @@ counters! {
     LineLockedOut = "line-locked-out",
     /// A PADR was rejected: too many others waited for sessions of their MAC addresses to answer.
     ClaimsFull = "claims-full",
-    /// The oldest half-open session was ended for a new one.
+    /// A PADI was not answered, or a PADR rejected: as many sessions as `limits half-open` allows are being set up.
+    HalfOpenFull = "half-open-full",
+    /// A PADI was not answered: more authentications wait for the RADIUS servers than they answer in 4 seconds.
+    AaaCongested = "aaa-congested",
+    /// A half-open session was ended for a new one: its subscriber had not authenticated within 2 seconds.
     HalfOpenShed = "half-open-shed",
     /// A session was replaced: its subscriber reconnected.
     Redialled = "redialled",

@@ -351,6 +351,11 @@ impl Entry {
         matches!(self.stage, Stage::Admitted(_) | Stage::Connecting)
     }
 
+    /// Whether its subscriber has not said yet who it is.
+    pub fn is_unauthenticated(&self) -> bool {
+        self.is_half_open() && self.who.username.is_empty()
+    }
+
     pub fn is_closing(&self) -> bool {
         matches!(self.stage, Stage::Closing(_))
     }

@@ -27,6 +27,9 @@ pub(crate) fn line_key(segment: SegmentId, circuit: &Circuit) -> LineKey {
     (segment, outer, inner, circuit.mac)
 }
 
+/// Time in which a subscriber authenticates: as a rule much less. Later its session may end for a new one.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Precision of the sessions' timers.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -53,8 +56,8 @@ pub(crate) struct SessionTable {
     in_vlan: BTreeMap<VlanKey, u64>,
     /// Number of sessions of each user plane, by lane.
     on_user_plane: BTreeMap<UserPlaneId, Load>,
-    /// Half-open sessions in the order of their PADR, and some that are no longer half-open.
-    by_age: VecDeque<Seid>,
+    /// Sessions whose subscribers have not authenticated yet, in the order of their PADR and with its time, and some that have.
+    by_age: VecDeque<(Duration, Seid)>,
     half_open: usize,
     wheel: TimerWheel,
     tally: Tally,
@@ -90,7 +93,7 @@ impl SessionTable {
             }
             if entry.is_half_open() {
                 table.half_open += 1;
-                table.by_age.push_back(entry.seid);
+                table.by_age.push_back((Duration::ZERO, entry.seid));
             }
             table.count(entry);
         }
@@ -106,13 +109,13 @@ impl SessionTable {
     }
 
     /// Adds a session at [`SessionTable::next_index`], which its SEID has.
-    pub fn insert(&mut self, entry: Entry) {
+    pub fn insert(&mut self, now: Duration, entry: Entry) {
         self.count(&entry);
         self.join_line(entry.line_key(), entry.seid);
         if self.by_age.len() > 2 * self.half_open {
-            self.forget_opened();
+            self.forget_authenticated();
         }
-        self.by_age.push_back(entry.seid);
+        self.by_age.push_back((now, entry.seid));
         self.half_open += 1;
         self.tally.begun += 1;
         self.entries.insert(Box::new(entry));
@@ -131,16 +134,16 @@ impl SessionTable {
         load.or_insert(Load::NONE).add(Load::lane(entry.access));
     }
 
-    /// Forgets the age of sessions that are no longer half-open.
-    fn forget_opened(&mut self) {
+    /// Forgets the age of sessions whose subscribers have authenticated.
+    fn forget_authenticated(&mut self) {
         let mut by_age = std::mem::take(&mut self.by_age);
-        by_age.retain(|seid| self.is_half_open(*seid));
+        by_age.retain(|(_, seid)| self.is_unauthenticated(*seid));
         self.by_age = by_age;
     }
 
-    fn is_half_open(&self, seid: Seid) -> bool {
+    fn is_unauthenticated(&self, seid: Seid) -> bool {
         let index = self.find(seid);
-        index.is_some_and(|index| self[index].is_half_open())
+        index.is_some_and(|index| self[index].is_unauthenticated())
     }
 
     /// Sets the user name under which a session's subscriber authenticates.
@@ -280,12 +283,13 @@ impl SessionTable {
         self.tally
     }
 
-    /// Takes the oldest half-open session out of the order of age.
-    pub fn take_oldest(&mut self) -> Option<u32> {
-        while let Some(seid) = self.by_age.pop_front() {
-            if self.is_half_open(seid) {
-                return Some(seid.index());
+    /// The oldest session whose subscriber should have authenticated by now.
+    pub fn silent(&mut self, now: Duration) -> Option<u32> {
+        while let Some((since, seid)) = self.by_age.front().copied() {
+            if self.is_unauthenticated(seid) {
+                return (now >= since + PATIENCE).then_some(seid.index());
             }
+            self.by_age.pop_front();
         }
         None
     }
@@ -350,11 +354,12 @@ impl SessionTable {
     }
 
     pub fn by_age(&self) -> impl Iterator<Item = Seid> {
-        self.by_age.iter().copied()
+        self.by_age.iter().map(|(_, seid)| *seid)
     }
 
-    /// Adds half-open sessions that are not in the order of age, and counts half-open sessions again.
+    /// Adds sessions that are not in the order of age, and counts half-open sessions again.
     pub fn repair_half_open(&mut self, missing: impl IntoIterator<Item = Seid>) {
+        let missing = missing.into_iter().map(|seid| (Duration::ZERO, seid));
         self.by_age.extend(missing);
         self.half_open = self.entries().filter(|entry| entry.is_half_open()).count();
     }
@@ -435,7 +440,7 @@ mod tests {
         let mut table = SessionTable::new();
         for line in 0..lines {
             let entry = session(&table, 1, line);
-            table.insert(entry);
+            table.insert(Duration::ZERO, entry);
         }
         table
     }
@@ -469,7 +474,7 @@ mod tests {
         assert_eq!(found(&table), [0]);
         for generation in 2..4 {
             let again = session(&table, generation, 0);
-            table.insert(again);
+            table.insert(Duration::ZERO, again);
         }
         assert_eq!(found(&table), [0, 2, 3]);
         assert_eq!(
@@ -481,7 +486,7 @@ mod tests {
         table.remove(0);
         // its index is used again, and age goes before index
         let again = session(&table, 4, 0);
-        table.insert(again);
+        table.insert(Duration::ZERO, again);
         assert_eq!(found(&table), [2, 3, 0]);
         for index in [3, 2, 0] {
             table.close(index, ENDING);
@@ -501,23 +506,27 @@ mod tests {
         assert_eq!(table.find(before), Some(0), "until it is removed");
         table.remove(0);
         let next = session(&table, 2, 0);
-        table.insert(next);
+        table.insert(Duration::ZERO, next);
         assert_eq!(table.find(before), None);
         assert_eq!(table.find(Seid::new(2, 0)), Some(0));
     }
 
     #[test]
-    fn the_oldest_half_open_session_goes_first_and_the_order_stays_short() {
-        let mut table = filled(4);
+    fn the_oldest_session_without_a_login_is_found_after_a_while_and_the_order_stays_short() {
+        let mut table = filled(5);
         table.open(0);
         table.close(1, ENDING);
-        assert_eq!(table.take_oldest(), Some(2));
-        assert_eq!(table.take_oldest(), Some(3));
-        assert_eq!(table.take_oldest(), None);
+        table.set_user(2, b"alice".as_slice().into());
+        assert_eq!(table.silent(PATIENCE - TICK), None);
+        assert_eq!(table.silent(PATIENCE), Some(3));
+        table.close(3, ENDING);
+        assert_eq!(table.silent(PATIENCE), Some(4));
+        table.set_user(4, b"bob".as_slice().into());
+        assert_eq!(table.silent(PATIENCE), None);
         for line in 10..1000 {
             let entry = session(&table, 1, line);
             let index = table.next_index();
-            table.insert(entry);
+            table.insert(Duration::ZERO, entry);
             table.open(index);
             assert!(table.by_age().count() <= 2 * table.half_open() + 2);
         }

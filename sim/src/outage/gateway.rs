@@ -101,7 +101,7 @@ fn server_address(server: usize) -> IpAddr {
     [192, 0, 2, 8 + server as u8].into()
 }
 
-fn configuration(servers: usize) -> Arc<Configuration> {
+fn configuration(servers: usize, limits: &str) -> Arc<Configuration> {
     let (all, names): (String, Vec<String>) = (0..servers)
         .map(|n| {
             let address = server_address(n);
@@ -110,7 +110,8 @@ fn configuration(servers: usize) -> Arc<Configuration> {
         })
         .unzip();
     let text = format!(
-        "network-instances: {{default: {{gateway: [100.64.0.1]}}}}
+        "limits: {{{limits}}}
+network-instances: {{default: {{gateway: [100.64.0.1]}}}}
 user-planes:
   up1:
     address: {USER_PLANE}
@@ -152,8 +153,13 @@ fn house(number: usize, seed: u64) -> House {
 impl Gateway {
     /// A gateway with so many homes, all offline, and servers of these speeds.
     pub fn new(seed: u64, homes: usize, speeds: &[u32]) -> Self {
+        Self::limited(seed, homes, speeds, "")
+    }
+
+    /// As [`Gateway::new`], with `limits` in the configuration.
+    pub fn limited(seed: u64, homes: usize, speeds: &[u32], limits: &str) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
-        let configuration = configuration(speeds.len());
+        let configuration = configuration(speeds.len(), limits);
         let now = Duration::from_secs(1000);
         let moment = moment(now);
         let start = format!("node-id: cp1\naddress: {CONTROL}\n");

@@ -93,7 +93,7 @@ impl ControlPlane {
         let index = self.sessions.next_index();
         let (seid, teid) = self.next_seid(index, group);
         let instance = self.first_instance(segment);
-        self.sessions.insert(Entry {
+        let entry = Entry {
             teid,
             gateway_mac: self.topology.group(group).virtual_mac,
             line,
@@ -115,7 +115,8 @@ impl ControlPlane {
                 circuit.clone(),
                 access,
             )
-        });
+        };
+        self.sessions.insert(now.at, entry);
         self.establish(now, index);
         Ok(())
     }
@@ -134,21 +135,32 @@ impl ControlPlane {
     }
 
     /// Whether a PADI is answered: a session can be had. A session of the same MAC address may leave its place.
-    fn check_offer(&self, now: Now, segment: SegmentId, circuit: &Circuit) -> Result<(), Refused> {
+    fn check_offer(
+        &mut self,
+        now: Now,
+        segment: SegmentId,
+        circuit: &Circuit,
+    ) -> Result<(), Refused> {
+        let group = self.view().access_profile(segment).server_group.as_deref();
+        if self.aaa.is_congested(now.at, group) {
+            return Err(Counter::AaaCongested);
+        }
         let room = self.check_room(now, segment, circuit);
         match room.and_then(|()| self.check_limits(segment, circuit)) {
-            Err((Counter::SessionTableFull | Counter::VlanLimit | Counter::AccessPortLimit, _))
-                if self.has_rivals(segment, circuit) =>
-            {
-                Ok(())
-            }
+            Err((
+                Counter::SessionTableFull
+                | Counter::HalfOpenFull
+                | Counter::VlanLimit
+                | Counter::AccessPortLimit,
+                _,
+            )) if self.has_rivals(segment, circuit) => Ok(()),
             room => room.map_err(|(counter, _)| counter),
         }
     }
 
-    /// Whether a segment has room for one session more of a home now. Half-open sessions are no obstacle, because the oldest of them may have to go.
+    /// Whether a segment has room for one session more of a home now.
     pub(super) fn check_room(
-        &self,
+        &mut self,
         now: Now,
         segment: SegmentId,
         circuit: &Circuit,
@@ -171,10 +183,17 @@ impl ControlPlane {
         if self.sessions.len() >= self.configuration.limits.sessions as usize {
             return Err((Counter::SessionTableFull, "no session left"));
         }
+        if self.is_half_open_full() && self.sessions.silent(now.at).is_none() {
+            return Err((Counter::HalfOpenFull, "gateway is busy"));
+        }
         Ok(())
     }
 
-    /// Allocates a PPPoE session id for one session more, for which an old half-open one may have to go. The lane is that of the
+    fn is_half_open_full(&self) -> bool {
+        self.sessions.half_open() >= self.configuration.limits.half_open as usize
+    }
+
+    /// Allocates a PPPoE session id for one session more, for which a silent half-open one may have to go. The lane is that of the
     /// subscriber's other sessions, so that one worker has them all, or one of the worker with the fewest sessions.
     fn make_room(
         &mut self,
@@ -183,8 +202,11 @@ impl ControlPlane {
         circuit: &Circuit,
         lane: Option<u8>,
     ) -> Result<Access, NoPlace> {
-        if self.sessions.half_open() >= self.configuration.limits.half_open as usize {
-            self.shed_oldest(now);
+        if self.is_half_open_full()
+            && let Some(silent) = self.sessions.silent(now.at)
+        {
+            self.counters.count(Counter::HalfOpenShed);
+            self.end(now, silent, Cause::NasRequest);
         }
         let lightest = || (self.sessions).lightest_lane(plane, &self.user_planes.lanes(plane));
         let lane = lane.unwrap_or_else(lightest);
@@ -192,14 +214,6 @@ impl ControlPlane {
         let id = ids.allocate(lane, Home::of(&circuit.tags, circuit.mac), now.at);
         id.map(Access::Pppoe)
             .ok_or((Counter::SessionIdsExhausted, "no session id left"))
-    }
-
-    /// Ends the oldest session that is not online yet.
-    pub(super) fn shed_oldest(&mut self, now: Now) {
-        if let Some(oldest) = self.sessions.take_oldest() {
-            self.counters.count(Counter::HalfOpenShed);
-            self.end(now, oldest, Cause::NasRequest);
-        }
     }
 
     /// The user plane is ready for the session's control packets: PADS goes out and PPP begins.

@@ -117,10 +117,6 @@ impl ControlPlane {
         self.change_affected(now, change.affected);
         self.end_displaced(now);
         self.follow_drains(now);
-        let most = self.configuration.limits.half_open as usize;
-        for _ in most..self.sessions.half_open() {
-            self.shed_oldest(now);
-        }
         self.bound_history();
         self.sticky
             .keep(self.configuration.limits.sessions as usize);
@@ -166,15 +162,6 @@ impl ControlPlane {
         self.find_drained(new, &mut change);
         self.find_affected(now, new, &mut change);
         self.find_moved(&mut change);
-        let excess = self
-            .sessions
-            .half_open()
-            .saturating_sub(new.limits.half_open as usize) as u64;
-        if excess > 0 {
-            let what = sessions(excess);
-            let text = format!("the oldest {what} that are not online yet end");
-            change.effects.push(effect(excess, true, text));
-        }
         change.effects.extend(from_now_on(&self.configuration, new));
         Ok(change)
     }

@@ -227,9 +227,9 @@ impl ControlPlane {
         })
     }
 
-    /// Compares the list of half-open sessions with the sessions, and their count.
+    /// Compares the list of sessions without a login with the sessions, and the count of half-open ones.
     fn compare_half_open(&self, ledger: &mut Ledger) -> Differences<Seid, Seid> {
-        let sheds = |entry: &Entry| entry.is_half_open() && !entry.is_ending();
+        let sheds = |entry: &Entry| entry.is_unauthenticated() && !entry.is_ending();
         let booked = self.sessions.by_age().filter(|seid| {
             let index = self.sessions.find(*seid);
             index.is_some_and(|index| sheds(&self.sessions[index]))

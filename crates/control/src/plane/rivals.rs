@@ -70,7 +70,7 @@ impl ControlPlane {
             return Ok(Place::Known);
         }
         self.check_back_off(now, segment, circuit, || LineIds::of(padr))?;
-        self.check_replaceable(now, segment, circuit)?;
+        self.check_replaceable(now, segment, circuit, &rivals)?;
         if let Some(index) = same_client {
             self.give_way(now, index);
         } else if self.must_one_go(segment, circuit, padr, &rivals) {
@@ -83,15 +83,20 @@ impl ControlPlane {
         Ok(Place::Free)
     }
 
-    /// Whether a session may end for a new one. Where no new one can begin, it stays; a full table has room when it has ended.
+    /// Whether one of the sessions of a MAC address may end for a new one. Where no new one can begin, it stays; a full table has room when
+    /// it has ended.
     fn check_replaceable(
-        &self,
+        &mut self,
         now: Now,
         segment: SegmentId,
         circuit: &Circuit,
+        rivals: &[u32],
     ) -> Result<(), NoPlace> {
+        let connects = |index: &u32| self.sessions[*index].is_half_open();
+        let connects = rivals.iter().any(connects);
         match self.check_room(now, segment, circuit) {
             Err((Counter::SessionTableFull, _)) => Ok(()),
+            Err((Counter::HalfOpenFull, _)) if connects => Ok(()),
             room => room,
         }
     }
@@ -230,7 +235,7 @@ impl ControlPlane {
         if !self.must_one_go(segment, circuit, padr, rivals) {
             return Ok(());
         }
-        self.check_replaceable(now, segment, circuit)?;
+        self.check_replaceable(now, segment, circuit, rivals)?;
         let silent = rivals.iter().find(|index| self.is_silent(**index));
         match silent {
             Some(index) => self.give_way(now, *index),

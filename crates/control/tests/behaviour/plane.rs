@@ -196,7 +196,7 @@ fn a_subscriber_for_whom_nothing_is_left_is_sent_away() {
 }
 
 #[test]
-fn half_open_sessions_give_way_to_new_ones() {
+fn sessions_that_wait_for_us_do_not_give_way_to_new_ones() {
     let mut w = World::new(
         20,
         Choice {
@@ -206,14 +206,56 @@ fn half_open_sessions_give_way_to_new_ones() {
     );
     w.disk_stalls = true; // nobody gets online
     (0..20).for_each(|n| w.dial(n));
-    assert_eq!(w.count(Counter::HalfOpenShed), 15);
-    assert_eq!(w.plane.session_count(), 5);
-    let young: Vec<String> = w.sessions().into_iter().map(|s| s.user).collect();
-    assert_eq!(
-        young,
-        ["home15", "home16", "home17", "home18", "home19"],
-        "the oldest gave way"
+    w.run(Duration::from_secs(3));
+    assert!(w.count(Counter::HalfOpenFull) >= 15, "no PADO");
+    assert_eq!(w.count(Counter::HalfOpenShed), 0);
+    let users: Vec<String> = w.sessions().into_iter().map(|s| s.user).collect();
+    assert_eq!(users, ["home0", "home1", "home2", "home3", "home4"]);
+    w.disk_recovers();
+    w.run(Duration::from_secs(1));
+    for _ in 0..3 {
+        let others: Vec<usize> = (0..20)
+            .filter(|n| w.homes[*n].state() != State::Online)
+            .collect();
+        others.into_iter().for_each(|n| w.switch_off_and_on(n));
+        (0..20).for_each(|n| w.dial(n));
+        w.run(Duration::from_secs(1));
+    }
+    assert_eq!(w.online(), 20, "all come in, five at a time");
+    w.assert_balanced();
+}
+
+#[test]
+fn sessions_whose_homes_say_nothing_give_way_to_new_ones() {
+    let mut w = World::new(
+        7,
+        Choice {
+            half_open: 5,
+            ..Choice::default()
+        },
     );
+    // five ask for a session, and then are silent
+    let mut padrs = Vec::new();
+    for n in 0..5 {
+        w.dial(n);
+        let padr = w.asked_for.last().expect("a PADR").clone();
+        w.hang_up(n);
+        padrs.push(padr);
+    }
+    w.run(Duration::from_secs(1));
+    assert_eq!(w.plane.session_count(), 0);
+    padrs.iter().for_each(|padr| w.redirect(padr));
+    assert_eq!(w.plane.session_count(), 5);
+    w.dial(5);
+    assert_eq!(w.count(Counter::HalfOpenFull), 1, "they may still answer");
+    w.run(Duration::from_secs(2));
+    w.dial(6);
+    w.run(Duration::from_secs(1));
+    assert_eq!(w.homes[6].state(), State::Online);
+    assert!(w.count(Counter::HalfOpenShed) >= 1);
+    w.run(Duration::from_secs(30));
+    assert_eq!(w.homes[5].state(), State::Online);
+    w.assert_balanced();
 }
 
 #[test]
@@ -761,4 +803,30 @@ fn an_audit_finds_what_changed_while_the_path_was_cut() {
     w.run(MINUTE);
     assert_eq!(w.up.subscribers(), before);
     assert_eq!(w.sessions().len(), 3);
+}
+
+#[test]
+fn while_too_many_wait_for_the_servers_no_padi_is_answered() {
+    let mut w = World::new(
+        1200,
+        Choice {
+            sessions: 2000,
+            half_open: 2000,
+            ..Choice::radius()
+        },
+    );
+    w.radius.dead = true;
+    (0..1200).for_each(|n| w.dial(n));
+    w.run(Duration::from_secs(1));
+    // a server's first window, those that may wait, and the one that was answered last
+    assert_eq!(w.plane.session_count(), 1024 + 64 + 1);
+    assert!(w.count(Counter::AaaCongested) >= 1200 - 1089);
+    w.radius.dead = false;
+    for _ in 0..4 {
+        w.run(Duration::from_secs(30));
+        (0..1200).for_each(|n| w.dial(n));
+    }
+    w.run(Duration::from_secs(10));
+    assert_eq!(w.online(), 1200);
+    w.assert_balanced();
 }
