@@ -220,7 +220,7 @@ impl Plan {
         self.loss == 0 && self.late == 0 && self.faults.iter().all(is_stranger)
     }
 
-    /// Whether there is less room than homes, and it is used: where few may be half-open they keep pushing one another out.
+    /// Whether there is less room than homes, and it is used: where few may be half-open, homes wait for one another.
     pub fn is_crowded(&self) -> bool {
         (self.sessions as usize) < HOMES && self.half_open as usize >= HOMES
     }

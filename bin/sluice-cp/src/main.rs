@@ -3,16 +3,11 @@
 use clap::Parser;
 use config::Checked;
 use config::history::has_version;
-use config::model::Level;
 use config::start::ControlPlane;
 use control::Dictionary;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, reload};
 
 /// After a restart the daemon allocates and frees rules and records by the hundred thousand. This allocator is faster at that than
 /// the system's (decision 0007).
@@ -50,7 +45,7 @@ fn main() -> ExitCode {
         println!("{}: valid", arguments.start.display());
         return ExitCode::SUCCESS;
     }
-    let set_level = start_log();
+    let set_level = Box::new(logging::start());
     match control::runtime::run(start, dictionary, initial, set_level) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -102,34 +97,4 @@ fn read(arguments: &Arguments) -> Result<Read, String> {
         dictionary,
         initial: Some(initial),
     })
-}
-
-/// Starts logging to standard error. The configuration sets the level; `RUST_LOG` overrides it.
-fn start_log() -> control::SetLevel {
-    let chosen = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let filter = chosen
-        .as_deref()
-        .map_or_else(|| filter_of(Level::Info), EnvFilter::new);
-    let (filter, handle) = reload::Layer::new(filter);
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .init();
-    Box::new(move |level| {
-        if chosen.is_none()
-            && let Err(error) = handle.reload(filter_of(level))
-        {
-            tracing::warn!(%error, "cannot change the log level: the previous level stays");
-        }
-    })
-}
-
-/// Filter for our own messages of a level, and for the libraries' warnings.
-fn filter_of(level: Level) -> EnvFilter {
-    let word = level.word();
-    EnvFilter::new(format!("{word},h2=warn,hyper=warn,tower=warn,tonic=warn"))
 }

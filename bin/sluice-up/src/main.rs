@@ -1,26 +1,21 @@
 //! Daemon of the user plane: `sluice-up START.yaml`. `sluice-up check` runs captures through its packet graph.
 //!
 //! Exit codes: 0 after SIGTERM or SIGINT, 1 after a failure, 2 if the configuration is invalid. `SLUICE_LOG` selects what it
-//! logs, in the syntax of tracing's EnvFilter. Default: `info`.
+//! logs (`logging::VARIABLE`).
 #![forbid(unsafe_code)]
 
 mod check;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::UserPlaneDocument;
-use config::model::Level;
 use northbound::supervisor;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info, warn};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, reload};
 
 /// After a restart the daemon allocates and frees rules and records by the hundred thousand. This allocator is faster at that than
 /// the system's (decision 0007).
@@ -72,7 +67,7 @@ fn main() -> ExitCode {
         None => {}
     }
     let file = start.expect("it is required");
-    let set_level = start_log();
+    let set_level = Box::new(logging::start());
     let (start, initial) = match read(&file, check) {
         Ok(read) => read,
         Err(said) => {
@@ -107,35 +102,6 @@ fn write_man_pages(folder: &Path) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Starts logging to standard error. The configuration sets the level; `SLUICE_LOG` overrides it.
-fn start_log() -> userplane::SetLevel {
-    let chosen = std::env::var("SLUICE_LOG").ok();
-    let filter = chosen
-        .as_deref()
-        .map_or_else(|| filter_of(Level::Info), EnvFilter::new);
-    let (filter, handle) = reload::Layer::new(filter);
-    let lines = tracing_subscriber::fmt::layer()
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .init();
-    Box::new(move |level| {
-        if chosen.is_none()
-            && let Err(error) = handle.reload(filter_of(level))
-        {
-            warn!(%error, "cannot change the log level: the previous level stays");
-        }
-    })
-}
-
-/// Filter for our own messages of a level, and for the libraries' warnings.
-fn filter_of(level: Level) -> EnvFilter {
-    let word = level.word();
-    EnvFilter::new(format!("{word},h2=warn,hyper=warn,tower=warn,tonic=warn"))
 }
 
 /// Reads the start file, and the document that it names if this start needs it. A relative path is relative to the start file.
