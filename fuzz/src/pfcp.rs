@@ -26,11 +26,16 @@ mod op {
     pub const TIMERS: u8 = 5;
     /// Seconds pass.
     pub const WAIT: u8 = 6;
+    /// An answer to the user plane's last heartbeat request to the first control plane: type of the message, then elements.
+    pub const ANSWER_TO_UP: u8 = 7;
 }
 
 fn address(last: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, last], PORT))
 }
+
+/// Type of a Heartbeat Request (TS 29.244 §7.3).
+const HEARTBEAT_REQUEST: u8 = 1;
 
 struct World {
     now: Duration,
@@ -40,6 +45,8 @@ struct World {
     sessions: Vec<RuleSet>,
     /// The number of the last request of the control plane.
     asked: u32,
+    /// The number of the last heartbeat request of the user plane to the first control plane.
+    up_asked: u32,
     /// The number of the next request to the user plane.
     next: u32,
 }
@@ -70,6 +77,7 @@ impl World {
             cp: Node::new(cp),
             sessions: Vec::new(),
             asked: 0,
+            up_asked: 0,
             next: 1000,
         };
         world.cp.add_peer(world.now, address(2));
@@ -109,7 +117,10 @@ impl World {
                 self.now += Duration::from_secs(step.number().into());
                 self.timers();
             }
-            _ => check(step.data),
+            _ => {
+                let message = message(step, 0, self.up_asked);
+                self.tell_up(1, &message);
+            }
         }
     }
 
@@ -163,7 +174,12 @@ impl World {
         }
         while let Some(output) = self.up.poll_output() {
             match output {
-                Output::Transmit { bytes, .. } => drop(own(&bytes)),
+                Output::Transmit { to, bytes } => {
+                    let header = own(&bytes);
+                    if to == address(1) && bytes[1] == HEARTBEAT_REQUEST {
+                        self.up_asked = header.sequence;
+                    }
+                }
                 Output::Event(Event::Request { id, seid, message }) => {
                     let answer = self.serve(seid, message);
                     self.up.respond(id, 1, answer);
@@ -378,6 +394,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let heartbeat = node(Message::HeartbeatRequest(HeartbeatRequest {
         recovery_time_stamp: 3_900_000_001,
     }));
+    let alive = node(Message::HeartbeatResponse(HeartbeatResponse {
+        recovery_time_stamp: 3_900_000_001,
+        ..Default::default()
+    }));
+    let alive = [vec![2], alive[8..].to_vec()].concat();
     let release = node(Message::AssociationReleaseRequest(
         AssociationReleaseRequest {
             node_id: NodeId::Fqdn("cp1".into()),
@@ -413,6 +434,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         ]),
         script([
             (op::TO_UP, setup.clone()),
+            (op::ANSWER_TO_UP, alive.clone()),
             (op::BODY_TO_UP, body(spec.establish_control().into())),
             modify(spec.add_family(Family::Ipv4).expect("an address")),
             modify(spec.add_family(Family::Ipv6).expect("a prefix")),
@@ -422,10 +444,12 @@ pub fn seeds() -> Vec<Vec<u8>> {
         ]),
         script([
             (op::TO_UP, setup.clone()),
+            (op::ANSWER_TO_UP, alive.clone()),
             (op::BODY_TO_UP, body(spec.establish().into())),
         ]),
         script([
             (op::TO_UP, setup),
+            (op::ANSWER_TO_UP, alive),
             (op::BODY_TO_UP, body(default_spec().establish().0.into())),
             modify(DefaultSpec::remove_nets(&[0]).remove(0)),
         ]),
@@ -457,7 +481,7 @@ mod tests {
 
     #[test]
     fn the_seeds_reach_rules_and_answers() {
-        let world = after(1, 4);
+        let world = after(1, 5);
         let [rules] = &world.sessions[..] else {
             panic!("{} sessions", world.sessions.len())
         };
