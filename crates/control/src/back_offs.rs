@@ -167,10 +167,11 @@ impl BackOffs {
         })
     }
 
-    /// Ends holds of senders for which there is no rule any more.
-    pub fn retain(&mut self, mut keeps: impl FnMut(&Sender) -> bool) {
-        self.all.retain(|sender, _| keeps(sender));
-        self.by_age.retain(|(_, sender)| keeps(sender));
+    /// Forgets all senders but these.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&Sender, &Failing) -> bool) {
+        let all = &mut self.all;
+        all.retain(|sender, failing| keeps(sender, failing));
+        self.by_age.retain(|(_, sender)| all.contains_key(sender));
     }
 
     /// Senders that were held, with their failures.

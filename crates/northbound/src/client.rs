@@ -2,10 +2,10 @@
 
 use crate::control_plane_client::ControlPlaneClient;
 use crate::{
-    CallError, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearSessionRequest, Connection,
-    DropCounter, GetSessionRequest, Ledger, ListDropsRequest, ListSessionsRequest,
-    ListUserPlaneDropsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session,
-    TestAaaRequest, TestAaaResponse, UserPlane,
+    CallError, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearBackOffRequest,
+    ClearSessionRequest, Connection, DropCounter, GetSessionRequest, Ledger, ListDropsRequest,
+    ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK,
+    Session, TestAaaRequest, TestAaaResponse, UserPlane,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -53,6 +53,13 @@ impl Client {
     pub fn clear_session(&mut self, id: &str) -> Result<(), CallError> {
         let request = ClearSessionRequest { id: id.into() };
         self.connection.wait(self.client.clear_session(request))?;
+        Ok(())
+    }
+
+    /// Forgets the failed set-ups and logins of a MAC address, a circuit id, or a line.
+    pub fn clear_back_off(&mut self, who: &str) -> Result<(), CallError> {
+        let request = ClearBackOffRequest { who: who.into() };
+        self.connection.wait(self.client.clear_back_off(request))?;
         Ok(())
     }
 

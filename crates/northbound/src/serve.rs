@@ -8,12 +8,12 @@ use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::live::LiveCall;
 use crate::{
     AaaServer, Association, Caller, CheckLedgerRequest, CheckLedgerResponse,
-    CheckUserPlaneLedgerRequest, ClearSessionRequest, ClearSessionResponse, DropCounter,
-    FindSubscriberResponse, GetSessionRequest, GetSessionResponse, HistoryCall, Ledger,
-    ListAlarmsResponse, ListDropsRequest, ListDropsResponse, ListSessionsRequest,
-    ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
-    Neighbour, Pool, Port, Route, Session, TestAaaRequest, TestAaaResponse, UnixSocket, UserPlane,
-    server,
+    CheckUserPlaneLedgerRequest, ClearBackOffRequest, ClearBackOffResponse, ClearSessionRequest,
+    ClearSessionResponse, DropCounter, FindSubscriberResponse, GetSessionRequest,
+    GetSessionResponse, HistoryCall, Ledger, ListAlarmsResponse, ListDropsRequest,
+    ListDropsResponse, ListSessionsRequest, ListSessionsResponse, ListUserPlaneDropsRequest,
+    ListUserPlanesRequest, ListUserPlanesResponse, Neighbour, Pool, Port, Route, Session,
+    TestAaaRequest, TestAaaResponse, UnixSocket, UserPlane, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -56,6 +56,11 @@ pub enum Request {
         id: String,
         /// Who ends it.
         by: String,
+    },
+    /// Forget failed set-ups and logins, so that discovery packets are answered.
+    ClearBackOff {
+        /// A MAC address, a circuit id, or a line.
+        who: String,
     },
     /// Ask AAA about a user, as a session would.
     TestAaa {
@@ -285,6 +290,22 @@ impl ControlPlane for Service {
             Response::Done => {
                 tracing::info!(session = id, by, "an administrator ends a session");
                 Ok(Reply::new(ClearSessionResponse {}))
+            }
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn clear_back_off(
+        &self,
+        request: tonic::Request<ClearBackOffRequest>,
+    ) -> Result<Reply<ClearBackOffResponse>, Status> {
+        let by = Caller::name_of(Caller::of(&request)).await;
+        let who = request.into_inner().who;
+        let clear = Request::ClearBackOff { who: who.clone() };
+        match self.0.ask(clear).await? {
+            Response::Done => {
+                tracing::info!(who, by, "an administrator ends a back-off");
+                Ok(Reply::new(ClearBackOffResponse {}))
             }
             other => Err(other_answer(other)),
         }

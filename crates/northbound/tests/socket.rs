@@ -120,6 +120,10 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
             session: Box::new(session(7)),
         },
         Request::ClearSession { id, .. } if id == "7" => Response::Done,
+        Request::ClearBackOff { who } if who == "olt1 1/2" => Response::Done,
+        Request::ClearBackOff { who } => {
+            return Err(Refusal::NotFound(format!("nobody backs off at {who}")));
+        }
         Request::GetSession { id } | Request::ClearSession { id, .. } => {
             return Err(Refusal::NotFound(format!("there is no session {id}")));
         }
@@ -520,6 +524,7 @@ fn whoever_is_not_in_the_daemons_group_may_only_read() {
     let done = stranger.uid(65_534).gid(65_534).output().unwrap();
     assert!(done.status.success(), "{done:?}");
     daemon.client().clear_session("7").unwrap();
+    daemon.client().clear_back_off("olt1 1/2").unwrap();
     assert!(daemon.client().check_ledger(true).is_ok());
 }
 
@@ -530,6 +535,7 @@ fn try_as_a_stranger(path: &Path) {
     let live = LiveClient::connect(path, PATIENCE).unwrap();
     let refused = [
         client.clear_session("7").err(),
+        client.clear_back_off("olt1 1/2").err(),
         client.test_aaa("alice", "wonderland", None).err(),
         client.check_ledger(true).err(),
         client.check_user_plane_ledger("up1", true).err(),

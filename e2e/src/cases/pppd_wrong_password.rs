@@ -54,7 +54,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     backs_off(&mut stage)
 }
 
-/// pppd tries again for ever: after five rejections it is answered later and later, and with the right password at last. Nobody else waits.
+/// pppd tries again for ever: after five rejections it is answered later and later, until an operator ends that. Nobody else waits.
 fn backs_off(stage: &mut Stage<'_>) -> Result<()> {
     let sluice = stage.site.sluice();
     let home = Home::build(stage.vm, 8)?;
@@ -84,6 +84,8 @@ fn backs_off(stage: &mut Stage<'_>) -> Result<()> {
     other.hang_up()?;
 
     home.hang_up()?;
+    sluice.run(&["clear", "back-off", &row.mac])?;
+    ensure!(held()?.is_none(), "it is held after all");
     home.dial("bob", "builder")?;
     home.hang_up()?;
     stage.site.wait_empty(PATIENCE)

@@ -166,6 +166,11 @@ enum Clear {
         #[arg(value_name = "SESSION")]
         id: String,
     },
+    #[command(about = catalogue::CLEAR_BACK_OFF.about)]
+    BackOff {
+        /// A MAC address, a circuit id, or a line such as up1/access0.100.7, as `show protection` prints them
+        who: String,
+    },
 }
 
 impl Cli {
@@ -220,6 +225,7 @@ impl Command {
             Command::Explain(explain) => explain.answer(sockets),
             Command::Who(who) => who.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
+            Command::Clear(Clear::BackOff { who }) => show::clear_back_off(sockets, &who),
             Command::Test(Test::Aaa(test)) => test.answer(sockets),
             Command::Drain(drain) => drain.run(sockets),
             Command::Top(top) => top.run(sockets),

@@ -136,6 +136,14 @@ pub fn clear_session(sockets: &Sockets, id: &str) -> Result<Answer, Failure> {
     Ok(Answer::of(vec![format!("session {id} is being ended")]))
 }
 
+/// `sluice clear back-off WHO`.
+pub fn clear_back_off(sockets: &Sockets, who: &str) -> Result<Answer, Failure> {
+    sockets.control_plane(|cp| cp.clear_back_off(who))?;
+    Ok(Answer::of(vec![format!(
+        "discovery packets of {who} are answered again"
+    )]))
+}
+
 /// Lines that only a session has that they concern.
 const ONLY_IF_THERE: [&str; 8] = [
     "ipv4 up",

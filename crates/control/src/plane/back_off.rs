@@ -7,11 +7,11 @@ use crate::back_offs::{Failing, Rule, Sender};
 use crate::counters::Counter;
 use crate::entry::{Entry, LineIds};
 use crate::subscribers::Identity;
-use crate::topology::SegmentId;
+use crate::topology::{SegmentId, Topology};
 use config::Configuration;
 use config::model::AccessProfile;
 use core::time::Duration;
-use northbound::Offender;
+use northbound::{Offender, Refusal};
 use session::{Cause, Circuit};
 
 /// Maximum number of rows in `show protection`.
@@ -151,13 +151,33 @@ impl ControlPlane {
     /// Forgets all failures if a rule was changed, and those on removed ports.
     pub(super) fn update_back_offs(&mut self, before: &Configuration) {
         if !rules(before).eq(rules(&self.configuration)) {
-            self.back_offs.retain(|_| false);
+            self.back_offs.retain(|_, _| false);
         }
         let topology = &self.topology;
-        self.back_offs.retain(|sender| {
+        self.back_offs.retain(|sender, _| {
             let port = sender.port();
             port.is_some_and(|port| topology.has_port(port) && !topology.port(port).retired)
         });
+    }
+
+    /// Forgets the failures of a MAC address, of a circuit id, or of a line, as `show protection` prints them.
+    ///
+    /// # Errors
+    /// Nobody of this name is held.
+    pub(super) fn clear_back_off(&mut self, who: &str) -> Result<(), Refusal> {
+        let topology = &self.topology;
+        let mut found = false;
+        self.back_offs.retain(|sender, failing| {
+            let is_meant = is_named(topology, sender, failing, who);
+            found |= is_meant;
+            !is_meant
+        });
+        match found {
+            true => Ok(()),
+            false => Err(Refusal::NotFound(format!(
+                "nobody backs off or is locked out at `{who}`: `sluice show protection` lists them"
+            ))),
+        }
     }
 
     /// Rows of `show protection`, those that are held for longest.
@@ -202,4 +222,15 @@ impl ControlPlane {
             held_seconds: failing.held(now).as_millis().div_ceil(1000) as u64,
         })
     }
+}
+
+/// Whether a sender is meant by a MAC address, a circuit id, or the text of a line.
+fn is_named(topology: &Topology, sender: &Sender, failing: &Failing, who: &str) -> bool {
+    let circuit_id = match sender.line() {
+        Identity::Circuit(_, line) => line.circuit_id.as_deref(),
+        _ => None,
+    };
+    failing.mac.to_string().eq_ignore_ascii_case(who)
+        || circuit_id.is_some_and(|id| id.escape_ascii().to_string() == who)
+        || sender.line().text(topology) == who
 }

@@ -38,6 +38,10 @@ impl ControlPlane {
                 }
                 Err(refusal) => self.answer(ticket, Err(refusal)),
             },
+            Request::ClearBackOff { who } => {
+                let cleared = self.clear_back_off(&who);
+                self.answer(ticket, cleared.map(|()| Response::Done));
+            }
             Request::TestAaa {
                 user,
                 password,

@@ -4,7 +4,7 @@ use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
-use northbound::Offender;
+use northbound::{Offender, Refusal, Request, Response};
 use wire::eth::Tags;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -138,6 +138,24 @@ fn another_rule_ends_what_is_held() {
         .unwrap();
     assert!(is_answered(&mut w, 0));
     assert!(shown(&w).is_empty());
+}
+
+#[test]
+fn an_operator_ends_what_is_held_by_mac_address_or_line() {
+    let mut w = World::new(1, Choice::default());
+    w.configure(&["set access-profiles pppoe lock-out after 3"])
+        .unwrap();
+    replace(&mut w, 0, forgets_its_password);
+    let mac = w.homes[0].config().mac.to_string();
+    let clear = |w: &mut World, who: &str| w.call(Request::ClearBackOff { who: who.into() });
+    for who in ["up1/access0.100.1", &mac] {
+        while is_answered(&mut w, 0) {}
+        let other = clear(&mut w, "up1/access0.100.2");
+        assert!(matches!(other, Err(Refusal::NotFound(_))), "{other:?}");
+        assert!(!is_answered(&mut w, 0));
+        assert_eq!(clear(&mut w, who), Ok(Response::Done));
+        assert!(is_answered(&mut w, 0));
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub const ACTIONS: &[&Action] = &[
     &TRACE,
     &CHECK,
     &CLEAR_SESSION,
+    &CLEAR_BACK_OFF,
     &TEST_AAA,
     &DRAIN_USER_PLANE,
     &CONFIGURE,
@@ -165,6 +166,20 @@ pub const CLEAR_SESSION: Action = Action {
     calls: &["ControlPlane/ClearSession"],
     access: Change,
     arguments: &[SESSION],
+};
+
+/// Ends a back-off or a lock-out.
+pub const CLEAR_BACK_OFF: Action = Action {
+    name: "clear back-off",
+    about: "Forget failed set-ups and logins of a MAC address or an access line",
+    calls: &["ControlPlane/ClearBackOff"],
+    access: Change,
+    arguments: &[Argument::new(
+        "who",
+        Takes::Text,
+        "A MAC address, a circuit id, or a line such as up1/access0.100.7, as `show protection` prints them",
+    )
+    .required()],
 };
 
 /// Asks AAA about a user.
