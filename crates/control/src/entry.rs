@@ -351,9 +351,9 @@ impl Entry {
         matches!(self.stage, Stage::Admitted(_) | Stage::Connecting)
     }
 
-    /// Whether its subscriber has not said yet who it is.
+    /// Whether its subscriber has not said yet who it is, and may still do so.
     pub fn is_unauthenticated(&self) -> bool {
-        self.is_half_open() && self.who.username.is_empty()
+        self.is_half_open() && self.who.username.is_empty() && !self.is_ending()
     }
 
     pub fn is_closing(&self) -> bool {

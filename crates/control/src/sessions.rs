@@ -283,11 +283,13 @@ impl SessionTable {
         self.tally
     }
 
-    /// The oldest session whose subscriber should have authenticated by now.
+    /// The oldest session whose subscriber should have authenticated by now. `None` if the oldest one still waits for its PADS.
     pub fn silent(&mut self, now: Duration) -> Option<u32> {
         while let Some((since, seid)) = self.by_age.front().copied() {
             if self.is_unauthenticated(seid) {
-                return (now >= since + PATIENCE).then_some(seid.index());
+                let index = seid.index();
+                let connects = matches!(self[index].stage, Stage::Connecting);
+                return (connects && now >= since + PATIENCE).then_some(index);
             }
             self.by_age.pop_front();
         }

@@ -206,7 +206,7 @@ impl ControlPlane {
             && let Some(silent) = self.sessions.silent(now.at)
         {
             self.counters.count(Counter::HalfOpenShed);
-            self.end(now, silent, Cause::NasRequest);
+            self.abandon(now, silent, Cause::NasRequest);
         }
         let lightest = || (self.sessions).lightest_lane(plane, &self.user_planes.lanes(plane));
         let lane = lane.unwrap_or_else(lightest);

@@ -229,15 +229,14 @@ impl ControlPlane {
 
     /// Compares the list of sessions without a login with the sessions, and the count of half-open ones.
     fn compare_half_open(&self, ledger: &mut Ledger) -> Differences<Seid, Seid> {
-        let sheds = |entry: &Entry| entry.is_unauthenticated() && !entry.is_ending();
         let booked = self.sessions.by_age().filter(|seid| {
             let index = self.sessions.find(*seid);
-            index.is_some_and(|index| sheds(&self.sessions[index]))
+            index.is_some_and(|index| self.sessions[index].is_unauthenticated())
         });
         let owned = self
             .sessions
             .entries()
-            .filter(|entry| sheds(entry))
+            .filter(|entry| entry.is_unauthenticated())
             .map(|e| (e.seid, e.seid));
         let name = |seid: &Seid| seid.to_string();
         let order = ledger.compare(&kinds::SHEDDING, booked, owned, name);

@@ -228,33 +228,39 @@ fn sessions_that_wait_for_us_do_not_give_way_to_new_ones() {
 #[test]
 fn sessions_whose_homes_say_nothing_give_way_to_new_ones() {
     let mut w = World::new(
-        7,
+        12,
         Choice {
             half_open: 5,
             ..Choice::default()
         },
     );
-    // five ask for a session, and then are silent
     let mut padrs = Vec::new();
-    for n in 0..5 {
+    for n in 0..10 {
         w.dial(n);
-        let padr = w.asked_for.last().expect("a PADR").clone();
+        padrs.push(w.asked_for.last().expect("a PADR").clone());
         w.hang_up(n);
-        padrs.push(padr);
     }
     w.run(Duration::from_secs(1));
     assert_eq!(w.plane.session_count(), 0);
-    padrs.iter().for_each(|padr| w.redirect(padr));
+    // five ask for a session, and then say nothing
+    padrs[..5].iter().for_each(|padr| w.redirect(padr));
     assert_eq!(w.plane.session_count(), 5);
-    w.dial(5);
+    w.dial(10);
     assert_eq!(w.count(Counter::HalfOpenFull), 1, "they may still answer");
     w.run(Duration::from_secs(2));
-    w.dial(6);
+    // five more do so, and take their places
+    for padr in &padrs[5..] {
+        w.redirect(padr);
+        let counts = w.plane.overview(w.now).sessions;
+        assert_eq!(counts.map(|counts| counts.connecting), Some(5));
+    }
+    assert_eq!(w.count(Counter::HalfOpenShed), 5);
+    w.run(Duration::from_secs(2));
+    w.dial(11);
     w.run(Duration::from_secs(1));
-    assert_eq!(w.homes[6].state(), State::Online);
-    assert!(w.count(Counter::HalfOpenShed) >= 1);
+    assert_eq!(w.homes[11].state(), State::Online);
     w.run(Duration::from_secs(30));
-    assert_eq!(w.homes[5].state(), State::Online);
+    assert_eq!(w.homes[10].state(), State::Online);
     w.assert_balanced();
 }
 
