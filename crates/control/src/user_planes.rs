@@ -31,7 +31,7 @@ pub(crate) enum Request {
     /// Deletes a session of the user plane that the control plane does not have.
     DeleteUnknown(UserPlaneId, u64),
     /// Block of the audit of this epoch, in a port's default session.
-    Audit(PortId, u32),
+    Audit(UserPlaneId, PortId, u32),
     DefaultSession(PortId),
     /// Deletion of a port's default session.
     ClosePort(PortId),
@@ -515,7 +515,7 @@ impl UserPlanes {
             return;
         };
         match request {
-            Request::DefaultSession(port) | Request::ClosePort(port) | Request::Audit(port, _)
+            Request::DefaultSession(port) | Request::ClosePort(port)
                 if !topology.has_port(port) => {}
             Request::Nets(group, _) if !topology.has_group(group) => {}
             Request::DefaultSession(port) => self.on_default_session(now, port, message, topology),

@@ -99,7 +99,7 @@ impl ControlPlane {
             last: audit.left.is_empty(),
             sessions,
         };
-        let request = Request::Audit(port, audit.epoch);
+        let request = Request::Audit(plane, port, audit.epoch);
         let asked = self
             .user_planes
             .ask(now.at, plane, up_seid, request, bng::audit(block));
@@ -120,8 +120,14 @@ impl ControlPlane {
         Some((up_seid, self.spec(index).digest()))
     }
 
-    pub(super) fn on_audited(&mut self, now: Now, port: PortId, epoch: u32, message: Answer) {
-        let plane = self.topology.port(port).user_plane;
+    /// Handles the answer to a block of an audit. The port that carried it may be gone.
+    pub(super) fn on_audited(
+        &mut self,
+        now: Now,
+        plane: UserPlaneId,
+        (port, epoch): (PortId, u32),
+        message: Answer,
+    ) {
         if self.audits.get(&plane).is_none_or(|a| a.epoch != epoch) {
             return; // another audit has taken its place
         }

@@ -406,7 +406,7 @@ impl ControlPlane {
             seen_to.extend(match *request {
                 Request::Establish(seid) | Request::Delete(seid) => Some(Wait::Rules(seid)),
                 Request::Usage(_, UsageFor::List(ticket)) => Some(Wait::Listing(ticket)),
-                Request::Audit(port, _) => Some(Wait::Audit(self.topology.port(port).user_plane)),
+                Request::Audit(plane, ..) => Some(Wait::Audit(plane)),
                 Request::Nets(group, _) => Some(Wait::Nets(group)),
                 _ => None,
             });

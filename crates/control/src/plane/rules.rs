@@ -228,7 +228,9 @@ impl ControlPlane {
             }
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),
-            Request::Audit(port, epoch) => self.on_audited(now, port, epoch, message),
+            Request::Audit(plane, port, epoch) => {
+                self.on_audited(now, plane, (port, epoch), message)
+            }
             Request::DeleteUnknown(plane, up_seid) => {
                 self.on_unknown_session_deleted(now, plane, up_seid, message)
             }
