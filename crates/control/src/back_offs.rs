@@ -68,6 +68,18 @@ pub(crate) struct Rule {
     pub longest: Duration,
 }
 
+impl Rule {
+    /// Times in seconds.
+    pub fn new(after: u32, first: u32, longest: u32) -> Self {
+        let [first, longest] = [first, longest].map(|time| Duration::from_secs(time.into()));
+        Rule {
+            after,
+            first,
+            longest,
+        }
+    }
+}
+
 /// Sender whose set-ups fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failing {
@@ -76,7 +88,7 @@ pub(crate) struct Failing {
     /// MAC address of the last failure.
     pub mac: MacAddr,
     /// Failures in a row.
-    pub failures: u32,
+    failures: u32,
     /// Number of holds.
     pub holds: u32,
     /// Discovery packets without an answer.
@@ -113,7 +125,7 @@ impl BackOffs {
         self.all.is_empty()
     }
 
-    /// Counts a failure. Returns the time of the hold that begins with it.
+    /// Counts a failure, for which there is room. Returns the time of the hold that begins with it.
     pub fn fail(
         &mut self,
         now: Duration,
@@ -122,10 +134,6 @@ impl BackOffs {
         vlans: [Option<u16>; 2],
         mac: MacAddr,
     ) -> Option<Duration> {
-        self.forget_old(now);
-        if rule.after == 0 {
-            return None;
-        }
         let sender = Arc::new(sender);
         let failing = self.all.entry(sender.clone()).or_insert_with(|| {
             self.by_age.push_back((now + REMEMBERED, sender));
@@ -183,7 +191,17 @@ impl BackOffs {
         all.filter(|(_, failing)| failing.holds > 0)
     }
 
-    /// Forgets senders without recent failures, and the oldest one of too many.
+    /// Makes room for a failure of a sender. Returns whether another sender with recent failures had to be forgotten.
+    pub fn make_room(&mut self, now: Duration, sender: &Sender) -> bool {
+        self.forget_old(now);
+        if self.all.contains_key(sender) || self.all.len() < MOST {
+            return false;
+        }
+        let oldest = self.by_age.pop_front();
+        oldest.is_some_and(|(_, oldest)| self.all.remove(&oldest).is_some())
+    }
+
+    /// Forgets senders without recent failures.
     fn forget_old(&mut self, now: Duration) {
         let is_due = |(at, _): &mut (Duration, Arc<Sender>)| *at <= now;
         while let Some((_, sender)) = self.by_age.pop_front_if(is_due) {
@@ -194,23 +212,12 @@ impl BackOffs {
                 }
             }
         }
-        if self.by_age.len() >= MOST
-            && let Some((_, oldest)) = self.by_age.pop_front()
-        {
-            self.all.remove(&oldest);
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const RULE: Rule = Rule {
-        after: 2,
-        first: Duration::from_secs(5),
-        longest: Duration::from_secs(60),
-    };
 
     fn sender(n: u32) -> Sender {
         let [.., a, b] = n.to_be_bytes();
@@ -219,7 +226,9 @@ mod tests {
     }
 
     fn fail(back_offs: &mut BackOffs, at: Duration, n: u32) -> Option<Duration> {
-        back_offs.fail(at, sender(n), RULE, [Some(100), Some(7)], MacAddr::ZERO)
+        let rule = Rule::new(2, 5, 60);
+        back_offs.make_room(at, &sender(n));
+        back_offs.fail(at, sender(n), rule, [Some(100), Some(7)], MacAddr::ZERO)
     }
 
     #[test]
@@ -247,10 +256,11 @@ mod tests {
             fail(&mut back_offs, now, n);
         }
         assert_eq!((back_offs.all.len(), back_offs.by_age.len()), (MOST, MOST));
-        let line = sender(0).whole_line();
-        back_offs.fail(now, line, RULE, [None; 2], MacAddr::ZERO);
-        assert_eq!((back_offs.all.len(), back_offs.by_age.len()), (MOST, MOST));
+        assert!(!back_offs.make_room(now, &sender(9)), "it is known");
+        assert!(back_offs.make_room(now, &sender(0).whole_line()));
         assert!(!back_offs.all.contains_key(&sender(0)), "the oldest one");
+        fail(&mut back_offs, now, 0);
+        assert_eq!((back_offs.all.len(), back_offs.by_age.len()), (MOST, MOST));
         back_offs.forget_old(now + REMEMBERED);
         assert!(back_offs.is_empty() && back_offs.by_age.is_empty());
     }

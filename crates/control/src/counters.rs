@@ -64,6 +64,8 @@ counters! {
     SetupBackOff = "setup-back-off",
     /// A PADI was not answered, or a PADR rejected: logins of its access line were rejected (`lock-out`; `show protection`).
     LineLockedOut = "line-locked-out",
+    /// A sender was forgotten with its failed set-ups: 65,536 are remembered.
+    BackOffsFull = "back-offs-full",
     /// A PADR was rejected: too many others waited for sessions of their MAC addresses to answer.
     ClaimsFull = "claims-full",
     /// A PADI was not answered, or a PADR rejected: as many sessions as `limits half-open` allows are being set up.

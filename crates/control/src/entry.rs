@@ -356,6 +356,11 @@ impl Entry {
         self.is_half_open() && self.who.username.is_empty() && !self.is_ending()
     }
 
+    /// Whether the next step of the set-up is its subscriber's: it was sent PADS, and has not said yet who it is.
+    pub fn waits_for_login(&self) -> bool {
+        matches!(self.stage, Stage::Connecting) && self.who.username.is_empty()
+    }
+
     pub fn is_closing(&self) -> bool {
         matches!(self.stage, Stage::Closing(_))
     }

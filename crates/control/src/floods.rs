@@ -1,14 +1,14 @@
-//! Alarms for those who flood the gateway, as the user planes tell.
+//! Alarm `line-flooding`: senders above a rate of `protection`, as the user planes report them.
 
 use crate::alarms::{Condition, Fault};
 use crate::topology::nas_port_id;
 use northbound::Offender;
 
-/// Offenders with an alarm of their own. When a whole access network floods, more of them tell nobody more.
+/// Maximum number of senders with an alarm of their own. The others share one.
 const MOST: usize = 16;
 
-/// A condition for each of those who have flooded the longest, and one for the others. Whoever has an alarm keeps it so until it ends:
-/// of very many, others are the worst each second.
+/// Conditions of the senders that have flooded for longest, and one of all others. They are not sorted by dropped packets: of many senders,
+/// another one is the worst each second, and the alarms would flap.
 pub(crate) fn floods(offenders: impl Iterator<Item = Offender>) -> Vec<Condition> {
     let mut offenders: Vec<Offender> = offenders.collect();
     offenders.sort_by_key(|offender| std::cmp::Reverse(offender.since_seconds));

@@ -288,8 +288,7 @@ impl SessionTable {
         while let Some((since, seid)) = self.by_age.front().copied() {
             if self.is_unauthenticated(seid) {
                 let index = seid.index();
-                let connects = matches!(self[index].stage, Stage::Connecting);
-                return (connects && now >= since + PATIENCE).then_some(index);
+                return (self[index].waits_for_login() && now >= since + PATIENCE).then_some(index);
             }
             self.by_age.pop_front();
         }

@@ -21,26 +21,14 @@ const SHOWN: usize = 64;
 const SET_UPS: &str = "failed-set-ups";
 const LOGINS: &str = "failed-logins";
 
-fn seconds(seconds: u32) -> Duration {
-    Duration::from_secs(seconds.into())
-}
-
 fn rule_of_set_ups(profile: &AccessProfile) -> Rule {
     let rule = &profile.setup_back_off;
-    Rule {
-        after: rule.after,
-        first: seconds(rule.first),
-        longest: seconds(rule.longest),
-    }
+    Rule::new(rule.after, rule.first, rule.longest)
 }
 
 fn rule_of_logins(profile: &AccessProfile) -> Rule {
     let rule = &profile.lock_out;
-    Rule {
-        after: rule.after,
-        first: seconds(rule.time),
-        longest: seconds(rule.time),
-    }
+    Rule::new(rule.after, rule.time, rule.time)
 }
 
 fn rules(configuration: &Configuration) -> impl Iterator<Item = (&String, [Rule; 2])> {
@@ -102,10 +90,16 @@ impl ControlPlane {
     }
 
     fn fail(&mut self, now: Now, index: u32, sender: Sender, rule: Rule) {
+        if rule.after == 0 {
+            return;
+        }
         let entry = &self.sessions[index];
         let (vlans, mac) = (entry.circuit.tags.vids().into(), entry.circuit.mac);
         let is_line = sender.is_line();
         let text = sender.line().text(&self.topology);
+        if self.back_offs.make_room(now.at, &sender) {
+            self.counters.count(Counter::BackOffsFull);
+        }
         let hold = self.back_offs.fail(now.at, sender, rule, vlans, mac);
         let Some(seconds) = hold.map(|hold| hold.as_secs()) else {
             return;
@@ -122,18 +116,18 @@ impl ControlPlane {
         }
     }
 
-    /// Counts a session that ended before it was online by the subscriber's doing. What a rejection has counted is not counted again.
+    /// Counts a session that ends before it was online by the subscriber's doing. Who gives up while AAA, the store or the user plane is slow
+    /// has not failed. What a rejection has counted is not counted again.
     pub(super) fn note_outcome(&mut self, now: Now, index: u32, cause: Cause) {
-        let noted = &self.sessions[index].noted;
-        let by_subscriber = matches!(
-            cause,
-            Cause::UserRequest
-                | Cause::LostCarrier
-                | Cause::NegotiationFailed
-                | Cause::AuthFailed
-                | Cause::Loopback
-        );
-        if by_subscriber && !noted.online && !noted.refused {
+        let entry = &self.sessions[index];
+        let failed = match cause {
+            Cause::UserRequest | Cause::LostCarrier => entry.waits_for_login(),
+            Cause::NegotiationFailed | Cause::AuthFailed | Cause::Loopback => {
+                entry.waits_for_login() || entry.has_policy()
+            }
+            _ => false,
+        };
+        if failed && !entry.noted.online && !entry.noted.refused {
             self.count_failed_set_up(now, index);
         }
     }

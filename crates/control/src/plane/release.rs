@@ -24,11 +24,11 @@ impl ControlPlane {
             lasted: entry.account.lasted(now.at),
             unix: now.unix,
         };
+        self.note_outcome(now, index, cause);
         let seid = self.sessions[index].seid;
         self.aaa.withdraw(seid);
         self.sessions.close(index, ending);
         self.end_changes(now, index);
-        self.note_outcome(now, index, cause);
         self.note_end(now, index, cause);
         self.persist_ending(index, ending);
         if !self.sessions[index].rules.establishing {

@@ -257,7 +257,7 @@ impl ControlPlane {
 
     fn give_way(&mut self, now: Now, index: u32) {
         self.counters.count(Counter::Redialled);
-        if self.sessions[index].is_half_open() {
+        if self.sessions[index].waits_for_login() {
             self.count_failed_set_up(now, index);
         }
         self.abandon(now, index, Cause::NasRequest);

@@ -1,5 +1,6 @@
 //! Set-ups that fail again and again, and lines whose logins are rejected.
 
+use crate::leaves::probes::connects_in_silence;
 use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
@@ -184,4 +185,37 @@ fn silent_servers_are_not_the_subscribers_fault() {
     }
     assert!(w.count(Counter::AuthenticationUnavailable) >= 6);
     assert_eq!(w.count(Counter::SetupBackOff), 0);
+}
+
+#[test]
+fn whoever_gives_up_while_the_servers_are_silent_does_not_back_off() {
+    let mut w = World::new(2, Choice::radius());
+    w.radius.dead = true;
+    for _ in 0..8 {
+        assert!(is_answered(&mut w, 0), "switched off and on");
+        w.dial(1);
+        w.run(SECOND);
+        w.hang_up(1);
+        w.run(SECOND);
+    }
+    assert!(w.count(Counter::Redialled) >= 7);
+    assert_eq!(w.count(Counter::SetupBackOff), 0);
+    w.radius.dead = false;
+    w.dial_all();
+    w.run(60 * SECOND);
+    w.dial_all();
+    assert_eq!(w.online(), 2);
+}
+
+#[test]
+fn a_client_that_says_nothing_after_pads_again_and_again_backs_off() {
+    let mut w = World::new(4, Choice::default());
+    for _ in 0..8 {
+        connects_in_silence(&mut w);
+    }
+    let rows = shown(&w);
+    assert_eq!(
+        (rows[0].kind.as_str(), rows[0].holds),
+        ("failed-set-ups", 4)
+    );
 }

@@ -2,7 +2,7 @@
 //! effect. Each of these cases must fail when its own setting does not reach the control plane.
 
 mod cases;
-mod probes;
+pub mod probes;
 
 use crate::world::World;
 use cases::cases;

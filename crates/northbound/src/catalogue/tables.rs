@@ -306,7 +306,7 @@ pub const PROTECTION: Table = Table {
         Column::new("circuit_id", Text, "Circuit id of the access node").under("CIRCUIT", 3),
         Column::new("mac", Text, "MAC address; for a line, VLAN or port the last one seen").under("MAC", 0),
         Column::new("kind", Text, "A setting of `protection`, `failed-set-ups` or `failed-logins`").under("KIND", 0),
-        Column::new("level", Text, "Level: mac, line, vlan or port").under("RATE OF", 1),
+        Column::new("level", Text, "Level: mac, line, vlan or port").under("LEVEL", 1),
         Column::new("dropped", Number(Count), "Packets dropped or not answered").under("DROPPED", 0),
         Column::new("since_seconds", Number(Seconds), "Time since it began").under("FOR", 0),
         Column::new("holds", Number(Exact), "Number of hold-downs, back-offs or lock-outs").under("HOLDS", 4),
