@@ -1,6 +1,6 @@
 //! Turns `radius.dictionary` into Rust: a constant for each attribute and named value, and a table of them all.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
@@ -25,7 +25,8 @@ struct Generator {
     vendor_name: String,
     names: HashSet<String>,
     constants: String,
-    table: String,
+    /// Definitions by vendor and number.
+    table: BTreeMap<(u32, u8), String>,
     values: String,
 }
 
@@ -64,6 +65,7 @@ fn generate(dictionary: &str) -> String {
         values,
         ..
     } = generator;
+    let table: String = table.into_values().collect();
     format!(
         "impl Kind {{\n{constants}}}\n\nstatic DEFINITIONS: &[Definition] = &[\n{table}];\n\n/// Named values of integer attributes.\npub mod values {{\n{values}}}\n"
     )
@@ -105,7 +107,9 @@ impl Generator {
         let kind = format!(
             "kind: Kind::{constant}, name: \"{name}\", data: DataType::{kind}, concat: {concat}"
         );
-        writeln!(self.table, "    Definition {{ {kind} }},").ok()
+        let definition = format!("    Definition {{ {kind} }},\n");
+        let twice = self.table.insert((vendor, number), definition);
+        twice.is_none().then_some(())
     }
 
     fn value(&mut self, attribute: &str, name: &str, number: &str) -> Option<()> {

@@ -41,7 +41,7 @@ use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
-use udp::{Batch, Receiver};
+use udp::{Batch, Bundles, Receiver, Split};
 use wire::gtpu;
 
 /// Receive buffer for datagrams that arrive while the loop is busy, in octets.
@@ -206,8 +206,8 @@ impl Edge {
         set_level: SetLevel,
     ) -> Result<Self, String> {
         let transactions = open_configuration(&start, initial)?;
-        let pfcp = Sockets::bind(start.address, PFCP_PORT)?;
-        let gtpu = Sockets::bind(start.address, gtpu::PORT)?;
+        let pfcp = Sockets::bind(start.address, PFCP_PORT, Protocols::Pfcp)?;
+        let gtpu = Sockets::bind(start.address, gtpu::PORT, Protocols::Gtpu)?;
         let mut seed = [0; 32];
         OsRng
             .try_fill_bytes(&mut seed)
@@ -307,15 +307,7 @@ impl Edge {
                     ready.map_err(|error| format!("GTP-U socket: {error}"))?;
                     self.receive(&mut received, Protocols::Gtpu);
                 }
-                Some((socket, from, bytes)) = self.radius.replies.recv() => {
-                    if !self.traces.is_empty() {
-                        let own = self.radius.own(socket, from);
-                        let datagram = Datagram { way: Way::In, own, peer: from, bytes: &bytes };
-                        self.traces.radius(&self.plane, socket, datagram);
-                    }
-                    let input = Input::Radius { socket, from, bytes: &bytes };
-                    self.plane.handle(self.clock.now(), input);
-                }
+                Some((socket, replies)) = self.radius.replies.recv() => self.on_replies(socket, &replies),
                 Some((connection, event)) = self.streams.next() => self.on_stream(connection, event),
                 Some((from, bytes)) = self.dynamic.requests.recv() => {
                     let input = Input::DynamicAuthorization { from, bytes: &bytes };
@@ -353,6 +345,7 @@ impl Edge {
             Protocols::Pfcp => &self.pfcp,
             Protocols::Gtpu => &self.gtpu,
         };
+        let split = protocol.split();
         for socket in sockets.iter() {
             let mut taken = 0;
             // An error is an ICMP message about an earlier datagram. Its protocol notices that by itself.
@@ -360,7 +353,7 @@ impl Edge {
                 && let Ok(datagrams) = received.try_recv(socket)
             {
                 let from = datagrams.from;
-                for bytes in datagrams {
+                for bytes in datagrams.flat_map(|octets| udp::messages(octets, split)) {
                     if !self.traces.is_empty() {
                         let own = sockets.own(from);
                         let datagram = Datagram {
@@ -382,6 +375,31 @@ impl Edge {
                     taken += 1;
                 }
             }
+        }
+    }
+
+    /// Takes datagrams that a RADIUS socket has received.
+    fn on_replies(&mut self, socket: u16, replies: &[(SocketAddr, Vec<u8>)]) {
+        let now = self.clock.now();
+        for &(from, ref bytes) in replies {
+            if !self.traces.is_empty() {
+                let own = self.radius.own(socket, from);
+                let datagram = Datagram {
+                    way: Way::In,
+                    own,
+                    peer: from,
+                    bytes,
+                };
+                self.traces.radius(&self.plane, socket, datagram);
+            }
+            self.plane.handle(
+                now,
+                Input::Radius {
+                    socket,
+                    from,
+                    bytes,
+                },
+            );
         }
     }
 
@@ -484,14 +502,18 @@ impl Edge {
                 self.trace(&output);
             }
             match output {
-                // A session's last packets go before the request that deletes it, so the order is kept.
                 Output::Pfcp { to, bytes } => {
-                    self.gtpu.flush().await;
-                    self.pfcp.send(to, &bytes).await;
+                    let joins = self.plane.bundles_messages(to.ip());
+                    if let Some(full) = self.pfcp.add(to, bytes, joins) {
+                        self.gtpu.flush().await;
+                        self.pfcp.send(full).await;
+                    }
                 }
                 Output::Gtpu { to, bytes } => {
-                    self.pfcp.flush().await;
-                    self.gtpu.send(to, &bytes).await;
+                    let joins = self.plane.bundles_frames(to.ip());
+                    if let Some(full) = self.gtpu.add(to, bytes, joins) {
+                        self.gtpu.send(full).await;
+                    }
                 }
                 Output::RadiusSockets(wanted) => {
                     let ports = self.radius.follow(wanted);
@@ -534,8 +556,9 @@ impl Edge {
                 }
             }
         }
-        self.pfcp.flush().await;
+        // A session's last packets go before the request that deletes it.
         self.gtpu.flush().await;
+        self.pfcp.flush().await;
         Ok(())
     }
 }
@@ -558,22 +581,46 @@ fn trace_number(RadiusConnection { connection, .. }: RadiusConnection) -> u16 {
     1 << 15 | role | connection.number
 }
 
-#[derive(Clone, Copy)]
+/// Protocol between the planes.
+#[derive(Clone, Copy, Debug)]
 enum Protocols {
     Pfcp,
     Gtpu,
 }
 
+impl Protocols {
+    /// Divides a datagram into its first message and the rest.
+    fn split(self) -> Split {
+        match self {
+            Protocols::Pfcp => wire::pfcp::split,
+            Protocols::Gtpu => gtpu::split,
+        }
+    }
+
+    /// Marks a message that another one follows in the same datagram.
+    fn mark(self) -> fn(&mut [u8]) {
+        match self {
+            Protocols::Pfcp => wire::pfcp::mark_followed,
+            Protocols::Gtpu => |_| {},
+        }
+    }
+}
+
+/// Datagram, and where it goes.
+type Whole = (SocketAddr, Vec<u8>);
+
 /// UDP port on our address of each family.
 struct Sockets {
     ipv4: Option<UdpSocket>,
     ipv6: Option<UdpSocket>,
+    /// Messages that are sent together.
+    bundles: Bundles,
     /// Datagrams that are sent together.
     sending: Batch,
 }
 
 impl Sockets {
-    fn bind(addresses: config::Addresses, port: u16) -> Result<Self, String> {
+    fn bind(addresses: config::Addresses, port: u16, protocol: Protocols) -> Result<Self, String> {
         let of_family = |ipv4| {
             let mut own = addresses.iter().filter(|own| own.is_ipv4() == ipv4);
             let socket = own.next().map(|own| bind(own, port)).transpose()?;
@@ -583,6 +630,7 @@ impl Sockets {
         Ok(Sockets {
             ipv4: of_family(true)?,
             ipv6: of_family(false)?,
+            bundles: Bundles::new(protocol.mark()),
             sending: Batch::default(),
         })
     }
@@ -609,15 +657,27 @@ impl Sockets {
         }
     }
 
+    /// Adds a message, which is sent at the latest with [`Sockets::flush`]. Returns the datagram that must be sent now.
+    fn add(&mut self, to: SocketAddr, message: Vec<u8>, joins: bool) -> Option<Whole> {
+        self.bundles.push(to, message, joins)
+    }
+
     /// Sends a datagram together with the following ones, at the latest with [`Sockets::flush`].
-    async fn send(&mut self, to: SocketAddr, bytes: &[u8]) {
-        if !self.sending.push(to, bytes) {
-            self.flush().await;
-            self.sending.push(to, bytes);
+    async fn send(&mut self, (to, bytes): Whole) {
+        if !self.sending.push(to, &bytes) {
+            self.send_batch().await;
+            self.sending.push(to, &bytes);
         }
     }
 
     async fn flush(&mut self) {
+        while let Some(datagram) = self.bundles.pop() {
+            self.send(datagram).await;
+        }
+        self.send_batch().await;
+    }
+
+    async fn send_batch(&mut self) {
         let Some(to) = self.sending.to() else {
             return;
         };

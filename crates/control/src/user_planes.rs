@@ -6,11 +6,13 @@ use crate::topology::{GroupId, PortId, Seid, Topology, UserPlane, UserPlaneId};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::bng::Tunnel;
-use pfcp::{Config, Event, FailReason, Node, Output, RequestError, RequestId, Role};
+use pfcp::{Config, Event, FailReason, Features, Node, Output, RequestError, RequestId, Role};
 use policy::Setting;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::pfcp::{Cause, FSeid, Lanes, Message, NodeId, ntp_seconds};
+use wire::pfcp::{
+    Cause, CpFunctionFeatures, FSeid, Lanes, Message, NodeId, SluiceFeatures, ntp_seconds,
+};
 
 mod ledger;
 mod ports;
@@ -150,6 +152,11 @@ impl UserPlanes {
             retain_sessions: true,
             first_sequence,
             clock: ntp_seconds(now.unix.into()).wrapping_sub(now.at.as_secs() as u32),
+            features: Features {
+                cp: Some(CpFunctionFeatures::BUNDLING),
+                sluice: Some(SluiceFeatures::FRAMES),
+                ..Features::default()
+            },
             ..Config::new(Role::Control, node_id.clone(), recovery_time_stamp)
         });
         UserPlanes {
@@ -294,6 +301,13 @@ impl UserPlanes {
     pub fn answers_echoes(&self, plane: UserPlaneId) -> bool {
         let info = self.node.peer_info(self.peer(plane).address);
         info.is_some_and(|info| info.features.echo_replies())
+    }
+
+    /// What the user plane at an address can do, as it said at its last association.
+    pub fn features(&self, address: IpAddr) -> Option<&Features> {
+        let plane = self.find(address)?;
+        let info = self.node.peer_info(self.peer(plane).address)?;
+        Some(&info.features)
     }
 
     /// Workers of the user plane's sessions. One of before does not say them: it has at most 16, in turn.

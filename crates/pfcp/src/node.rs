@@ -74,6 +74,19 @@ impl Features {
             .is_some_and(|f| f.contains(SluiceFeatures::METRICS))
     }
 
+    /// Whether the peer takes several PFCP messages in a datagram (TS 29.244 §6.5).
+    pub fn bundles_messages(&self) -> bool {
+        let up = |f: UpFunctionFeatures| f.contains(UpFunctionFeatures::BUNDLING);
+        let cp = |f: CpFunctionFeatures| f.contains(CpFunctionFeatures::BUNDLING);
+        self.up.is_some_and(up) || self.cp.is_some_and(cp)
+    }
+
+    /// Whether the peer takes several GTP-U packets in a datagram.
+    pub fn bundles_frames(&self) -> bool {
+        self.sluice
+            .is_some_and(|f| f.contains(SluiceFeatures::FRAMES))
+    }
+
     /// Whether a session may have any bindings, which the peer announces if requested.
     pub fn bindings(&self) -> bool {
         self.sluice

@@ -5,6 +5,8 @@
 //! best in the network card; a receiver that asks for it (UDP_GRO) gets what came in a row as one buffer. On the wire, and
 //! to a peer that knows nothing of all this, they are datagrams like any others.
 //!
+//! Cheaper still is one datagram for several messages, where the protocol and the peer allow that: [`Bundles`].
+//!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> std::io::Result<()> {
@@ -27,8 +29,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bundle;
 mod receive;
 mod send;
 
+pub use bundle::{Bundles, Split, messages};
 pub use receive::{Datagrams, Receiver, receive_batches};
 pub use send::Batch;

@@ -25,7 +25,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tracing::warn;
-use udp::{Batch, Receiver};
+use udp::{Batch, Bundles, Receiver};
 
 use crate::configure::{Ask, Kept, Management, Parked, Port, Source};
 use crate::cpri::Redirection;
@@ -169,7 +169,10 @@ pub struct UserPlane {
     pfcp: UdpSocket,
     received: Receiver,
     /// PFCP messages that are sent together.
+    messages: Bundles,
     sending: Batch,
+    /// Redirected frames that are sent together.
+    frames: Bundles,
     gtpu: UdpSocket,
     /// The socket of `gtpu`, read before tokio has noticed new datagrams.
     gtpu_now: std::net::UdpSocket,
@@ -242,7 +245,9 @@ impl UserPlane {
             kernel: Follower::new(parts.monitor),
             pfcp: parts.pfcp,
             received: Receiver::default(),
+            messages: Bundles::new(wire::pfcp::mark_followed),
             sending: Batch::default(),
+            frames: Bundles::new(|_| {}),
             gtpu: parts.gtpu,
             gtpu_now,
             calls: parts.calls,
@@ -418,7 +423,7 @@ impl UserPlane {
         {
             let now = self.clock.now().monotonic;
             let from = datagrams.from;
-            for message in datagrams {
+            for message in datagrams.flat_map(|octets| udp::messages(octets, wire::pfcp::split)) {
                 self.node.handle_datagram(now, from, message);
                 taken += 1;
             }

@@ -326,6 +326,7 @@ fn node_config(document: &Document, now: Now, sequence: u32) -> pfcp::Config {
             UpFunctionFeatures::TRAFFIC_ENDPOINTS
                 | UpFunctionFeatures::FRAMED_ROUTES
                 | UpFunctionFeatures::PACKET_COUNTS
+                | UpFunctionFeatures::BUNDLING
                 | UpFunctionFeatures::PREFIX_LENGTHS,
         ),
         bbf: Some(BbfUpFeatures::PPPOE),
@@ -334,7 +335,8 @@ fn node_config(document: &Document, now: Now, sequence: u32) -> pfcp::Config {
                 | SluiceFeatures::SETTINGS
                 | SluiceFeatures::BINDINGS
                 | SluiceFeatures::ECHO_REPLIES
-                | SluiceFeatures::METRICS,
+                | SluiceFeatures::METRICS
+                | SluiceFeatures::FRAMES,
         ),
         lanes: Some(Lanes::even(document.workers)),
         known_settings: Some(KnownSettings::of(

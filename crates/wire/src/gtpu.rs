@@ -25,6 +25,9 @@ const HAS_EXTENSION: u8 = 0x04;
 const HAS_SEQUENCE: u8 = 0x02;
 const HAS_N_PDU: u8 = 0x01;
 
+/// Length of the header without its optional part, in octets.
+const HEADER_LEN: usize = 8;
+
 const SHORT: Malformed = Malformed("GTP-U packet is cut short");
 
 /// A GTP-U packet.
@@ -93,7 +96,7 @@ impl<'a> Packet<'a> {
     /// Parses the payload of a UDP datagram. Sequence numbers of tunnelled packets are accepted and not looked at.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let Some((&[flags, kind, high, low, t0, t1, t2, t3], rest)) =
-            bytes.split_first_chunk::<8>()
+            bytes.split_first_chunk::<HEADER_LEN>()
         else {
             return Err(SHORT);
         };
@@ -175,6 +178,19 @@ fn emit_with_sequence(kind: u8, sequence: u16, elements: &[u8], out: &mut Vec<u8
     out.extend_from_slice(&sequence.to_be_bytes());
     out.extend_from_slice(&[0, 0]);
     out.extend_from_slice(elements);
+}
+
+/// The first packet of a datagram, and the rest of the datagram. Several in one are our own: see [`SluiceFeatures::FRAMES`].
+///
+/// [`SluiceFeatures::FRAMES`]: crate::pfcp::SluiceFeatures::FRAMES
+pub fn split(datagram: &[u8]) -> (&[u8], &[u8]) {
+    match *datagram {
+        [flags, _, high, low, ..] if flags & 0xf0 == VERSION_1 => {
+            let length = HEADER_LEN + usize::from(u16::from_be_bytes([high, low]));
+            datagram.split_at(length.min(datagram.len()))
+        }
+        _ => (datagram, &[]),
+    }
 }
 
 /// Appends a packet of a tunnel, without a sequence number.
@@ -281,6 +297,33 @@ mod tests {
                 payload: b"h"
             })
         );
+    }
+
+    proptest! {
+        #[test]
+        fn packets_of_one_datagram_come_apart(payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..8)) {
+            let mut datagram = Vec::new();
+            for payload in &payloads {
+                emit_gpdu(7, payload, &mut datagram).unwrap();
+            }
+            let mut rest = &datagram[..];
+            for payload in &payloads {
+                let (first, behind) = split(rest);
+                prop_assert_eq!(Packet::parse(first), Ok(Packet::Gpdu { teid: 7, payload }));
+                rest = behind;
+            }
+            prop_assert!(rest.is_empty());
+        }
+
+        #[test]
+        fn any_octets_come_apart_in_the_end(mut rest in prop::collection::vec(any::<u8>(), 0..200), valid in any::<bool>()) {
+            if let (true, Some(first)) = (valid, rest.first_mut()) {
+                *first = VERSION_1;
+            }
+            let (first, behind) = split(&rest);
+            prop_assert_eq!([first, behind].concat(), rest.clone());
+            prop_assert!(behind.is_empty() || first.len() >= HEADER_LEN);
+        }
     }
 
     #[test]

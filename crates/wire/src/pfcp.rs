@@ -269,6 +269,27 @@ impl Packet {
     }
 }
 
+/// Flag FO in the first octet: another message follows in the same datagram (§7.2.2.1).
+const FOLLOW_ON: u8 = 0x04;
+
+/// Marks a message that another one follows in the same datagram. Only for peers with the feature BUNDL.
+pub fn mark_followed(message: &mut [u8]) {
+    if let Some(flags) = message.first_mut() {
+        *flags |= FOLLOW_ON;
+    }
+}
+
+/// The first message of a datagram, and the rest of the datagram (§6.5). The rest is empty after the last message.
+pub fn split(datagram: &[u8]) -> (&[u8], &[u8]) {
+    match *datagram {
+        [flags, _, high, low, ..] if flags >> 5 == VERSION && flags & FOLLOW_ON != 0 => {
+            let length = 4 + usize::from(u16::from_be_bytes([high, low]));
+            datagram.split_at(length.min(datagram.len()))
+        }
+        _ => (datagram, &[]),
+    }
+}
+
 /// The answer to a message of another version (§7.6.2): its header states ours.
 pub fn version_not_supported(sequence: u32) -> Packet {
     Packet::node(sequence & SEQUENCE_MASK, VersionNotSupportedResponse {})

@@ -37,6 +37,8 @@ pub use dictionary::{DataType, Kind, values};
 pub const HEADER_LEN: usize = 20;
 /// The longest packet (RFC 2865 §3).
 pub const MAX_LEN: usize = 4096;
+/// Most packets are shorter, in octets.
+const TYPICAL_LEN: usize = 384;
 
 /// The kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -160,11 +162,20 @@ impl Packet {
 
     /// Writes the packet with its authenticator as it is.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<()> {
+        self.emit_with(&[], out)
+    }
+
+    /// The same with these octets of attributes before the others.
+    fn emit_with(&self, first: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
+        out.reserve(TYPICAL_LEN);
         out.extend([self.code.0, self.identifier, 0, 0]);
         out.extend(self.authenticator);
+        out.extend(first);
         for attribute in &self.attributes {
-            attribute.emit(out)?;
+            if first.is_empty() || attribute.kind != Kind::MESSAGE_AUTHENTICATOR {
+                attribute.emit(out)?;
+            }
         }
         let length = out.len() - start;
         if length > MAX_LEN {

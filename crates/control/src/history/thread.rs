@@ -4,10 +4,12 @@ use super::{Bounds, Log, Reader, Status};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Blocks are written together up to about this size.
 const FULL_WRITE: usize = 1 << 20;
+/// Minimum time between two writes. A sync costs the same for one block as for many.
+const PACE: Duration = Duration::from_millis(20);
 /// How often what is old is looked for.
 const TEND: Duration = Duration::from_secs(60);
 /// How long after a failure it is tried again.
@@ -101,13 +103,19 @@ struct Writer<K> {
 
 impl<K: FnMut(u64)> Writer<K> {
     fn run(&mut self, queue: &Receiver<WriterCommand>) {
+        let mut wrote = None;
         loop {
             let patience = if self.failing { AGAIN } else { TEND };
             match queue.recv_timeout(patience) {
-                Ok(command) => self.take(command, queue),
+                Ok(command) => {
+                    let since = wrote.map_or(PACE, |at: Instant| at.elapsed());
+                    thread::sleep(PACE.saturating_sub(since));
+                    self.take(command, queue);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.write(),
             }
+            wrote = Some(Instant::now());
             self.write();
         }
     }

@@ -8,6 +8,7 @@ use crate::trace::Traced;
 use core::net::IpAddr;
 use core::time::Duration;
 use northbound::{SessionCounts, WatchStateResponse, WatchedUserPlane};
+use pfcp::Features;
 
 impl ControlPlane {
     /// State without its time and without the user planes' data.
@@ -103,6 +104,18 @@ impl ControlPlane {
     /// Whether this is the control tunnel of an access port's default session.
     pub(crate) fn is_default_tunnel(&self, teid: u32) -> bool {
         self.user_planes.port_in_tunnel(teid).is_some()
+    }
+
+    /// Whether the user plane at an address takes several PFCP messages in a datagram.
+    pub(crate) fn bundles_messages(&self, address: IpAddr) -> bool {
+        let features = self.user_planes.features(address);
+        features.is_some_and(Features::bundles_messages)
+    }
+
+    /// Whether the user plane at an address takes several GTP-U packets in a datagram.
+    pub(crate) fn bundles_frames(&self, address: IpAddr) -> bool {
+        let features = self.user_planes.features(address);
+        features.is_some_and(Features::bundles_frames)
     }
 
     /// Name of the user plane at an address.

@@ -26,10 +26,7 @@ impl Edge {
             }
             let wake = self.plane.poll_at().map(|at| self.clock.instant(at));
             tokio::select! {
-                Some((socket, from, bytes)) = self.radius.replies.recv() => {
-                    let input = Input::Radius { socket, from, bytes: &bytes };
-                    self.plane.handle(self.clock.now(), input);
-                }
+                Some((socket, replies)) = self.radius.replies.recv() => self.on_replies(socket, &replies),
                 Some((connection, event)) = self.streams.next() => self.on_stream(connection, event),
                 Ok(()) = self.durable.changed() => self.on_durable(),
                 () = sleep_until(wake) => self.plane.on_timeout(self.clock.now()),

@@ -1,6 +1,6 @@
 //! Sockets of the RADIUS clients. They keep their ports, so that servers recognize repeated requests and their answers reach us.
 
-use super::{RADIUS_QUEUE, bind_in, send, unknown};
+use super::{PORTION, RADIUS_QUEUE, bind_in, send, unknown};
 use crate::alarms::{Condition, Fault};
 use crate::plane::{RadiusBinding, RadiusPorts, RadiusSocket};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,14 +14,17 @@ use tokio::task::AbortHandle;
 /// Address family (is it IPv6?) and number of a socket.
 type Name = (bool, u16);
 
+/// Portion of datagrams, each with the server that sent it.
+pub(super) type Replies = Vec<(SocketAddr, Vec<u8>)>;
+
 /// Sockets of the RADIUS clients.
 pub(super) struct Radius {
     sockets: BTreeMap<Name, Open>,
     /// Sockets that could not be opened, and why. They are tried again.
     missing: BTreeMap<Name, (RadiusSocket, io::Error)>,
-    sender: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
-    /// Replies: the socket's number, the server, and the datagram.
-    pub replies: mpsc::Receiver<(u16, SocketAddr, Vec<u8>)>,
+    sender: mpsc::Sender<(u16, Replies)>,
+    /// Replies, with the number of their socket.
+    pub replies: mpsc::Receiver<(u16, Replies)>,
 }
 
 struct Open {
@@ -39,7 +42,7 @@ impl Drop for Open {
 
 impl Radius {
     pub fn new() -> Self {
-        let (sender, replies) = mpsc::channel(RADIUS_QUEUE);
+        let (sender, replies) = mpsc::channel(RADIUS_QUEUE / PORTION);
         Radius {
             sockets: BTreeMap::new(),
             missing: BTreeMap::new(),
@@ -182,19 +185,19 @@ fn bind_again(ipv6: bool, wanted: &RadiusSocket) -> io::Result<UdpSocket> {
 }
 
 /// Passes replies to the loop. When the loop is behind, they wait in the socket.
-async fn hear(
-    socket: Arc<UdpSocket>,
-    number: u16,
-    replies: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
-) {
+async fn hear(socket: Arc<UdpSocket>, number: u16, replies: mpsc::Sender<(u16, Replies)>) {
     let mut buffer = [0; wire::radius::MAX_LEN];
     loop {
-        if let Ok((length, from)) = socket.recv_from(&mut buffer).await
-            && replies
-                .send((number, from, buffer[..length].to_vec()))
-                .await
-                .is_err()
+        let Ok((length, from)) = socket.recv_from(&mut buffer).await else {
+            continue;
+        };
+        let mut portion = vec![(from, buffer[..length].to_vec())];
+        while portion.len() < PORTION
+            && let Ok((length, from)) = socket.try_recv_from(&mut buffer)
         {
+            portion.push((from, buffer[..length].to_vec()));
+        }
+        if replies.send((number, portion)).await.is_err() {
             return;
         }
     }

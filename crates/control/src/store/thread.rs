@@ -9,6 +9,9 @@ use super::{Disk, Record, Store};
 
 /// Time until a failed write is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Minimum time between the beginnings of two syncs. A sync costs the same for one record as for many, so under load records are
+/// collected for so long.
+const PACE: Duration = Duration::from_millis(4);
 /// Idle time after which the log gets a seal.
 const SEAL_AFTER: Duration = Duration::from_secs(1);
 
@@ -73,11 +76,14 @@ fn write(
 ) {
     // Time of the next attempt after a failure. Records that arrive before it only wait.
     let mut again: Option<Instant> = None;
+    // Time at which the next write may begin.
+    let mut turn = Instant::now();
     loop {
         let next = next(&writer, again, queue);
         let is_over = next == Err(RecvTimeoutError::Disconnected);
         let is_idle = next == Err(RecvTimeoutError::Timeout) && again.is_none();
         if let Ok(records) = next {
+            thread::sleep(turn.saturating_duration_since(Instant::now()));
             writer.take(&records);
             while !writer.is_full()
                 && let Ok(more) = queue.try_recv()
@@ -88,6 +94,7 @@ fn write(
         if !is_over && again.is_some_and(|at| Instant::now() < at) {
             continue;
         }
+        turn = Instant::now() + PACE;
         let done = match is_idle {
             true => writer.idle(),
             false => writer.write().map(|number| acknowledge(Ok(number))),

@@ -135,9 +135,10 @@ impl ResponseCache {
     }
 }
 
+/// The first octet does not count: it says whether another message follows in the datagram.
 fn fingerprint(request: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    hasher.write(request);
+    hasher.write(request.get(1..).unwrap_or_default());
     hasher.finish()
 }
 

@@ -14,21 +14,22 @@ use crate::engine::FromSubscriber;
 impl UserPlane {
     /// Handles a GTP-U datagram in the buffer.
     pub(super) fn redirect(&mut self, length: usize, from: SocketAddr) {
-        let bytes = &self.buffer[..length];
         let now = self.clock.now().monotonic;
-        let verdict = self
-            .redirection
-            .receive(&self.engine, now, from.ip(), bytes);
-        match verdict {
-            Verdict::Send(port, frame) => {
-                let sent = self.controller.inject(Inject::Port(port, frame));
-                self.counters.inject_busy += u64::from(sent.is_err());
+        for bytes in udp::messages(&self.buffer[..length], wire::gtpu::split) {
+            let verdict = self
+                .redirection
+                .receive(&self.engine, now, from.ip(), bytes);
+            match verdict {
+                Verdict::Send(port, frame) => {
+                    let sent = self.controller.inject(Inject::Port(port, frame));
+                    self.counters.inject_busy += u64::from(sent.is_err());
+                }
+                Verdict::Reply(reply) => {
+                    let sent = self.gtpu.try_send_to(&reply, from);
+                    self.counters.send_failed += u64::from(sent.is_err());
+                }
+                Verdict::Done => {}
             }
-            Verdict::Reply(reply) => {
-                let sent = self.gtpu.try_send_to(&reply, from);
-                self.counters.send_failed += u64::from(sent.is_err());
-            }
-            Verdict::Done => {}
         }
     }
 
@@ -76,8 +77,10 @@ impl UserPlane {
         let Self {
             controller,
             engine,
-            redirection,
+            node,
             gtpu,
+            redirection,
+            frames,
             ports,
             instances,
             counters,
@@ -85,11 +88,18 @@ impl UserPlane {
             ..
         } = self;
         let (mut errors, mut replies) = (Vec::new(), Vec::new());
+        let mut wrapped = |wrapped: Option<(IpAddr, Vec<u8>)>, counters: &mut Counters| {
+            let Some((to, bytes)) = wrapped else { return };
+            let peer = node.peer_info(SocketAddr::new(to, wire::pfcp::PORT));
+            let joins = peer.is_some_and(|peer| peer.features.bundles_frames());
+            let full = frames.push(SocketAddr::new(to, wire::gtpu::PORT), bytes, joins);
+            send_gtpu(gtpu, full, counters);
+        };
         let taken = controller.recv_punts(PORTION, |punt| match punt.kind {
             PuntKind::Discovery => {
                 let tunnel = engine.discovery_tunnel(punt.port);
-                let wrapped = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
-                send_gtpu(gtpu, wrapped, counters);
+                let frame = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
+                wrapped(frame, counters);
             }
             PuntKind::Session(index) | PuntKind::Echo(index) => {
                 match engine.from_subscriber(index, punt.frame) {
@@ -97,8 +107,8 @@ impl UserPlane {
                     FromSubscriber::Taken => {}
                     FromSubscriber::Pass => {
                         let tunnel = engine.control_tunnel(index);
-                        let wrapped = redirection.wrap_control(tunnel, punt.frame);
-                        send_gtpu(gtpu, wrapped, counters);
+                        let frame = redirection.wrap_control(tunnel, punt.frame);
+                        wrapped(frame, counters);
                     }
                 }
             }
@@ -142,6 +152,9 @@ impl UserPlane {
                 samples.show(index, port_name(ports, punt.port), punt.frame, true);
             }
         });
+        while let Some(datagram) = frames.pop() {
+            send_gtpu(gtpu, Some(datagram), counters);
+        }
         let errors = errors.iter();
         let errors = errors.map(|(instance, packet)| Inject::Route(*instance, packet));
         let replies = replies.iter();
@@ -170,9 +183,9 @@ fn is_multicast(packet: &[u8]) -> bool {
     }
 }
 
-fn send_gtpu(socket: &UdpSocket, wrapped: Option<(IpAddr, Vec<u8>)>, counters: &mut Counters) {
-    let Some((to, bytes)) = wrapped else { return };
-    let sent = socket.try_send_to(&bytes, SocketAddr::new(to, wire::gtpu::PORT));
+fn send_gtpu(socket: &UdpSocket, datagram: Option<(SocketAddr, Vec<u8>)>, counters: &mut Counters) {
+    let Some((to, bytes)) = datagram else { return };
+    let sent = socket.try_send_to(&bytes, to);
     counters.send_failed += u64::from(sent.is_err());
 }
 

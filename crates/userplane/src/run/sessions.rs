@@ -1,5 +1,7 @@
 //! Connects the PFCP transport, the sessions and the worker.
 
+use std::net::SocketAddr;
+
 use dataplane::{Event as WorkerEvent, Inject};
 use pfcp::Output;
 use tracing::warn;
@@ -17,9 +19,10 @@ impl UserPlane {
             any = true;
             match output {
                 Output::Transmit { to, bytes } => {
-                    if !self.sending.push(to, &bytes) {
-                        self.send_pfcp();
-                        self.sending.push(to, &bytes);
+                    let info = self.node.peer_info(to);
+                    let joins = info.is_some_and(|info| info.features.bundles_messages());
+                    if let Some(full) = self.messages.push(to, bytes, joins) {
+                        self.batch_pfcp(full);
                     }
                 }
                 Output::Event(event) => {
@@ -31,8 +34,23 @@ impl UserPlane {
         any
     }
 
-    /// Sends the waiting datagrams. A send error counts as a loss on the way.
+    fn batch_pfcp(&mut self, (to, bytes): (SocketAddr, Vec<u8>)) {
+        if !self.sending.push(to, &bytes) {
+            self.send_batch();
+            self.sending.push(to, &bytes);
+        }
+    }
+
+    /// Sends the waiting messages.
     pub(super) fn send_pfcp(&mut self) {
+        while let Some(datagram) = self.messages.pop() {
+            self.batch_pfcp(datagram);
+        }
+        self.send_batch();
+    }
+
+    /// Sends the waiting datagrams. A send error counts as a loss on the way.
+    fn send_batch(&mut self) {
         self.counters.send_failed += self.sending.try_send(&self.pfcp) as u64;
     }
 

@@ -29,6 +29,8 @@ flags! {
         ECHO_REPLIES = 0x08,
         /// A framed route that is a route may have a metric (RFC 2865 §5.22), with which it is announced.
         METRICS = 0x10,
+        /// A datagram of GTP-U may have several packets, one after the other, each with a header of its own.
+        FRAMES = 0x20,
     }
 }
 

@@ -10,7 +10,6 @@ use crate::{Malformed, Result};
 
 /// The longest value of one attribute.
 pub const MAX_VALUE: usize = 253;
-const VENDOR_HEADER: usize = 6;
 
 /// Passwords, and proofs from which a weak password can be guessed. Some are protected on the wire.
 const SECRETS: [Kind; 4] = [
@@ -128,32 +127,33 @@ fn parse_prefix(bytes: &[u8]) -> Option<Ipv6Net> {
 
 impl Attribute {
     pub(super) fn emit(&self, out: &mut Vec<u8>) -> Result<()> {
-        let mut value = Vec::new();
-        self.value.emit(&mut value);
-        if self.kind.is_concatenated() && !value.is_empty() {
-            value
+        match self.value.octets() {
+            Some(octets) if octets.len() > MAX_VALUE && self.kind.is_concatenated() => octets
                 .chunks(MAX_VALUE)
-                .try_for_each(|part| emit(self.kind, part, out))
-        } else {
-            emit(self.kind, &value, out)
+                .try_for_each(|part| emit(self.kind, out, |out| out.extend(part))),
+            _ => emit(self.kind, out, |out| self.value.emit(out)),
         }
     }
 }
 
-fn emit(kind: Kind, value: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let vendor = if kind.vendor == 0 { 0 } else { VENDOR_HEADER };
-    if value.len() + vendor > MAX_VALUE {
-        return Err(Malformed("RADIUS: value too long for an attribute"));
-    }
+/// Appends an attribute, or one of the parts of a long one.
+fn emit(kind: Kind, out: &mut Vec<u8>, value: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    let start = out.len();
     if kind.vendor != 0 {
-        out.extend([
-            Kind::VENDOR_SPECIFIC.number,
-            (2 + VENDOR_HEADER + value.len()) as u8,
-        ]);
+        out.extend([Kind::VENDOR_SPECIFIC.number, 0]);
         out.extend(kind.vendor.to_be_bytes());
     }
-    out.extend([kind.number, (2 + value.len()) as u8]);
-    out.extend(value);
+    let inner = out.len();
+    out.extend([kind.number, 0]);
+    value(out);
+    let length = |from| u8::try_from(out.len() - from).ok();
+    let (Some(whole), Some(part)) = (length(start), length(inner)) else {
+        out.truncate(start);
+        return Err(Malformed("RADIUS: value too long for an attribute"));
+    };
+    // Both are the same octet of a standard attribute.
+    out[start + 1] = whole;
+    out[inner + 1] = part;
     Ok(())
 }
 

@@ -75,15 +75,10 @@ impl Packet {
     }
 
     fn emit_with_room_for_digest(&self) -> Result<Vec<u8>> {
-        let mut packet = Packet::new(self.code, self.identifier, self.authenticator);
-        packet.push(Kind::MESSAGE_AUTHENTICATOR, vec![0; DIGEST]);
-        let others = self
-            .attributes
-            .iter()
-            .filter(|attribute| attribute.kind != Kind::MESSAGE_AUTHENTICATOR);
-        packet.attributes.extend(others.cloned());
+        let mut room = [0; 2 + DIGEST];
+        room[..2].copy_from_slice(&[Kind::MESSAGE_AUTHENTICATOR.number, 2 + DIGEST as u8]);
         let mut out = Vec::new();
-        packet.emit(&mut out)?;
+        self.emit_with(&room, &mut out)?;
         Ok(out)
     }
 }

@@ -42,9 +42,8 @@ impl Kind {
     }
 
     fn definition(self) -> Option<&'static Definition> {
-        DEFINITIONS
-            .iter()
-            .find(|definition| definition.kind == self)
+        let at = DEFINITIONS.binary_search_by_key(&self, |definition| definition.kind);
+        at.ok().map(|at| &DEFINITIONS[at])
     }
 
     /// Every attribute of the dictionary.
@@ -65,10 +64,9 @@ impl fmt::Debug for Kind {
 
 /// Whether the dictionary has attributes of this vendor, and so knows how they look inside.
 pub(super) fn knows_vendor(vendor: u32) -> bool {
-    vendor != 0
-        && DEFINITIONS
-            .iter()
-            .any(|definition| definition.kind.vendor == vendor)
+    let before = DEFINITIONS.partition_point(|definition| definition.kind.vendor < vendor);
+    let next = DEFINITIONS.get(before);
+    vendor != 0 && next.is_some_and(|definition| definition.kind.vendor == vendor)
 }
 
 /// The type of an attribute's value (RFC 8044 §3).
