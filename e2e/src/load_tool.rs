@@ -4,7 +4,7 @@ use crate::guard::PATIENCE;
 use crate::site::{UP, program};
 use anyhow::{Context, Result, ensure};
 use lab::process::Process;
-use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
+use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 pub const INTERFACE: &str = "eth1";
 /// A load takes its time, and its homes may take as much again where the other side is slow.
 const LIMIT: Duration = Duration::from_secs(240);
-/// The name of its log.
-const NAME: &str = "sluice-load";
 
 /// A load that runs.
 pub struct LoadTool {
@@ -32,25 +30,65 @@ pub struct Report(Value);
 impl LoadTool {
     /// Starts it with these words.
     pub fn start(lab: &Lab, words: &str) -> Result<Self> {
-        lab.access_interface(UP, INTERFACE)?;
-        let report = lab.dir().join("load.json");
-        let mut command = lab.netns(Place::Access(UP)).command(program("sluice")?);
+        LoadTool::start_at(lab, UP, INTERFACE, words)
+    }
+
+    /// The same on an interface of this name at a user plane.
+    pub fn start_at(lab: &Lab, up: UserPlane, interface: &str, words: &str) -> Result<Self> {
+        lab.access_interface(up, interface)?;
+        let name = format!("sluice-load-{}-{interface}", up.name());
+        let report = lab.dir().join(format!("{name}.json"));
+        let mut command = lab.netns(Place::Access(up)).command(program("sluice")?);
         command
-            .args(["load", "--interface", INTERFACE, "--report"])
+            .args(["load", "--interface", interface, "--report"])
             .arg(&report)
             .args(words.split_whitespace());
         Ok(LoadTool {
-            process: Process::spawn(lab.dir(), NAME, command)?,
+            process: Process::spawn(lab.dir(), &name, command)?,
             report,
         })
     }
 
     /// Waits until it has said something on its standard error.
     pub fn wait_said(&mut self, what: &str) -> Result<()> {
+        self.wait_said_within(what, PATIENCE)
+    }
+
+    /// The same for as long as this.
+    pub fn wait_said_within(&mut self, what: &str, limit: Duration) -> Result<()> {
         let log = self.process.log().to_owned();
-        self.process.wait_until(what, PATIENCE, || {
+        self.process.wait_until(what, limit, || {
             std::fs::read_to_string(&log).is_ok_and(|text| text.contains(what))
         })
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.process.log())?)
+    }
+
+    /// How often every home has received a packet in both families.
+    pub fn rounds(&self) -> Result<u64> {
+        let said = self.said()?;
+        let latest = said.rsplit_once(" complete").map(|(before, _)| before);
+        let number = latest.and_then(|before| before.rsplit(' ').next());
+        number.map_or(Ok(0), |number| Ok(number.parse()?))
+    }
+
+    /// An error if it has ended.
+    pub fn ensure_runs(&mut self) -> Result<()> {
+        let ended = self.process.ended()?;
+        ensure!(
+            ended.is_none(),
+            "sluice load has ended\n{}",
+            self.process.tail()
+        );
+        Ok(())
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> i32 {
+        self.process.id()
     }
 
     /// Presses Ctrl-C.

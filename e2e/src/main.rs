@@ -1,7 +1,7 @@
 //! End-to-end cases: the real daemons between real peers, in network namespaces of their own.
 //!
 //! `e2e` runs every case, in several lanes (`LANES` says in how many); `e2e CASE…` some of them, `e2e --list` names them, `e2e --soak` kills and stops daemons in random
-//! order, and `e2e --record DIR` writes down what pppd and the gateway say to each other. A case is a function in a file
+//! order, `e2e --scale` measures very many homes, and `e2e --record DIR` writes down what pppd and the gateway say to each other. A case is a function in a file
 //! of its own below `cases/`; what the cases share (network, virtual subscriber, daemons) is a [`fixture::Fixture`].
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,9 @@ mod page;
 mod pppoe_server;
 mod probe;
 mod radius;
+mod radius_stub;
 mod record;
+mod scale;
 mod scenario;
 mod schedule;
 mod screen;
@@ -60,7 +62,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["--help"] => {
-            println!("usage: [LANES=N] e2e [--list | --soak [PART] | --record DIR | CASE…]");
+            println!(
+                "usage: [LANES=N] e2e [--list | --soak [PART] | --scale [PART] | --record DIR | CASE…]"
+            );
             Ok(true)
         }
         ["--list"] => {
@@ -72,7 +76,10 @@ fn main() -> ExitCode {
         }
         ["--soak"] => soak::run(None).map(|()| true),
         ["--soak", part] => soak::run(Some(part)).map(|()| true),
+        ["--scale"] => scale::run(None).map(|()| true),
+        ["--scale", part] => scale::run(Some(part)).map(|()| true),
         ["--record", dir] => record::run(Path::new(dir)).map(|()| true),
+        [radius_stub::WORD, socket] => radius_stub::serve(Path::new(socket)).map(|()| true),
         [lane::WORD] => lane::serve().map(|()| true),
         [name] => chosen(&[name]).and_then(|cases| run(cases[0])),
         ref names => chosen(names).and_then(|cases| schedule::run(&cases, lanes()?)),

@@ -93,6 +93,9 @@ struct LoadOptions {
     /// Verified packets that homes send a second, all homes together; 0: none [default: one for each home and family, at most 10000]
     #[arg(long, value_name = "N")]
     pps: Option<u32>,
+    /// Homes send nothing until all of them are online [default: each sends as soon as it is online]
+    #[arg(long)]
+    wait_for_all: bool,
     /// Send to a reflector at this address instead of from home to home; may be given once for each family
     #[arg(long, value_name = "ADDRESS")]
     reflector: Vec<IpAddr>,
@@ -180,6 +183,7 @@ impl LoadOptions {
             options: self,
             network: AccessNetwork::open(residents, plan, port)?,
             progress: Progress::new(self.homes.homes),
+            rounds: Rounds::default(),
             interrupt,
         };
         let done = conductor.conduct()?;
@@ -192,6 +196,7 @@ impl LoadOptions {
             cpu: done.cpu,
             memory: memory()?,
             set_ups: done.set_ups,
+            rounds: done.rounds,
             max_loss: self.max_loss,
             delegation: self.homes.delegation,
         });
@@ -311,7 +316,17 @@ struct Conductor<'o> {
     options: &'o LoadOptions,
     network: AccessNetwork,
     progress: Progress,
+    rounds: Rounds,
     interrupt: Interrupt,
+}
+
+/// Rounds of traffic: in each, every home receives a packet in both families.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// Rounds that are over.
+    count: u64,
+    /// When the round of now began.
+    began: Option<Instant>,
 }
 
 /// What was noted on the way.
@@ -329,6 +344,7 @@ struct Done {
     interrupted: bool,
     cpu: [Duration; 2],
     set_ups: u64,
+    rounds: u64,
 }
 
 impl Conductor<'_> {
@@ -348,13 +364,21 @@ impl Conductor<'_> {
             interrupted,
             cpu: [set_up_cpu, cpu()?],
             set_ups,
+            rounds: self.rounds.count,
         })
     }
 
     fn stages(&mut self) -> Result<Stages> {
         let all = self.options.homes.homes;
+        if self.options.wait_for_all {
+            self.network.order(Order::Quiet);
+        }
         self.set_up()?;
         let (cpu, set_ups) = (cpu()?, self.network.status().set_ups);
+        if self.options.wait_for_all {
+            self.network.order(Order::Speak);
+        }
+        self.begin_round();
         self.network.order(Order::Flap);
         let length = Duration::from_secs(self.options.duration);
         self.watch(Stage::Running(length), length, |_| false)?;
@@ -418,12 +442,22 @@ impl Conductor<'_> {
 
     fn look(&mut self, stage: Stage) -> Result<Status> {
         let status = self.network.status();
-        self.progress.show(stage, &status);
+        let began = self.rounds.began;
+        if began.is_some_and(|began| status.all_heard > Some(began)) {
+            self.rounds.count += 1;
+            self.begin_round();
+        }
+        self.progress.show(stage, &status, self.rounds.count);
         ensure!(
             !self.network.failed(),
             "the homes' thread has ended by mistake"
         );
         Ok(status)
+    }
+
+    fn begin_round(&mut self) {
+        self.rounds.began = Some(Instant::now());
+        self.network.order(Order::Call);
     }
 
     /// Nobody sends any more; waits until what is under way has arrived, or somebody wants an end.

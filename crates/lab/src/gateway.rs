@@ -11,7 +11,6 @@ use crate::topology::{
     Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane, default_routes,
 };
 use anyhow::{Context, Result, bail};
-use ipnet::IpNet;
 use northbound::{CallError, Client, Session, UserPlaneState};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -54,6 +53,12 @@ impl Gateway {
     /// `aaa` is the end of the configuration: the rest of the access profile, and who knows the subscribers, of whom there are
     /// `homes`.
     pub fn start_with(lab: &Lab, ups: &[UserPlane], aaa: &str, homes: usize) -> Result<Self> {
+        let configuration = configuration_yaml(lab.dir(), ups, aaa, homes);
+        Self::start_configured(lab, ups, &configuration)
+    }
+
+    /// The same with another configuration.
+    pub fn start_configured(lab: &Lab, ups: &[UserPlane], configuration: &str) -> Result<Self> {
         let (dir, cp_file) = (lab.dir(), lab.dir().join("cp.yaml"));
         let routes = Routes::follow(lab, ups)?;
         let mut user_planes = Vec::new();
@@ -69,8 +74,7 @@ impl Gateway {
             })?;
         }
         fs::write(&cp_file, start_yaml(dir, ups))?;
-        let configuration = configuration_yaml(dir, ups, aaa, homes);
-        write_secret(&dir.join("sluice.yaml"), &configuration)?;
+        write_secret(&dir.join("sluice.yaml"), configuration)?;
         let (mut cp, cp_keep) = spawn(lab, Daemon::ControlPlane, &cp_file)?;
         let cp_socket = socket(dir, Daemon::ControlPlane);
         cp.wait_until("its user planes to be ready", MEETING_LIMIT, || {
@@ -289,25 +293,9 @@ fn spawn(lab: &Lab, daemon: Daemon, configuration: &Path) -> Result<(Process, Ke
     Ok((Process::spawn(lab.dir(), daemon.name(), command)?, keep))
 }
 
-/// Is it a route into the subscribers' nets (the gateway's own addresses aside, which stay)?
+/// Is it a route that the user plane exports for subscribers? Those have its own protocol number.
 fn is_subscriber_route(line: &str) -> bool {
-    let Some(destination) = line.split_whitespace().find_map(|word| {
-        word.parse::<IpNet>()
-            .ok()
-            .or_else(|| word.parse::<IpAddr>().ok().map(IpNet::from))
-    }) else {
-        return false;
-    };
-    let own = [
-        IpNet::from(IpAddr::from(SUBSCRIBER_GATEWAY_V4)),
-        IpNet::from(IpAddr::from(SUBSCRIBER_GATEWAY_V6)),
-    ];
-    let nets = [
-        IpNet::from(SUBSCRIBERS_V4),
-        IpNet::from(SUBSCRIBERS_V6),
-        IpNet::from(DELEGATED_V6),
-    ];
-    !own.contains(&destination) && nets.iter().any(|net| net.contains(&destination))
+    line.contains(" proto 96")
 }
 
 /// What a user plane starts with; the rest the control plane tells it. A lab's user planes share few cores with everything

@@ -459,6 +459,11 @@ pub const CASES: &[Case] = &[
         load::run,
     ).alone(),
     case(
+        "scale",
+        "2,000 homes by RADIUS: traffic of each, a user plane's death, and nothing is left; what all of it costs",
+        crate::scale::small,
+    ).alone(),
+    case(
         "flood",
         "while a line floods discovery, others connect as fast as without, and the line is shown, told by an alarm and held down",
         flood::run,

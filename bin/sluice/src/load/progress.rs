@@ -56,7 +56,7 @@ impl Progress {
     }
 
     /// Shows how it is getting on; most calls come too early and do nothing.
-    pub fn show(&mut self, stage: Stage, status: &Status) {
+    pub fn show(&mut self, stage: Stage, status: &Status, rounds: u64) {
         let is_new = self.stage.is_none_or(|(shown, _)| shown != stage);
         if is_new {
             self.stage = Some((stage, Instant::now()));
@@ -68,7 +68,7 @@ impl Progress {
         self.shown = Some(Instant::now());
         self.measure(status);
         let since = self.stage.map_or(Duration::ZERO, |(_, at)| at.elapsed());
-        let text = self.text(stage, since, status);
+        let text = self.text(stage, since, status, rounds);
         let mut out = io::stderr();
         // A terminal that has gone away must not keep the homes from hanging up.
         let _ = match self.is_terminal {
@@ -98,7 +98,7 @@ impl Progress {
         }
     }
 
-    fn text(&self, stage: Stage, since: Duration, status: &Status) -> String {
+    fn text(&self, stage: Stage, since: Duration, status: &Status, rounds: u64) -> String {
         let online = status.at(State::Online);
         let (what, done, time) = match stage {
             Stage::SettingUp => {
@@ -138,6 +138,9 @@ impl Progress {
         if status.sent > 0 {
             text.push_str(&format!(", {} packets sent", count(status.sent)));
         }
+        if rounds > 0 {
+            text.push_str(&format!(", round {rounds} complete"));
+        }
         if status.flaps > 0 {
             text.push_str(&format!(", {} flaps", status.flaps));
         }
@@ -175,10 +178,16 @@ mod tests {
         };
         status.states.insert(State::Online, 40);
         status.ends.insert("refused".into(), 2);
-        let text = Progress::new(100).text(Stage::SettingUp, Duration::from_secs(7), &status);
+        let text = Progress::new(100).text(
+            Stage::Running(Duration::from_secs(70)),
+            Duration::from_secs(7),
+            &status,
+            2,
+        );
         assert_eq!(
             text,
-            "setting up [##########----------] 40 of 100 homes online, 0 set-ups/s, 7s, 1.2 k packets sent, 3 flaps, 2 failures"
+            "running    [##------------------] 40 of 100 homes online, 0 set-ups/s, 7s of 1m 10s, 1.2 k packets sent, \
+             round 2 complete, 3 flaps, 2 failures"
         );
     }
 }

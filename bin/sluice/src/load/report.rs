@@ -27,6 +27,8 @@ pub(super) struct Run<'r> {
     pub(super) memory: u64,
     /// Set-ups until the homes were online.
     pub(super) set_ups: u64,
+    /// How often every home has received a packet in both families.
+    pub(super) rounds: u64,
     /// More lost packets than this share of all, in percent, are a failure.
     pub(super) max_loss: Option<f64>,
     /// Whether homes ask for delegated prefixes.
@@ -103,6 +105,8 @@ struct FailedHome {
 struct TrafficReport {
     /// `homes`: from home to home; `reflector`: to the reflector and back.
     to: &'static str,
+    /// How often every home has received a packet in both families, since all homes were online.
+    rounds: u64,
     ipv4: FamilyReport,
     ipv6: FamilyReport,
     /// Packets at the wrong home, or from it.
@@ -364,6 +368,7 @@ fn traffic(run: &Run) -> TrafficReport {
     let strays: u64 = run.status.strays.values().map(|n| u64::from(*n)).sum();
     TrafficReport {
         to: if run.reflected { "reflector" } else { "homes" },
+        rounds: run.rounds,
         ipv4: family(run, Family::V4),
         ipv6: family(run, Family::V6),
         misdelivered: counts.misdelivered.saturating_sub(strays),

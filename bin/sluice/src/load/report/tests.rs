@@ -50,6 +50,7 @@ fn report(outcome: &Outcome, change: impl FnOnce(&mut Run, &mut Status)) -> Repo
         cpu: [Duration::from_millis(1), Duration::from_millis(2)],
         memory: 1 << 20,
         set_ups: 2,
+        rounds: 2,
         max_loss: None,
         delegation: false,
     };
