@@ -164,6 +164,8 @@ pub struct Status {
     pub first_online: Option<Duration>,
     /// When the latest home to come online for the first time did.
     pub last_online: Option<Duration>,
+    /// When 99 % of the homes had come online for the first time.
+    pub most_online: Option<Duration>,
     /// Homes that were online at least once.
     pub ever_online: u32,
     /// How often all homes have rebooted.

@@ -1,8 +1,11 @@
 //! Homes connect, talk, live through a user plane's death, and leave.
 
+use super::commands;
+use super::document::LINES;
+use super::losses::Losses;
 use super::plane::{DAEMONS, Planes, Used};
 use super::rows::{Rows, Target};
-use super::tools::{Connected, Crowd, Tools, lost, per_second, worse};
+use super::tools::{Crowd, Tools, lost, per_second, worse};
 use super::watch::Watch;
 use crate::fixture::Fixture;
 use crate::guard::{self, PATIENCE};
@@ -54,6 +57,7 @@ const SMALL: Size = Size {
 /// As many as FreeRADIUS serves in its share of the time.
 const FREERADIUS: Crowd = Crowd {
     interface: INTERFACE,
+    lines: LINES,
     first: 1,
     homes: 10_000,
     rate: 3_000,
@@ -95,11 +99,12 @@ pub fn freeradius(fixture: &mut Fixture, rows: &mut Rows) -> Result<()> {
 fn run(lab: &Lab, rows: &mut Rows, size: &Size) -> Result<()> {
     let (part, all) = (size.part, 2 * size.homes);
     let mut planes = Planes::with_stub(lab)?;
-    let (empty, before) = (planes.held()?, planes.used()?);
+    let (empty, before, losses) = (planes.held()?, planes.used()?, Losses::of(lab)?);
     let mut tools = Tools::start(
         lab,
         &Crowd {
             interface: INTERFACE,
+            lines: LINES,
             first: 1,
             homes: size.homes,
             rate: size.rate,
@@ -108,15 +113,18 @@ fn run(lab: &Lab, rows: &mut Rows, size: &Size) -> Result<()> {
     )?;
     let connected = tools.connected(&planes, &before)?;
     println!("        all homes are online");
+    Losses::of(lab)?.print_since(&losses);
     let full = planes.held()?;
     tools.rounds(1)?;
     println!("        each home has received a packet in both families");
     guard::limit("a user plane's death");
     let outage = kill(&planes, &mut tools)?;
+    guard::limit("commands beside very many homes");
+    let others = commands::ask(lab, rows, part)?;
     guard::limit("very many homes that leave");
     let before = planes.used()?;
     let reports = tools.leave()?;
-    planes.wait_empty(u64::from(all))?;
+    planes.wait_empty(u64::from(all) + others)?;
     let left = planes.used()?.since(&before);
     planes.nothing_left()?;
     sleep(size.rest);
@@ -135,9 +143,16 @@ fn run(lab: &Lab, rows: &mut Rows, size: &Size) -> Result<()> {
 
 /// How fast homes came online.
 fn set_ups(rows: &mut Rows, part: &'static str, reports: &[Report; 2]) -> Result<()> {
-    let rate = per_second(reports)?;
-    rows.aim(part, "set-ups", (rate, "/s"), Target::Least(4_000.0));
+    let rate = per_second(reports, "per_second_of_most")?;
+    rows.aim(
+        part,
+        "set-ups, until 99 % are online",
+        (rate, "/s"),
+        Target::Least(4_000.0),
+    );
     rows.beside(PUBLISHED);
+    let all = per_second(reports, "per_second")?;
+    rows.add(part, "set-ups, until the last is online", all, "/s");
     for quantile in ["p50", "p99", "max"] {
         let pointer = format!("/set_ups/milliseconds/total/{quantile}");
         let time = worse(reports, &pointer)?;

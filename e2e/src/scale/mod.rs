@@ -1,11 +1,14 @@
 //! As many homes as one control plane serves: what it costs to connect them, how they live through a user plane's death, and a town
 //! whose power comes back.
 
+mod commands;
 mod document;
 mod homes;
+mod losses;
 mod plane;
 mod rows;
 mod tools;
+mod town;
 mod watch;
 
 pub use homes::small;
@@ -21,7 +24,11 @@ use std::time::Instant;
 type Part = fn(&mut Fixture, &mut Rows) -> Result<()>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 2] = [("homes", homes::full), ("freeradius", homes::freeradius)];
+const PARTS: [(&str, Part); 3] = [
+    ("homes", homes::full),
+    ("freeradius", homes::freeradius),
+    ("town", town::run),
+];
 
 /// Runs them, or one of them.
 pub fn run(only: Option<&str>) -> Result<()> {

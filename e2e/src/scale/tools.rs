@@ -1,6 +1,5 @@
 //! `sluice load` at both user planes, and what both have seen.
 
-use super::document::LINES;
 use super::plane::{Planes, Used};
 use crate::access_network::PASSWORD;
 use crate::guard::PATIENCE;
@@ -21,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct Crowd<'w> {
     /// The interface of the load tools.
     pub interface: &'w str,
+    /// Lines of the homes.
+    pub lines: &'w str,
     /// The number of the first home.
     pub first: u32,
     /// Homes at each user plane.
@@ -52,11 +53,15 @@ impl Tools {
     pub fn start(lab: &Lab, crowd: &Crowd) -> Result<Self> {
         let start = |up: UserPlane| {
             let Crowd {
-                homes, rate, words, ..
+                lines,
+                homes,
+                rate,
+                words,
+                ..
             } = *crowd;
             let first = crowd.first + up as u32 * homes;
             let words = format!(
-                "--homes {homes} --first {first} --rate {rate} --duration 3600 --vlan {LINES} \
+                "--homes {homes} --first {first} --rate {rate} --duration 3600 --vlan {lines} \
                  --password {PASSWORD} --delegation --wait-for-all {words}"
             );
             LoadTool::start_at(lab, up, crowd.interface, &words)
@@ -136,13 +141,14 @@ impl Tools {
     }
 }
 
-/// Homes that came online a second, at both user planes together: all of them in the time of the slower half.
-pub fn per_second(reports: &[Report; 2]) -> Result<f64> {
+/// Homes that came online a second, at both user planes together: all of them in the time of the slower half. `which` of the report's
+/// rates says how many they are.
+pub fn per_second(reports: &[Report; 2], which: &str) -> Result<f64> {
     let (mut homes, mut longest) = (0.0, 0.0_f64);
     for report in reports {
         let own = report.number("/homes")? as f64;
         homes += own;
-        longest = longest.max(own / report.float("/set_ups/per_second")?);
+        longest = longest.max(own / report.float(&format!("/set_ups/{which}"))?);
     }
     Ok(homes / longest)
 }

@@ -288,6 +288,9 @@ impl Keeper {
                 self.status.ever_online += 1;
                 self.status.first_online.get_or_insert(now);
                 self.status.last_online = Some(now);
+                if self.status.ever_online == all - all / 100 {
+                    self.status.most_online = Some(now);
+                }
             }
             sessions.set_up += 1;
         }

@@ -1,0 +1,55 @@
+//! How long commands take while very many homes are online and some come and go.
+
+use super::document::OTHER_LINES;
+use super::rows::{Rows, Target};
+use crate::access_network::PASSWORD;
+use crate::command::Sluice;
+use crate::guard::PATIENCE;
+use crate::load_tool::LoadTool;
+use anyhow::Result;
+use lab::topology::{Lab, UserPlane};
+use std::time::{Duration, Instant};
+
+/// The commands, which an operator types when a subscriber calls.
+const COMMANDS: [&str; 5] = [
+    "show subscriber home77",
+    "explain home77",
+    "show user-planes",
+    "show pools",
+    "show aaa-servers",
+];
+/// How often each is asked.
+const TIMES: u32 = 10;
+/// The longest that each may take, its process included, in milliseconds.
+const LONGEST: f64 = 50.0;
+/// The number of the first home that comes and goes.
+const FIRST: u32 = 200_001;
+
+/// Asks while homes come and go at a user plane; how many sessions those had.
+pub fn ask(lab: &Lab, rows: &mut Rows, part: &'static str) -> Result<u64> {
+    let words = format!(
+        "--homes 400 --first {FIRST} --rate 400 --duration 3600 --pps 0 --vlan {OTHER_LINES} --password {PASSWORD} \
+         --delegation --flap 100 --flap-off 1 --flap-how terminate"
+    );
+    let mut flapping = LoadTool::start_at(lab, UserPlane::Two, "flap", &words)?;
+    flapping.wait_said_within("running ", PATIENCE)?;
+    for command in COMMANDS {
+        let worst = worst(lab, command)?.as_secs_f64() * 1000.0;
+        let what = format!("`sluice {command}`, the slowest of {TIMES}");
+        rows.aim(part, what, (worst, "ms"), Target::Most(LONGEST));
+    }
+    flapping.interrupt()?;
+    let (_, report) = flapping.finish()?;
+    report.number("/set_ups/count")
+}
+
+fn worst(lab: &Lab, command: &str) -> Result<Duration> {
+    let words: Vec<&str> = command.split(' ').collect();
+    let mut worst = Duration::ZERO;
+    for _ in 0..TIMES {
+        let asked = Instant::now();
+        Sluice::of(lab).run(&words)?;
+        worst = worst.max(asked.elapsed());
+    }
+    Ok(worst)
+}
