@@ -22,14 +22,13 @@
 //! assert_eq!(answer.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
 //! ```
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use dataplane::{InstanceIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
-use pfcp::bng::{Rejection, RuleSet, Usage, UsageMeter};
+use pfcp::bng::{Rejection, Usage, UsageMeter};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use wire::pfcp::{
@@ -51,6 +50,7 @@ mod keepalive;
 mod ledger;
 mod nets;
 mod peers;
+mod rules;
 mod timers;
 mod tunnels;
 mod usage;
@@ -61,6 +61,7 @@ use idle::Idleness;
 use keepalive::Watch;
 pub use ledger::Expected;
 use peers::Peer;
+use rules::{Packer, Rules};
 pub use tunnels::{Downlink, NoDownlink};
 
 /// Maximum number of default sessions: one for each subscriber group of each control plane.
@@ -261,32 +262,6 @@ struct Unacknowledged {
     in_flight: usize,
 }
 
-/// Rules of a session, kept for the next modification.
-#[derive(Debug)]
-enum Rules {
-    /// As they were sent, which takes a tenth of the memory.
-    Packed(Box<[u8]>),
-    /// Rules of a default session with very many prefixes.
-    Whole(Box<RuleSet>),
-}
-
-impl Rules {
-    fn keep(rules: RuleSet) -> Self {
-        match rules.pack() {
-            Ok(bytes) => Rules::Packed(bytes),
-            Err(rules) => Rules::Whole(rules),
-        }
-    }
-
-    fn get(&self) -> Cow<'_, RuleSet> {
-        match self {
-            // Packed rules can always be unpacked. If they could not, an empty set would reject every change.
-            Rules::Packed(bytes) => Cow::Owned(RuleSet::unpack(bytes).unwrap_or_default()),
-            Rules::Whole(rules) => Cow::Borrowed(rules),
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Session<T> {
     peer: SocketAddr,
@@ -329,6 +304,7 @@ pub struct Engine<T> {
     /// Control planes.
     peers: HashMap<SocketAddr, Peer>,
     departed: Departed,
+    packer: Packer,
     timers: BinaryHeap<Reverse<(Duration, Seid)>>,
     /// Number of timers at which void ones are dropped.
     clean_timers_at: usize,
@@ -352,6 +328,7 @@ impl<T: Copy> Engine<T> {
             held: HashMap::new(),
             peers: HashMap::new(),
             departed: Departed::default(),
+            packer: Packer::default(),
             timers: BinaryHeap::new(),
             clean_timers_at: timers::FEW,
             outputs: VecDeque::new(),
@@ -389,7 +366,7 @@ impl<T: Copy> Engine<T> {
     pub fn request(&mut self, now: Now, to: T, peer: SocketAddr, seid: u64, message: Message) {
         let wanted = match message {
             Message::SessionEstablishmentRequest(request) => {
-                return self.establish(to, peer, request);
+                return self.establish(now, to, peer, request);
             }
             Message::SessionModificationRequest(request) => Wanted::Modify(Box::new(request)),
             Message::SessionDeletionRequest(_) => Wanted::Delete,
@@ -487,7 +464,7 @@ impl<T: Copy> Engine<T> {
                 self.remove(index, After::Refuse(to, rejection(refusal)));
             }
             (Operation::Modify(modification), _) if modification.refused.is_some() => {
-                self.restore(index, *modification);
+                self.restore(now, index, *modification);
             }
             (Operation::Modify(modification), false) => self.modified(now, index, *modification),
             (Operation::Restore { to, rejection }, false) => {
@@ -519,10 +496,15 @@ impl<T: Copy> Engine<T> {
     /// When [`Engine::on_timeout`] has to be called next.
     pub fn poll_at(&self) -> Option<Duration> {
         let report = self.timers.peek().map(|Reverse((at, _))| *at);
-        [report, self.hold_ends(), self.telling_ends()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            report,
+            self.hold_ends(),
+            self.telling_ends(),
+            self.pack_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     fn worker(&mut self, command: WorkerCommand) {

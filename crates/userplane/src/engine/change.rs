@@ -23,15 +23,16 @@ use crate::compile::CompiledSession;
 use crate::table::Seid;
 
 impl<T: Copy> Engine<T> {
-    pub(super) fn establish(&mut self, to: T, peer: SocketAddr, request: Establishment) {
+    pub(super) fn establish(&mut self, now: Now, to: T, peer: SocketAddr, request: Establishment) {
         let cp_seid = request.cp_f_seid.seid;
-        if let Err(rejection) = self.try_establish(to, peer, request) {
+        if let Err(rejection) = self.try_establish(now, to, peer, request) {
             self.refuse_establishment(to, cp_seid, None, &rejection);
         }
     }
 
     fn try_establish(
         &mut self,
+        now: Now,
         to: T,
         peer: SocketAddr,
         request: Establishment,
@@ -57,7 +58,7 @@ impl<T: Copy> Engine<T> {
         let session = Session {
             peer,
             cp_seid,
-            rules: Rules::keep(rules),
+            rules: Rules::new(rules),
             compiled,
             meter: None,
             counters: Usage::default(),
@@ -75,7 +76,7 @@ impl<T: Copy> Engine<T> {
         let is_default = session.compiled.is_default();
         self.change_nets(is_default, &[], &nets);
         let before = self.in_tunnel_of(&session);
-        let placed = self.place(to, peer, id, session);
+        let placed = self.place(now, to, peer, id, session);
         self.change_nets(is_default, &nets, &[]);
         if let Err(rejection) = placed {
             // A control plane that does not know the session that stays learns which one it is, and deletes it with its counters.
@@ -87,6 +88,7 @@ impl<T: Copy> Engine<T> {
     /// Puts a session into the table, in place of a session that it replaces, and starts it.
     fn place(
         &mut self,
+        now: Now,
         to: T,
         peer: SocketAddr,
         id: u16,
@@ -118,6 +120,7 @@ impl<T: Copy> Engine<T> {
         {
             self.departed.forget(before);
         }
+        self.pack_later(now.monotonic, seid);
         self.start(to, seid);
         Ok(())
     }
@@ -273,7 +276,7 @@ impl<T: Copy> Engine<T> {
         session: &Session<T>,
         request: &SessionModificationRequest,
     ) -> Result<(RuleSet, CompiledSession), Rejection> {
-        let rules = session.rules.get().modify(request)?;
+        let rules = self.rules_of(session).modify(request)?;
         let compiled = self.config.layout.compile(index, &rules.decode()?)?;
         // A session cannot change its kind.
         if compiled.is_default() != session.compiled.is_default() {
@@ -319,7 +322,7 @@ impl<T: Copy> Engine<T> {
         let all = ModificationFlags::QUERY_ALL_URRS;
         let query =
             !request.query_urrs.is_empty() || request.flags.is_some_and(|f| f.contains(all));
-        let rules = std::mem::replace(&mut session.rules, Rules::keep(rules));
+        let rules = std::mem::replace(&mut session.rules, Rules::new(rules));
         let previous = std::mem::replace(&mut session.compiled, compiled);
         let modification = Modification {
             to,
@@ -330,6 +333,11 @@ impl<T: Copy> Engine<T> {
         };
         let nets = session.compiled.nets().to_vec();
         let is_default = session.compiled.is_default();
+        if modification.rules.is_packed()
+            && let Some(seid) = self.table.seid(index)
+        {
+            self.pack_later(now.monotonic, seid);
+        }
         self.change_nets(is_default, modification.compiled.nets(), &nets);
         let Some(session) = self.table.get_mut(index) else {
             return;
@@ -374,10 +382,13 @@ impl<T: Copy> Engine<T> {
     }
 
     /// Handles a modification that the worker rejected: the session continues unchanged.
-    pub(super) fn restore(&mut self, index: SessionIndex, failed: Modification<T>) {
+    pub(super) fn restore(&mut self, now: Now, index: SessionIndex, failed: Modification<T>) {
         let Some(refusal) = failed.refused else {
             return;
         };
+        if let Some(seid) = self.table.seid(index) {
+            self.pack_later(now.monotonic, seid);
+        }
         if self.move_tunnel(index, &failed.compiled).is_err() {
             warn!(
                 index = index.0,

@@ -19,6 +19,7 @@ mod keepalive;
 mod ledger;
 mod nets;
 mod path;
+mod rules;
 mod usage;
 
 const CP: &str = "192.0.2.1:8805";

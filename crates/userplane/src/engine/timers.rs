@@ -45,6 +45,7 @@ impl<T: Copy> Engine<T> {
     pub fn on_timeout(&mut self, now: Now) {
         self.end_hold(now);
         self.end_telling(now);
+        self.pack_due(now.monotonic);
         while let Some(Reverse((at, seid))) = self.timers.peek().copied()
             && at <= now.monotonic
         {
