@@ -36,18 +36,20 @@ impl Load {
     /// Lane for the next session: of the worker with the fewest sessions, the one with the fewest. Lane 0 comes last, because
     /// 0 is no session id.
     pub fn lightest(&self, lanes: &Lanes) -> u8 {
-        let mut workers = [0_u64; 256];
-        for (lane, sessions) in (0..).zip(self.0) {
-            workers[usize::from(lanes.worker(lane))] += u64::from(sessions);
+        let mut workers = [0_u32; 256];
+        for (worker, sessions) in lanes.0.into_iter().zip(self.0) {
+            workers[usize::from(worker)] += sessions;
         }
-        let last_zero = (1..=u8::MAX).chain([0]);
-        let load = |lane: &u8| {
-            (
-                workers[usize::from(lanes.worker((*lane).into()))],
-                self.0[usize::from(*lane)],
-            )
-        };
-        last_zero.min_by_key(load).expect("256 lanes")
+        let (mut lightest, mut least) = (0, u64::MAX);
+        for lane in (1..=u8::MAX).chain([0]) {
+            let at = usize::from(lane);
+            let of_worker = u64::from(workers[usize::from(lanes.0[at])]);
+            let load = of_worker << 32 | u64::from(self.0[at]);
+            if load < least {
+                (lightest, least) = (lane, load);
+            }
+        }
+        lightest
     }
 }
 

@@ -8,7 +8,7 @@ use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use session::Circuit;
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use wire::eth::MacAddr;
 use wire::pfcp::Lanes;
 
@@ -46,7 +46,7 @@ pub(crate) struct Tally {
 pub(crate) struct SessionTable {
     entries: Slab<Box<Entry>>,
     /// Session of each control tunnel.
-    by_teid: BTreeMap<u32, u32>,
+    by_teid: HashMap<u32, u32, foldhash::fast::RandomState>,
     /// Sessions of each line that are not closing. Of one line they are in the order in which they began, which is that of generations.
     by_line: BTreeSet<(LineKey, Seid)>,
     /// Sessions of each user name that are not closing.
@@ -67,7 +67,7 @@ impl SessionTable {
     pub fn new() -> Self {
         SessionTable {
             entries: Slab::new(),
-            by_teid: BTreeMap::new(),
+            by_teid: HashMap::default(),
             by_line: BTreeSet::new(),
             by_user: BTreeSet::new(),
             in_segment: BTreeMap::new(),
