@@ -3,6 +3,7 @@
 
 use crate::outage::gateway::Gateway;
 use crate::server::SECRET;
+use control::ControlPlane;
 use core::time::Duration;
 use wire::radius::{Code, Kind, Packet};
 
@@ -39,7 +40,7 @@ pub fn measure(seed: u64) -> Result<Rates, String> {
         return Err("not every home is online".into());
     }
 
-    let held = gateway.control.held();
+    let held = gateway.control().into_iter().flat_map(ControlPlane::held);
     let sessions: Vec<String> = held.map(|held| held.seid.to_string()).collect();
     gateway.spent = Duration::ZERO;
     for (number, session) in sessions.iter().enumerate() {
@@ -54,7 +55,7 @@ pub fn measure(seed: u64) -> Result<Rates, String> {
 
     (0..SESSIONS).for_each(|home| gateway.hang_up_within(home, SPAN));
     let ends = rate(&mut gateway)?;
-    match gateway.control.session_count() {
+    match gateway.held(&["session"]) {
         0 => Ok(Rates {
             setups,
             changes,

@@ -1,13 +1,16 @@
 //! The gateway, its homes and its servers on one clock.
 
+mod parts;
+
 use super::servers::{Request, Server};
+use crate::disk::Disk;
 use crate::later::Later;
 use crate::radius_checker::RadiusChecker;
 use crate::server::SECRET;
-use crate::user_plane::{Memory, PORTS, Sent, UserPlane, gtpu_at};
+use crate::user_plane::{Memory, PORTS, UserPlane};
 use config::Configuration;
 use control::management::{Next, Standing, Wanted};
-use control::{ControlPlane, Dictionary, Input, Now, Output, Restored};
+use control::{ControlPlane, Input, Now};
 use core::cmp::Reverse;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
@@ -17,10 +20,6 @@ use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
-use wire::gtpu;
-use wire::pfcp::ntp_seconds;
-use wire::radius::Code;
 
 const CONTROL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 const USER_PLANE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
@@ -30,8 +29,6 @@ const EPOCH: u32 = 1_700_000_000;
 const HOMES_A_VLAN: usize = 4000;
 /// The access port of all homes.
 const PORT: PortIndex = PortIndex(0);
-/// From one part to another.
-const DELAY: Duration = Duration::from_micros(300);
 /// Between two looks at what waits in the control plane.
 const LOOK: Duration = Duration::from_secs(20);
 
@@ -49,9 +46,12 @@ enum Event {
     ToControl(Datagram),
     ToUserPlane(Datagram),
     ToServer(usize, Request),
-    Work(usize),
-    Synced,
-    Kept(u64),
+    /// A worker comes to its commands; of this life of the user plane.
+    Work(u32, usize),
+    /// The store's disk has synced; for this life of the control plane.
+    Synced(u32),
+    /// The history's disk has everything up to this block; for this life of the control plane.
+    Kept(u32, u64),
     Dial(usize),
     HangUp(usize),
     Look,
@@ -82,9 +82,21 @@ pub struct Gateway {
     sequence: u64,
     armed: BTreeMap<Who, Duration>,
     frames: VecDeque<(usize, Vec<u8>)>,
-    pub control: ControlPlane,
-    batches: u64,
-    up: UserPlane,
+    start: config::start::ControlPlane,
+    configuration: Arc<Configuration>,
+    /// The control plane, while it lives.
+    control: Option<ControlPlane>,
+    control_life: u32,
+    disk: Disk,
+    /// The disk's own, so that what it takes does not change what homes do.
+    disk_random: StdRng,
+    /// The last block of events that the history's disk has.
+    history: u64,
+    /// The user plane, while it lives.
+    up: Option<UserPlane>,
+    plane_life: u32,
+    /// What it was told, on its disk.
+    kept: Memory,
     pub servers: Vec<Server>,
     pub checker: RadiusChecker,
     pub houses: Vec<House>,
@@ -158,62 +170,58 @@ impl Gateway {
 
     /// As [`Gateway::new`], with `limits` in the configuration.
     pub fn limited(seed: u64, homes: usize, speeds: &[u32], limits: &str) -> Self {
-        let mut random = StdRng::seed_from_u64(seed);
-        let configuration = configuration(speeds.len(), limits);
-        let now = Duration::from_secs(1000);
-        let moment = moment(now);
         let start = format!("node-id: cp1\naddress: {CONTROL}\n");
         let start = config::parse(&start, "cp.yaml").expect("a start file");
-        let restored = Restored::read(Vec::new(), ntp_seconds(moment.unix.into()), "boot");
-        let control = ControlPlane::new(
-            &start,
-            Dictionary::shipped(),
-            configuration.clone(),
-            restored.expect("an empty store"),
-            random.random(),
-            moment,
-        );
-        let start = "node-id: up1\naddress: 192.0.2.2\ncontrol-planes: [192.0.2.1]\nmax-sessions: 30000\nworkers: 1\n";
-        let start = config::parse(start, "up.yaml").expect("a start file");
-        let up = UserPlane::new(start, Memory::default(), random.random(), moment);
-        let houses = (0..homes).map(|n| house(n, random.random())).collect();
-        let speeds = speeds.iter().enumerate();
+        let mut disk_random = StdRng::seed_from_u64(!seed);
         let mut gateway = Gateway {
-            now,
+            now: Duration::from_secs(1000),
+            random: StdRng::seed_from_u64(seed),
             queue: BinaryHeap::new(),
             sequence: 0,
             armed: BTreeMap::new(),
             frames: VecDeque::new(),
-            control: control.expect("a configuration that was checked"),
-            batches: 0,
-            up,
-            servers: speeds.map(|(n, speed)| Server::new(n, *speed)).collect(),
+            start,
+            configuration: configuration(speeds.len(), limits),
+            control: None,
+            control_life: 0,
+            disk: Disk::new(disk_random.random()),
+            disk_random,
+            history: 0,
+            up: None,
+            plane_life: 0,
+            kept: Memory::default(),
+            servers: (0..).zip(speeds).map(|(n, s)| Server::new(n, *s)).collect(),
             checker: RadiusChecker::default(),
-            houses,
+            houses: Vec::new(),
             most_requests: 0,
             spent: Duration::ZERO,
             acknowledged: 0,
             wrong: None,
-            random,
         };
-        gateway.tell_user_plane(&configuration);
-        gateway.drain_control();
+        gateway.start_control();
+        gateway.start_user_plane();
+        gateway.tell_user_plane();
+        gateway.houses = (0..homes)
+            .map(|n| house(n, gateway.random.random()))
+            .collect();
         gateway.later(LOOK, Event::Look);
         gateway
     }
 
-    fn tell_user_plane(&mut self, configuration: &Configuration) {
-        let wanted = Wanted::new(configuration, "up1", 1);
+    /// Tells a user plane that knows nothing its ports.
+    fn tell_user_plane(&mut self) {
+        let wanted = Wanted::new(&self.configuration, "up1", 1);
         let mut standing = Standing::default();
         standing.met(None);
         let Next::Apply(document) = standing.next(&wanted) else {
             panic!("a user plane without a document is brought one");
         };
         let moment = moment(self.now);
-        let answer = self.up.on_document(moment, document);
-        answer.expect("a document that it can carry out");
-        self.control.user_plane_was_told(moment, "up1");
-        self.drain_user_plane();
+        if let Some(up) = &mut self.up {
+            let answer = up.on_document(moment, document);
+            answer.expect("a document that it can carry out");
+        }
+        self.user_plane_was_told();
     }
 
     /// A home wants to be online from some time within a span on.
@@ -240,10 +248,16 @@ impl Gateway {
         self.houses[homes].iter().filter(online).count()
     }
 
+    /// The control plane, while it lives.
+    pub fn control(&self) -> Option<&ControlPlane> {
+        self.control.as_ref()
+    }
+
     /// Number of these resources that the control plane has allocated.
     pub fn held(&self, kinds: &[&str]) -> u64 {
-        let ledger = self.control.ledger();
-        kinds.iter().map(|kind| ledger.held(kind)).sum()
+        let ledger = self.control().map(ControlPlane::ledger);
+        let held = |kind: &&str| ledger.as_ref().map_or(0, |ledger| ledger.held(kind));
+        kinds.iter().map(held).sum()
     }
 
     /// Lets time pass.
@@ -255,22 +269,31 @@ impl Gateway {
         while let Some(Reverse(Later(at, ..))) = self.queue.peek()
             && *at <= end
         {
-            let Some(Reverse(Later(at, _, event))) = self.queue.pop() else {
-                break;
-            };
-            self.now = at;
-            self.happen(event);
-            while let Some((home, frame)) = self.frames.pop_front() {
-                let house = &mut self.houses[home];
-                house.home.handle_frame(self.now, &frame);
-                self.drain_home(home);
-            }
-            if let Some(wrong) = self.wrong.take() {
-                return Err(format!("{:.3} s: {wrong}", self.now.as_secs_f64()));
-            }
+            self.step()?;
         }
         self.now = end;
         Ok(())
+    }
+
+    /// Lets the next thing happen.
+    ///
+    /// # Errors
+    /// What was found wrong first.
+    pub fn step(&mut self) -> Result<(), String> {
+        let Some(Reverse(Later(at, _, event))) = self.queue.pop() else {
+            return Ok(());
+        };
+        self.now = at;
+        self.happen(event);
+        while let Some((home, frame)) = self.frames.pop_front() {
+            let house = &mut self.houses[home];
+            house.home.handle_frame(self.now, &frame);
+            self.drain_home(home);
+        }
+        match self.wrong.take() {
+            Some(wrong) => Err(format!("{:.6} s: {wrong}", self.now.as_secs_f64())),
+            None => Ok(()),
+        }
     }
 
     fn later(&mut self, after: Duration, event: Event) {
@@ -290,7 +313,6 @@ impl Gateway {
     }
 
     fn happen(&mut self, event: Event) {
-        let moment = moment(self.now);
         match event {
             Event::Wake(who) => {
                 if self.armed.get(&who) == Some(&self.now) {
@@ -299,26 +321,12 @@ impl Gateway {
                 }
             }
             Event::ToControl(datagram) => self.at_control(datagram),
-            Event::ToUserPlane(Datagram::Pfcp(bytes)) => {
-                let from = SocketAddr::new(CONTROL, wire::pfcp::PORT);
-                self.up.on_pfcp(moment, from, &bytes);
-                self.drain_user_plane();
-            }
-            Event::ToUserPlane(Datagram::Gtpu(bytes)) => {
-                self.up.on_gtpu(moment, gtpu_at(CONTROL), &bytes);
-                self.drain_user_plane();
-            }
-            Event::ToUserPlane(Datagram::Radius(..)) => {}
+            Event::ToUserPlane(datagram) => self.at_user_plane(&datagram),
             Event::ToServer(server, request) => self.at_server(server, &request),
-            Event::Work(worker) => {
-                self.up.work(moment, worker);
-                self.drain_user_plane();
-            }
-            Event::Synced => {
-                self.batches += 1;
-                self.input(Input::Durable(self.batches));
-            }
-            Event::Kept(number) => self.input(Input::Kept(number)),
+            Event::Work(life, worker) if life == self.plane_life => self.work(worker),
+            Event::Synced(life) if life == self.control_life => self.synced(),
+            Event::Kept(life, number) if life == self.control_life => self.keep(number),
+            Event::Work(..) | Event::Synced(_) | Event::Kept(..) => {} // of an earlier life
             Event::Dial(home) => {
                 self.houses[home].wants = true;
                 self.houses[home].home.dial(self.now);
@@ -330,7 +338,7 @@ impl Gateway {
                 self.drain_home(home);
             }
             Event::Look => {
-                let open = self.control.ledger().held("AAA request");
+                let open = self.held(&["AAA request"]);
                 self.most_requests = self.most_requests.max(open);
                 self.later(LOOK, Event::Look);
             }
@@ -339,16 +347,8 @@ impl Gateway {
 
     fn wake(&mut self, who: Who) {
         match who {
-            Who::Control => {
-                let (begin, now) = (Instant::now(), moment(self.now));
-                self.control.on_timeout(now);
-                self.spent += begin.elapsed();
-                self.drain_control();
-            }
-            Who::UserPlane => {
-                self.up.on_timeout(moment(self.now));
-                self.drain_user_plane();
-            }
+            Who::Control => self.control_is_due(),
+            Who::UserPlane => self.user_plane_is_due(),
             Who::Home(home) => {
                 self.houses[home].home.on_timeout(self.now);
                 self.drain_home(home);
@@ -356,116 +356,13 @@ impl Gateway {
         }
     }
 
-    fn at_server(&mut self, server: usize, request: &Request) {
-        let answers =
-            self.servers[server].take(self.now, request, &mut self.checker, &mut self.random);
-        match answers {
-            Ok(answers) => {
-                let from = SocketAddr::new(server_address(server), request.port);
-                for (at, bytes) in answers {
-                    let answer = Datagram::Radius(request.socket, from, bytes);
-                    self.later(at + DELAY - self.now, Event::ToControl(answer));
-                }
-            }
-            Err(why) => {
-                self.wrong.get_or_insert(why);
-            }
-        }
-    }
-
-    fn at_control(&mut self, datagram: Datagram) {
-        let at = |port| SocketAddr::new(USER_PLANE, port);
-        match &datagram {
-            Datagram::Pfcp(bytes) => self.input(Input::Pfcp {
-                from: at(wire::pfcp::PORT),
-                bytes,
-            }),
-            Datagram::Gtpu(bytes) => self.input(Input::Gtpu {
-                from: at(gtpu::PORT),
-                bytes,
-            }),
-            Datagram::Radius(socket, from, bytes) => self.input(Input::Radius {
-                socket: *socket,
-                from: *from,
-                bytes,
-            }),
-        }
-    }
-
-    fn input(&mut self, input: Input<'_>) {
-        let (begin, now) = (Instant::now(), moment(self.now));
-        self.control.handle(now, input);
-        self.spent += begin.elapsed();
-        self.drain_control();
-    }
-
-    fn poll_control(&mut self) -> Option<Output> {
-        let begin = Instant::now();
-        let output = self.control.poll_output();
-        self.spent += begin.elapsed();
-        output
-    }
-
-    fn drain_control(&mut self) {
-        while let Some(output) = self.poll_control() {
-            match output {
-                Output::Pfcp { bytes, .. } => {
-                    self.later(DELAY, Event::ToUserPlane(Datagram::Pfcp(bytes)));
-                }
-                Output::Gtpu { bytes, .. } => {
-                    self.later(DELAY, Event::ToUserPlane(Datagram::Gtpu(bytes)));
-                }
-                Output::Radius { socket, to, bytes } => {
-                    let mut servers = 0..self.servers.len();
-                    let server = servers.find(|n| server_address(*n) == to.ip());
-                    let port = to.port();
-                    let request = Request {
-                        socket,
-                        port,
-                        bytes,
-                    };
-                    if let Some(server) = server {
-                        self.later(DELAY, Event::ToServer(server, request));
-                    }
-                }
-                Output::DynamicAuthorization { bytes, .. } => {
-                    self.acknowledged += u32::from(bytes[0] == Code::COA_ACK.0);
-                }
-                Output::Store(_) => self.later(Duration::from_millis(1), Event::Synced),
-                Output::History { number, .. } => {
-                    self.later(Duration::from_millis(1), Event::Kept(number));
-                }
-                _ => {}
-            }
-        }
-        let at = self.control.poll_at();
-        self.arm(Who::Control, at);
-    }
-
-    fn drain_user_plane(&mut self) {
-        while let Some(sent) = self.up.poll_sent() {
-            match sent {
-                Sent::Pfcp(_, bytes) => self.later(DELAY, Event::ToControl(Datagram::Pfcp(bytes))),
-                Sent::Gtpu(_, bytes) => self.later(DELAY, Event::ToControl(Datagram::Gtpu(bytes))),
-                Sent::Frame(_, frame) => {
-                    let home = usize::from(frame[4]) << 8 | usize::from(frame[5]);
-                    self.frames.push_back((home, frame));
-                }
-                Sent::Internet(_) => {}
-            }
-        }
-        while let Some(worker) = self.up.poll_work() {
-            self.later(Duration::from_micros(50), Event::Work(worker));
-        }
-        let at = self.up.poll_at();
-        self.arm(Who::UserPlane, at);
-    }
-
     fn drain_home(&mut self, home: usize) {
         while let Some(output) = self.houses[home].home.poll_output() {
             match output {
                 cpe::Output::Frame(frame) => {
-                    self.up.on_frame(PORT, &frame);
+                    if let Some(up) = &mut self.up {
+                        up.on_frame(PORT, &frame);
+                    }
                 }
                 cpe::Output::Up(_) => {
                     self.houses[home].online_at.get_or_insert(self.now);
