@@ -1,6 +1,7 @@
 //! What must be true after every step, when everything is calm, and when everybody has left.
 
 use crate::access_network::{CHOOSY, Line, RESTLESS};
+use crate::disk::Live;
 use crate::holdings::{Holdings, addresses};
 use crate::plan::HOMES;
 use crate::user_plane::UserPlane;
@@ -299,30 +300,11 @@ impl World<'_> {
     /// Everybody has left: nothing may be left of them.
     pub(crate) fn check_end(&mut self) {
         self.check_takeovers();
-        let mut found = Vec::new();
-        let ledgers: Vec<_> = self.ledgers().collect();
-        found.extend(ledgers.iter().filter_map(|ledger| unbalanced(ledger).err()));
-        for held in ledgers.iter().flat_map(|ledger| &ledger.accounts) {
-            let stays = STAYS.contains(&&*held.kind);
-            if !stays && held.booked + held.owned > 0 {
-                found.push(format!("something is still held: {held:?}"));
-            }
-        }
-        let stored = self
-            .disk
-            .live
-            .iter()
-            .filter_map(|(key, value)| StoredSession::read(key, value));
-        found.extend(stored.map(|session| format!("the store still has {session:?}")));
+        let mut found: Vec<String> = self.ledgers().flat_map(|ledger| left(&ledger)).collect();
+        found.extend(left_in_store(&self.disk.live));
         if !self.announced().is_empty() {
             found.push(format!("nets are still announced: {:?}", self.announced()));
         }
-        let of_ended = |key: &&Vec<u8>| {
-            let prefixes = [&b"accounting/"[..], b"ending/"];
-            prefixes.iter().any(|prefix| key.starts_with(prefix))
-        };
-        let left = self.disk.live.keys().filter(of_ended);
-        found.extend(left.map(|key| format!("the store still has {}", key.escape_ascii())));
         found.extend(self.radius.unbalanced(self.plan.servers_are_reached()));
         found.extend(self.history.left());
         let unreported = self
@@ -347,7 +329,35 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 /// What is held as long as the planes are connected, whether or not subscribers are there.
 const STAYS: [&str; 2] = ["access port", "default session"];
 
-fn unbalanced(ledger: &Ledger) -> Result<(), String> {
+/// What a plane still holds after every subscriber has left, and what differs.
+pub(crate) fn left(ledger: &Ledger) -> Vec<String> {
+    let held = ledger.accounts.iter().filter(|held| {
+        let stays = STAYS.contains(&&*held.kind);
+        !stays && held.booked + held.owned > 0
+    });
+    let held = held.map(|held| format!("something is still held: {held:?}"));
+    unbalanced(ledger).err().into_iter().chain(held).collect()
+}
+
+/// Records of sessions that the store still has after every subscriber has left.
+pub(crate) fn left_in_store(live: &Live) -> impl Iterator<Item = String> {
+    let stored = live
+        .iter()
+        .filter_map(|(key, value)| StoredSession::read(key, value));
+    let stored = stored.map(|session| format!("the store still has {session:?}"));
+    let of_ended = |key: &&Vec<u8>| {
+        let prefixes = [&b"accounting/"[..], b"ending/"];
+        prefixes.iter().any(|prefix| key.starts_with(prefix))
+    };
+    let ended = live.keys().filter(of_ended);
+    stored.chain(ended.map(|key| format!("the store still has {}", key.escape_ascii())))
+}
+
+/// A ledger whose two sides differ.
+///
+/// # Errors
+/// The differences.
+pub(crate) fn unbalanced(ledger: &Ledger) -> Result<(), String> {
     match ledger.is_balanced() {
         true => Ok(()),
         false => Err(format!(
@@ -358,7 +368,7 @@ fn unbalanced(ledger: &Ledger) -> Result<(), String> {
 }
 
 /// The tunnel, and the address that a packet lets its subscriber use.
-fn released(bytes: &[u8]) -> Option<(u32, IpNet)> {
+pub(crate) fn released(bytes: &[u8]) -> Option<(u32, IpNet)> {
     let Ok(gtpu::Packet::Gpdu { teid, payload }) = gtpu::Packet::parse(bytes) else {
         return None;
     };

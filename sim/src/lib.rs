@@ -14,6 +14,7 @@
 //! | `takeovers` | fixed addresses that change hands |
 //! | [`outage`] | RADIUS servers in trouble, and many homes |
 //! | [`cost`] | what the control plane's work takes |
+//! | `internet` | the host that stands for the internet |
 //! | `traffic` | what sessions carried, against what accounting says |
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
 //! | `server`, `radius_checker` | RADIUS servers; checks of the accounting records that they got |
@@ -36,6 +37,7 @@ mod describe;
 mod disk;
 mod history_checker;
 mod holdings;
+mod internet;
 mod later;
 pub mod outage;
 mod plan;

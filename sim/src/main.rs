@@ -2,7 +2,12 @@
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
+use sim::outage::TRIALS;
+use sim::outage::kills::KILLS;
+use sim::outage::overload::OVERLOADS;
+use sim::outage::storms::STORMS;
 use std::cell::Cell;
+use std::fmt::Display;
 use std::io::{BufWriter, Write};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
@@ -18,9 +23,12 @@ struct Arguments {
     /// Print everything that happens, of one seed.
     #[arg(long)]
     trace: bool,
-    /// Run the trials with RADIUS servers in trouble instead.
+    /// Run the trials with many homes instead: RADIUS servers in trouble, overload, storms, and kills.
     #[arg(long)]
     outages: bool,
+    /// Of these trials only those whose name contains this.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    only: String,
 }
 
 /// A run of so many seeds has to have had what the simulation is for.
@@ -40,7 +48,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (first, last) = (*arguments.seeds.start(), *arguments.seeds.end());
     let result = match arguments.trace {
-        _ if arguments.outages => outages(),
+        _ if arguments.outages => outages(&arguments.only),
         true if first == last => trace(first),
         true => Err(anyhow::anyhow!(
             "--trace prints one seed: --seeds {first}-{first}"
@@ -73,40 +81,50 @@ fn trace(seed: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every overload and every trial with servers in trouble, each by itself.
-fn outages() -> anyhow::Result<()> {
-    let mut failed = Vec::new();
-    for overload in sim::outage::overload::OVERLOADS {
-        let began = std::time::Instant::now();
-        match overload.run(1) {
-            Ok(goodput) => println!(
-                "{} ({:.0} s): {goodput}",
-                overload.name,
-                began.elapsed().as_secs_f64()
-            ),
-            Err(what) => {
-                println!("{}: {what}", overload.name);
-                failed.push(overload.name);
-            }
-        }
+/// Every overload, storm, series of kills and trial with servers in trouble, each by itself.
+fn outages(only: &str) -> anyhow::Result<()> {
+    let mut trials = Trials {
+        only,
+        failed: Vec::new(),
+    };
+    for overload in OVERLOADS {
+        trials.run(overload.name, || overload.run(1));
     }
-    for trial in sim::outage::TRIALS {
-        let began = std::time::Instant::now();
-        match trial.run(1) {
-            Ok(outcome) => println!(
-                "{} ({} homes, {:.0} s): {outcome}",
-                trial.name,
-                trial.homes,
-                began.elapsed().as_secs_f64()
-            ),
-            Err(what) => {
-                println!("{} ({} homes): {what}", trial.name, trial.homes);
-                failed.push(trial.name);
-            }
-        }
+    for storm in STORMS {
+        trials.run(storm.name, || storm.run(1));
     }
+    for kills in KILLS {
+        trials.run(kills.name, || kills.run(1));
+    }
+    for trial in TRIALS {
+        trials.run(trial.name, || trial.run(1));
+    }
+    let failed = trials.failed;
     ensure!(failed.is_empty(), "trials failed: {failed:?}");
     Ok(())
+}
+
+/// Trials that are run, and those that failed.
+struct Trials<'a> {
+    only: &'a str,
+    failed: Vec<&'static str>,
+}
+
+impl Trials<'_> {
+    /// Runs a trial, if it is wanted, and prints what came of it and how long that took.
+    fn run<T: Display>(&mut self, name: &'static str, trial: impl FnOnce() -> Result<T, String>) {
+        if !name.contains(self.only) {
+            return;
+        }
+        let began = std::time::Instant::now();
+        match trial() {
+            Ok(outcome) => println!("{name} ({:.0} s): {outcome}", began.elapsed().as_secs_f64()),
+            Err(what) => {
+                println!("{name}: {what}");
+                self.failed.push(name);
+            }
+        }
+    }
 }
 
 fn failure(seed: u64, what: &str) -> String {

@@ -6,8 +6,10 @@
 //! and every session has one Start and one Stop.
 
 pub(crate) mod gateway;
+pub mod kills;
 pub mod overload;
 mod servers;
+pub mod storms;
 
 use core::fmt;
 use core::time::Duration;

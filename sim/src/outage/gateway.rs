@@ -1,5 +1,6 @@
 //! The gateway, its homes and its servers on one clock.
 
+mod checks;
 mod parts;
 
 use super::servers::{Request, Server};
@@ -8,6 +9,8 @@ use crate::later::Later;
 use crate::radius_checker::RadiusChecker;
 use crate::server::SECRET;
 use crate::user_plane::{Memory, PORTS, UserPlane};
+use checks::Checks;
+pub use checks::Connected;
 use config::Configuration;
 use control::management::{Next, Standing, Wanted};
 use control::{ControlPlane, Input, Now};
@@ -106,6 +109,9 @@ pub struct Gateway {
     pub spent: Duration,
     /// Changes of authorization that the control plane acknowledged.
     pub acknowledged: u32,
+    /// Events that have happened.
+    pub events: u64,
+    checks: Checks,
     wrong: Option<String>,
 }
 
@@ -196,6 +202,8 @@ impl Gateway {
             most_requests: 0,
             spent: Duration::ZERO,
             acknowledged: 0,
+            events: 0,
+            checks: Checks::default(),
             wrong: None,
         };
         gateway.start_control();
@@ -236,6 +244,17 @@ impl Gateway {
         self.later(after, Event::HangUp(home));
     }
 
+    /// Homes lose their power: the gateway is not told, and they dial when they are told to.
+    pub fn power_cut(&mut self) {
+        for home in 0..self.houses.len() {
+            let seed = self.random.random();
+            let house = &mut self.houses[home];
+            house.home.reboot(seed);
+            (house.wants, house.online_at) = (false, None);
+            self.drain_home(home);
+        }
+    }
+
     /// A server asks for a change of authorization.
     pub fn ask(&mut self, port: u16, bytes: &[u8]) {
         let from = SocketAddr::new(server_address(0), port);
@@ -246,6 +265,14 @@ impl Gateway {
     pub fn online(&self, homes: core::ops::Range<usize>) -> usize {
         let online = |house: &&House| house.home.state() == State::Online;
         self.houses[homes].iter().filter(online).count()
+    }
+
+    /// The first homes that are not online, and how far each has come.
+    pub fn offline(&self) -> String {
+        let homes = self.houses.iter().enumerate();
+        let states = homes.map(|(home, house)| (home, house.home.state()));
+        let offline = states.filter(|(_, state)| *state != State::Online);
+        format!("{:?}", Vec::from_iter(offline.take(10)))
     }
 
     /// The control plane, while it lives.
@@ -284,6 +311,7 @@ impl Gateway {
             return Ok(());
         };
         self.now = at;
+        self.events += 1;
         self.happen(event);
         while let Some((home, frame)) = self.frames.pop_front() {
             let house = &mut self.houses[home];

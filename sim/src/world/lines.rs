@@ -4,6 +4,7 @@ use super::stops::Waiting;
 use super::{Event, Instant, Phase, RUN, Who, World};
 use crate::access_network::Line;
 use crate::describe;
+use crate::internet::{INTERNET, TRAFFIC_PORT, datagram_of, reply_to};
 use crate::plan::Part;
 use crate::traffic::{Carried, Direction};
 use core::time::Duration;
@@ -12,16 +13,7 @@ use dataplane::PortIndex;
 use rand::Rng;
 use std::net::IpAddr;
 use wire::eth::{Frame, PPPOE_SESSION};
-use wire::{ipv4, ipv6, ppp, pppoe, udp};
-
-/// The internet's own addresses.
-const INTERNET: [IpAddr; 2] = [
-    IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)),
-    IpAddr::V6(std::net::Ipv6Addr::new(
-        0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1,
-    )),
-];
-const TRAFFIC_PORT: u16 = 7777;
+use wire::{ppp, pppoe};
 
 impl World<'_> {
     pub(super) fn settle_instants(&mut self) {
@@ -265,48 +257,4 @@ fn carried(frame: &[u8]) -> Option<(u16, Carried)> {
         octets: data.payload.len(),
     };
     Some((packet.session_id, inside))
-}
-
-/// Source and payload of a UDP packet.
-fn datagram_of(packet: &[u8]) -> Option<(IpAddr, Vec<u8>)> {
-    match packet.first()? >> 4 {
-        4 => {
-            let packet = ipv4::Packet::parse(packet).ok()?;
-            let datagram = udp::Datagram::parse(packet.payload).ok()?;
-            Some((packet.header.source.into(), datagram.payload.to_vec()))
-        }
-        _ => {
-            let packet = ipv6::Packet::parse(packet).ok()?;
-            let datagram = udp::Datagram::parse(packet.payload).ok()?;
-            Some((packet.header.source.into(), datagram.payload.to_vec()))
-        }
-    }
-}
-
-/// The internet's answer to a home's address.
-fn reply_to(address: IpAddr, label: &Label) -> Vec<u8> {
-    let (mut payload, mut segment, mut packet) = (Vec::new(), Vec::new(), Vec::new());
-    label.emit(Label::MIN_SIZE, &mut payload);
-    let datagram = udp::Datagram {
-        source_port: TRAFFIC_PORT,
-        destination_port: TRAFFIC_PORT,
-        payload: &payload,
-    };
-    match (INTERNET, address) {
-        ([IpAddr::V4(from), _], IpAddr::V4(to)) => {
-            datagram.emit_v4(from, to, &mut segment);
-            let header = ipv4::Header::new(ipv4::UDP, from, to);
-            ipv4::Packet {
-                header,
-                options: &[],
-                payload: &segment,
-            }
-            .emit(&mut packet);
-        }
-        ([_, IpAddr::V6(from)], IpAddr::V6(to)) => {
-            datagram.emit_packet_v6(from, to, &mut packet);
-        }
-        _ => {}
-    }
-    packet
 }

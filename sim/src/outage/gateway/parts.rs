@@ -208,6 +208,7 @@ impl Gateway {
                     self.later(DELAY, Event::ToUserPlane(Datagram::Pfcp(bytes)));
                 }
                 Output::Gtpu { bytes, .. } => {
+                    self.check_release(&bytes);
                     self.later(DELAY, Event::ToUserPlane(Datagram::Gtpu(bytes)));
                 }
                 Output::Radius { socket, to, bytes } => self.ask_server(socket, to, bytes),
@@ -225,6 +226,7 @@ impl Gateway {
                 _ => {}
             }
         }
+        self.check_step();
         let at = self.control.as_ref().and_then(ControlPlane::poll_at);
         self.arm(Who::Control, at);
     }
@@ -252,7 +254,7 @@ impl Gateway {
                     let home = usize::from(frame[4]) << 8 | usize::from(frame[5]);
                     self.frames.push_back((home, frame));
                 }
-                Sent::Internet(_) => {}
+                Sent::Internet(packet) => self.checks.internet.push(packet),
             }
         }
         while let Some(worker) = self.up.as_mut().and_then(UserPlane::poll_work) {
