@@ -425,6 +425,8 @@ counters! {
         unknown_peer = "pfcp-unknown-peer",
         /// A PFCP response came from another address or port than the request was sent to.
         misdirected = "pfcp-misdirected",
+        /// A PFCP response had the sequence number of no pending request: it came late or twice, or somebody forges answers.
+        unexpected_responses = "pfcp-unexpected-response",
         /// A PFCP message had a Recovery Time Stamp that goes back or lies in the future. The peer itself was asked.
         time_stamps = "pfcp-time-stamp",
         /// A PFCP message said that the peer was restarted or that the association ends, and the peer denied it when it was asked.
@@ -457,8 +459,6 @@ counters! {
         retransmitted,
         /// Received retransmissions: answered from the cache, or dropped while the answer is pending.
         duplicates,
-        /// Responses without a pending request.
-        unexpected_responses,
         /// Requests from peers without an association.
         unassociated,
         /// Messages of unknown types.
