@@ -12,13 +12,14 @@
 //! | `check`, `holdings` | the invariants; which session holds what |
 //! | `access_network` | the access network: homes, and what subscribers do |
 //! | `takeovers` | fixed addresses that change hands |
-//! | [`outage`] | RADIUS servers in trouble, and many homes |
+//! | [`outage`] | many homes: RADIUS servers in trouble, overload, storms, and planes killed at every instant |
 //! | [`cost`] | what the control plane's work takes |
 //! | `internet` | the host that stands for the internet |
 //! | `traffic` | what sessions carried, against what accounting says |
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
 //! | `server`, `radius_checker` | RADIUS servers; checks of the accounting records that they got |
 //! | `history_checker` | checks of the events in the history |
+//! | `forgery` | PFCP messages of liars and strangers |
 //! | `disk` | the store's disk |
 //! | `describe` | datagrams in words, for the log |
 //!
@@ -35,6 +36,7 @@ mod check;
 pub mod cost;
 mod describe;
 mod disk;
+mod forgery;
 mod history_checker;
 mod holdings;
 mod internet;

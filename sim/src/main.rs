@@ -3,7 +3,7 @@
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use sim::outage::TRIALS;
-use sim::outage::kills::KILLS;
+use sim::outage::kills::Kills;
 use sim::outage::overload::OVERLOADS;
 use sim::outage::storms::STORMS;
 use std::cell::Cell;
@@ -29,6 +29,9 @@ struct Arguments {
     /// Of these trials only those whose name contains this.
     #[arg(long, default_value = "", hide_default_value = true)]
     only: String,
+    /// The seed of these trials.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
 /// A run of so many seeds has to have had what the simulation is for.
@@ -48,7 +51,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (first, last) = (*arguments.seeds.start(), *arguments.seeds.end());
     let result = match arguments.trace {
-        _ if arguments.outages => outages(&arguments.only),
+        _ if arguments.outages => outages(&arguments.only, arguments.seed),
         true if first == last => trace(first),
         true => Err(anyhow::anyhow!(
             "--trace prints one seed: --seeds {first}-{first}"
@@ -82,22 +85,22 @@ fn trace(seed: u64) -> anyhow::Result<()> {
 }
 
 /// Every overload, storm, series of kills and trial with servers in trouble, each by itself.
-fn outages(only: &str) -> anyhow::Result<()> {
+fn outages(only: &str, seed: u64) -> anyhow::Result<()> {
     let mut trials = Trials {
         only,
         failed: Vec::new(),
     };
     for overload in OVERLOADS {
-        trials.run(overload.name, || overload.run(1));
+        trials.run(overload.name, || overload.run(seed));
     }
     for storm in STORMS {
-        trials.run(storm.name, || storm.run(1));
+        trials.run(storm.name, || storm.run(seed));
     }
-    for kills in KILLS {
-        trials.run(kills.name, || kills.run(1));
+    for kills in Kills::every() {
+        trials.run(&kills.name(), || kills.run(seed));
     }
     for trial in TRIALS {
-        trials.run(trial.name, || trial.run(1));
+        trials.run(trial.name, || trial.run(seed));
     }
     let failed = trials.failed;
     ensure!(failed.is_empty(), "trials failed: {failed:?}");
@@ -107,12 +110,12 @@ fn outages(only: &str) -> anyhow::Result<()> {
 /// Trials that are run, and those that failed.
 struct Trials<'a> {
     only: &'a str,
-    failed: Vec<&'static str>,
+    failed: Vec<String>,
 }
 
 impl Trials<'_> {
     /// Runs a trial, if it is wanted, and prints what came of it and how long that took.
-    fn run<T: Display>(&mut self, name: &'static str, trial: impl FnOnce() -> Result<T, String>) {
+    fn run<T: Display>(&mut self, name: &str, trial: impl FnOnce() -> Result<T, String>) {
         if !name.contains(self.only) {
             return;
         }
@@ -121,7 +124,7 @@ impl Trials<'_> {
             Ok(outcome) => println!("{name} ({:.0} s): {outcome}", began.elapsed().as_secs_f64()),
             Err(what) => {
                 println!("{name}: {what}");
-                self.failed.push(name);
+                self.failed.push(name.to_owned());
             }
         }
     }

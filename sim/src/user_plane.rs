@@ -207,6 +207,11 @@ impl UserPlane {
         self.engine.counters.unreported_octets
     }
 
+    /// What its PFCP entity counted.
+    pub fn pfcp_counters(&self) -> pfcp::Counters {
+        self.node.counters()
+    }
+
     /// Waits until the workers have done everything that they were told; one that stands still has nothing to say in time.
     fn catch_up(&mut self) {
         self.settle(self.moment);

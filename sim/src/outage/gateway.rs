@@ -1,6 +1,7 @@
 //! The gateway, its homes and its servers on one clock.
 
 mod checks;
+mod intruders;
 mod parts;
 
 use super::servers::{Request, Server};
@@ -18,6 +19,8 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
 use dataplane::PortIndex;
+use intruders::Intruders;
+use northbound::Answer;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -26,6 +29,8 @@ use std::sync::Arc;
 
 const CONTROL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 const USER_PLANE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+/// An address that is not configured.
+const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 20));
 /// The wall clock at the beginning.
 const EPOCH: u32 = 1_700_000_000;
 /// Homes with the same outer VLAN.
@@ -49,6 +54,8 @@ enum Event {
     ToControl(Datagram),
     ToUserPlane(Datagram),
     ToServer(usize, Request),
+    /// Somebody sends something false, and does so this many times more.
+    Intrude(u32),
     /// A worker comes to its commands; of this life of the user plane.
     Work(u32, usize),
     /// The store's disk has synced; for this life of the control plane.
@@ -112,6 +119,9 @@ pub struct Gateway {
     /// Events that have happened.
     pub events: u64,
     checks: Checks,
+    intruders: Intruders,
+    /// The last answer of the local API.
+    answer: Option<Answer>,
     wrong: Option<String>,
 }
 
@@ -204,6 +214,8 @@ impl Gateway {
             acknowledged: 0,
             events: 0,
             checks: Checks::default(),
+            intruders: Intruders::new(seed),
+            answer: None,
             wrong: None,
         };
         gateway.start_control();
@@ -351,6 +363,7 @@ impl Gateway {
             Event::ToControl(datagram) => self.at_control(datagram),
             Event::ToUserPlane(datagram) => self.at_user_plane(&datagram),
             Event::ToServer(server, request) => self.at_server(server, &request),
+            Event::Intrude(more) => self.intrude(more),
             Event::Work(life, worker) if life == self.plane_life => self.work(worker),
             Event::Synced(life) if life == self.control_life => self.synced(),
             Event::Kept(life, number) if life == self.control_life => self.keep(number),

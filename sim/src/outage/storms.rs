@@ -17,6 +17,12 @@ const SPEED: u32 = 500;
 const RUSH: Duration = Duration::from_secs(30);
 /// How long the power is off. No session is missed meanwhile.
 const DARK: Duration = Duration::from_secs(20);
+/// Between what is recorded and the storm.
+const DAY: Duration = Duration::from_secs(86_400);
+/// Datagrams that strangers send.
+const FORGED: u32 = 25_000;
+/// So long they go on when everybody is online.
+const INTRUSION: Duration = Duration::from_secs(120);
 /// How long a plane is dead.
 const DEAD: Duration = Duration::from_secs(5);
 /// Time until the planes have forgotten attempts that failed, once everybody is online.
@@ -35,6 +41,8 @@ pub enum Blow {
     UserPlane,
     /// The control plane dies when half of the homes are online, and is restored from its store.
     ControlPlane,
+    /// Strangers repeat what the planes said yesterday, forge their addresses, and answer in their names; the user plane lies.
+    Strangers,
 }
 
 /// A storm.
@@ -49,7 +57,7 @@ pub struct Storm {
 }
 
 /// Every storm.
-pub const STORMS: [Storm; 3] = [
+pub const STORMS: [Storm; 4] = [
     Storm {
         name: "storm after a power cut",
         blow: Blow::PowerCut,
@@ -63,6 +71,11 @@ pub const STORMS: [Storm; 3] = [
     Storm {
         name: "storm in which the control plane dies",
         blow: Blow::ControlPlane,
+        homes: HOMES,
+    },
+    Storm {
+        name: "storm with strangers between the planes",
+        blow: Blow::Strangers,
         homes: HOMES,
     },
 ];
@@ -79,7 +92,9 @@ pub struct Weathered {
     /// Starts and Stops that were written more than once: a server that was asked before the control plane died has one, and the
     /// one that is asked afterwards has it, too.
     pub doubled: u32,
-    /// Simulated time, from the beginning to the end.
+    /// Forged datagrams that the planes counted.
+    pub doubted: u64,
+    /// Simulated time, from the beginning of the storm to the end.
     pub took: Duration,
 }
 
@@ -89,10 +104,11 @@ impl fmt::Display for Weathered {
         write!(
             f,
             "{} online at the blow, half {half:.0} s and all {all:.0} s after the beginning; {} sessions, {} records written \
-             twice, {:.0} s simulated",
+             twice, {} forged datagrams counted, {:.0} s simulated",
             self.were_online,
             self.sessions,
             self.doubled,
+            self.doubted,
             self.took.as_secs_f64()
         )
     }
@@ -104,28 +120,71 @@ impl Storm {
     /// # Errors
     /// What was found wrong.
     pub fn run(&self, seed: u64) -> Result<Weathered, String> {
-        let mut gateway = Gateway::new(seed, self.homes, &[SPEED; 2]);
-        let began = gateway.now;
-        gateway.pass(START)?;
-        if self.blow == Blow::PowerCut {
-            self.cut_power(&mut gateway)?;
+        let (weathered, online_at) = self.once(seed, true)?;
+        if self.blow == Blow::Strangers {
+            let (_, undisturbed) = self.once(seed, false)?;
+            if online_at != undisturbed {
+                return Err("homes come online at other times because of strangers".into());
+            }
         }
+        Ok(weathered)
+    }
+
+    /// Lets it happen, with strangers or without. Returns also when each home was online.
+    fn once(&self, seed: u64, strangers: bool) -> Result<(Weathered, Vec<Duration>), String> {
+        let mut gateway = Gateway::new(seed, self.homes, &[SPEED; 2]);
+        gateway.pass(START)?;
+        match self.blow {
+            Blow::PowerCut => self.cut_power(&mut gateway)?,
+            Blow::Strangers => self.let_a_day_pass(&mut gateway)?,
+            Blow::UserPlane | Blow::ControlPlane => {}
+        }
+        let counted = gateway.drops();
         let dialled = gateway.now;
         (0..self.homes).for_each(|home| gateway.dial_within(home, SPAN));
+        if self.blow == Blow::Strangers && strangers {
+            gateway.let_intruders_in(FORGED);
+        }
         let before = self.strike(&mut gateway)?;
         until_online(&mut gateway, self.homes, self.patience())?;
+        if self.blow == Blow::Strangers {
+            gateway.pass(INTRUSION)?;
+        }
         gateway.check_online(REST)?;
         gateway.check_go_on(&before)?;
-        let online_after = online_after(&gateway, dialled);
+        let doubted = match self.blow {
+            Blow::Strangers if strangers => gateway.check_counted(&counted)?,
+            _ => 0,
+        };
+        let online_at: Vec<Duration> = gateway.houses.iter().filter_map(|h| h.online_at).collect();
         let exact = self.blow != Blow::ControlPlane;
         leave(&mut gateway, RUSH, self.patience(), exact)?;
-        Ok(Weathered {
+        let weathered = Weathered {
             were_online: before.len(),
-            online_after,
+            online_after: halves(&online_at, dialled),
             sessions: gateway.checker.sessions(),
             doubled: gateway.checker.doubled(),
-            took: gateway.now - began,
-        })
+            doubted,
+            took: gateway.now - dialled,
+        };
+        Ok((weathered, online_at))
+    }
+
+    /// Some homes were online yesterday, and strangers recorded it.
+    fn let_a_day_pass(&self, gateway: &mut Gateway) -> Result<(), String> {
+        gateway.record(true);
+        let some = self.homes / 50;
+        (0..some).for_each(|home| gateway.dial_within(home, SPAN));
+        until_online(gateway, some, self.patience())?;
+        (0..some).for_each(|home| gateway.hang_up_within(home, SPAN));
+        gateway.pass(START)?;
+        gateway.record(false);
+        gateway.houses.iter_mut().for_each(|h| h.online_at = None);
+        gateway.pass(DAY)?;
+        match gateway.held(&["session", "accounting record"]) {
+            0 => Ok(()),
+            left => Err(format!("{left} sessions and records are left of yesterday")),
+        }
     }
 
     /// Everybody is online, and then nobody, and the gateway does not know.
@@ -143,7 +202,7 @@ impl Storm {
 
     /// What is to die dies in the middle of the storm, and comes back. Returns who was online.
     fn strike(&self, gateway: &mut Gateway) -> Result<Vec<Connected>, String> {
-        if self.blow == Blow::PowerCut {
+        if matches!(self.blow, Blow::PowerCut | Blow::Strangers) {
             return Ok(Vec::new());
         }
         until_online(gateway, self.homes / 2, self.patience())?;
@@ -191,10 +250,9 @@ pub(super) fn until_online(
 }
 
 /// Time until half of the homes, and all of them, were online.
-fn online_after(gateway: &Gateway, began: Duration) -> [Duration; 2] {
-    let houses = gateway.houses.iter();
-    let mut after: Vec<Duration> = houses
-        .filter_map(|house| house.online_at)
+fn halves(online_at: &[Duration], began: Duration) -> [Duration; 2] {
+    let mut after: Vec<Duration> = online_at
+        .iter()
         .map(|at| at.saturating_sub(began))
         .collect();
     after.sort_unstable();

@@ -3,6 +3,7 @@
 
 use super::scene::{plane_address, plane_name};
 use super::{Datagram, Event, Instant, Phase, World};
+use crate::forgery;
 use crate::plan::{HOMES, Link, Part, USER_PLANES};
 use crate::user_plane::gtpu_at;
 use control::Input;
@@ -12,8 +13,7 @@ use rand::Rng;
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{
-    AssociationSetupRequest, Cause, Message, NodeId, Packet, Received, ReportType, SEQUENCE_MASK,
-    SessionReportRequest, UsageReport, VolumeMeasurement, is_request,
+    AssociationSetupRequest, Cause, Message, NodeId, Packet, Received, SEQUENCE_MASK, is_request,
 };
 use wire::{gtpu, pppoe};
 
@@ -81,11 +81,8 @@ impl World<'_> {
 
     /// A user plane sends a request, or an answer.
     pub(super) fn note_sequence(&mut self, plane: usize, bytes: &[u8]) {
-        // TS 29.244 §7.2.2: bit 1 of the first octet says that there is a SEID before the sequence number
-        let (kind, at) = (bytes[1], if bytes[0] & 1 == 1 { 12 } else { 4 });
-        if is_request(kind) {
-            let number = [0, bytes[at], bytes[at + 1], bytes[at + 2]];
-            self.last_sequences[plane] = u32::from_be_bytes(number);
+        if is_request(bytes[1]) {
+            self.last_sequences[plane] = forgery::sequence(bytes);
         }
     }
 
@@ -113,25 +110,8 @@ impl World<'_> {
 
     /// A usage report of a session.
     fn report(&mut self, plane: usize, seid: u64, number: u32, octets: [u64; 2]) -> Packet {
-        let [up, down] = octets;
-        let volume = VolumeMeasurement {
-            uplink_octets: Some(up),
-            downlink_octets: Some(down),
-            ..VolumeMeasurement::default()
-        };
-        let usage = UsageReport {
-            urr_id: self.random.random_range(1..4),
-            sequence: number,
-            volume: Some(volume),
-            ipv6_volume: Some(volume),
-            ..UsageReport::default()
-        };
-        let report = SessionReportRequest {
-            report_type: ReportType::USAGE | ReportType::INACTIVITY,
-            usage_reports: vec![usage],
-            unanswered_echoes: Some(3),
-        };
-        Packet::session(seid, self.some_sequence(plane), report)
+        let sequence = self.some_sequence(plane);
+        forgery::report(&mut self.random, seid, sequence, number, octets)
     }
 
     fn report_of_others(&mut self, plane: usize) {

@@ -2,6 +2,7 @@
 
 use super::scene::{control_address, impostor_address, plane_address, plane_name};
 use super::{BEGIN, Datagram, Event, Phase, World};
+use crate::forgery;
 use crate::plan::{Link, Part, USER_PLANES};
 use crate::user_plane::{Sent, gtpu_at};
 use control::Input;
@@ -10,11 +11,7 @@ use core::time::Duration;
 use rand::Rng;
 use std::collections::VecDeque;
 use wire::gtpu;
-use wire::pfcp::{
-    AssociationReleaseRequest, AssociationSetupRequest, AssociationUpdateRequest, HeartbeatRequest,
-    HeartbeatResponse, Message, NodeId, Packet, ReleaseRequest, SEQUENCE_MASK,
-    SessionDeletionRequest, SessionRetentionInformation, ntp_seconds,
-};
+use wire::pfcp::ntp_seconds;
 
 /// The most datagrams that it recorded.
 const RECORDED: usize = 2_000;
@@ -87,52 +84,16 @@ impl World<'_> {
     /// Something that would cost sessions if it were true.
     fn claim_falsely(&mut self, plane: usize) {
         let (to_control, forged) = (self.random.random_bool(0.5), self.random.random_bool(0.7));
-        let packet = self.false_claim(plane, to_control);
-        let mut bytes = Vec::new();
-        if packet.emit(&mut bytes).is_ok() {
-            self.send_as_stranger(plane, to_control, forged, bytes);
-        }
-    }
-
-    fn false_claim(&mut self, plane: usize, to_control: bool) -> Packet {
         let name = match to_control {
             true => plane_name(plane),
             false => "cp1".to_owned(),
         };
-        let node_id = NodeId::Fqdn(name);
-        let recovery_time_stamp = self.some_time_stamp();
-        let sequence = self.random.random_range(0..=SEQUENCE_MASK);
-        let message: Message = match self.random.random_range(0..7) {
-            0 | 1 => AssociationSetupRequest {
-                node_id,
-                recovery_time_stamp,
-                session_retention: (!to_control && self.random.random_bool(0.5))
-                    .then(SessionRetentionInformation::default),
-                ..Default::default()
-            }
-            .into(),
-            2 => AssociationReleaseRequest { node_id }.into(),
-            3 => AssociationUpdateRequest {
-                node_id,
-                release_request: Some(ReleaseRequest::RELEASE),
-                ..Default::default()
-            }
-            .into(),
-            4 => HeartbeatRequest {
-                recovery_time_stamp,
-            }
-            .into(),
-            5 => HeartbeatResponse {
-                recovery_time_stamp,
-                next_sequence: Some(self.random.random()),
-            }
-            .into(),
-            _ => {
-                let seid = self.random.random::<u64>() >> self.random.random_range(0..64);
-                return Packet::session(seid, sequence, SessionDeletionRequest {});
-            }
-        };
-        Packet::node(sequence, message)
+        let stamp = self.some_time_stamp();
+        let packet = forgery::false_claim(&mut self.random, name, to_control, stamp);
+        let mut bytes = Vec::new();
+        if packet.emit(&mut bytes).is_ok() {
+            self.send_as_stranger(plane, to_control, forged, bytes);
+        }
     }
 
     /// One that a part may have had, or not.

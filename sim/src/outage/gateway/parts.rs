@@ -1,5 +1,6 @@
 //! The parts that run: started and killed, given their inputs, and rid of what they have to say.
 
+use super::intruders::Towards;
 use super::{CONTROL, Datagram, Event, Gateway, USER_PLANE, Who, moment, server_address};
 use crate::outage::servers::Request;
 use crate::user_plane::{Sent, UserPlane, gtpu_at};
@@ -204,8 +205,10 @@ impl Gateway {
     pub(super) fn drain_control(&mut self) {
         while let Some(output) = self.poll_control() {
             match output {
-                Output::Pfcp { bytes, .. } => {
-                    self.later(DELAY, Event::ToUserPlane(Datagram::Pfcp(bytes)));
+                Output::Pfcp { to, bytes } => {
+                    if self.listen_in(Towards::UserPlane, to, &bytes) {
+                        self.later(DELAY, Event::ToUserPlane(Datagram::Pfcp(bytes)));
+                    }
                 }
                 Output::Gtpu { bytes, .. } => {
                     self.check_release(&bytes);
@@ -223,6 +226,7 @@ impl Gateway {
                     self.disk.history.push_back((number, block));
                     self.later(SYNC, Event::Kept(self.control_life, number));
                 }
+                Output::Answer { answer, .. } => self.answer = Some(answer),
                 _ => {}
             }
         }
@@ -248,7 +252,12 @@ impl Gateway {
     pub(super) fn drain_user_plane(&mut self) {
         while let Some(sent) = self.up.as_mut().and_then(UserPlane::poll_sent) {
             match sent {
-                Sent::Pfcp(_, bytes) => self.later(DELAY, Event::ToControl(Datagram::Pfcp(bytes))),
+                Sent::Pfcp(to, bytes) => {
+                    let to = SocketAddr::new(to, wire::pfcp::PORT);
+                    if self.listen_in(Towards::Control, to, &bytes) {
+                        self.later(DELAY, Event::ToControl(Datagram::Pfcp(bytes)));
+                    }
+                }
                 Sent::Gtpu(_, bytes) => self.later(DELAY, Event::ToControl(Datagram::Gtpu(bytes))),
                 Sent::Frame(_, frame) => {
                     let home = usize::from(frame[4]) << 8 | usize::from(frame[5]);
