@@ -8,7 +8,9 @@
 #             of sluice load, a million sessions, all    make soak PART=million SESSIONS=100000
 #             sessions resumed, a
 #             full table by FRR, Miri, RADIUS servers in
-#             trouble, 100,000 seeds of the simulation   make soak SEEDS=0-9999
+#             trouble, storms of 10,000 homes, planes
+#             killed at every instant of a storm,
+#             100,000 seeds of the simulation            make soak SEEDS=0-9999
 # make sim    2,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make check  format, lints, licences, instructions      make clean
