@@ -13,6 +13,9 @@ use wire::eth::{TPID_8021Q, Tags};
 pub const FRAME: usize = 2048;
 /// Room for what comes while the thread does not run.
 const BUFFER: i32 = 32 << 20;
+/// Frames of other hosts alone; ours would come back. libpcap itself filters the first frame, and drops it at `inbound`, which only the
+/// kernel can tell: so frames to the homes of `sluice load` (02:00:5e) are taken before that is asked.
+const FILTER: &str = "(ether[0:2] = 0x0200 and ether[2] = 0x5e) or inbound";
 /// Octets of a frame beside the tags and an IP packet: Ethernet (14), PPPoE (6), PPP (2).
 const AROUND_IP: usize = 22;
 /// Octets of the Ethernet header, which an interface's MTU does not count.
@@ -54,8 +57,7 @@ impl Port {
                 .snaplen(FRAME as i32)
                 .buffer_size(BUFFER)
                 .open()?;
-            // Frames of other hosts alone; ours would come back.
-            capture.filter("inbound", true)?;
+            capture.filter(FILTER, true)?;
             capture.setnonblock()
         };
         let capture = open().with_context(|| format!("cannot open interface {name}"))?;
