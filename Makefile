@@ -11,6 +11,9 @@
 #             trouble, storms of 10,000 homes, planes
 #             killed at every instant of a storm,
 #             100,000 seeds of the simulation            make soak SEEDS=0-9999
+# make scale  131,072 homes: rate, CPU, memory, a death   make scale PART=homes; make scale PART=freeradius; make scale PART=town
+#             of a user plane, FreeRADIUS, a whole town
+#             whose power comes back
 # make sim    2,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make check  format, lints, licences, instructions      make clean
@@ -32,7 +35,7 @@ PROGRAMS := -p sluice -p sluice-up -p sluice-cp
 # Built in one command: libraries are compiled again for another set of packages, as that asks for other features.
 TESTED := $(PROGRAMS) -p e2e -p sim
 
-.PHONY: run test unit sim e2e soak bench instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
+.PHONY: run test unit sim e2e soak scale bench instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
 
 run: packages
 	$(CARGO) build --release $(PROGRAMS)
@@ -64,6 +67,10 @@ ifeq ($(PART),)
 	@$(BIN)/sim --outages
 	@$(MAKE) --no-print-directory sim SEEDS=$(or $(SEEDS),0-99999)
 endif
+
+scale: packages-test
+	$(CARGO) build --release $(TESTED)
+	@$(SUDO) $(BIN)/e2e --scale $(PART)
 
 bench: packages-bench
 	$(CARGO) build --release -p bench

@@ -3,7 +3,7 @@
 use crate::command::Sluice;
 use anyhow::{Context, Result};
 use lab::netns::Netns;
-use lab::topology::{Lab, Place};
+use lab::topology::{Lab, Place, UserPlane};
 use northbound::{DropCounter, Port};
 use std::collections::BTreeMap;
 
@@ -27,7 +27,9 @@ impl Losses {
         for drop in drops {
             losses.note(format!("{}: {}", drop.plane, drop.name), drop.count);
         }
-        for place in Place::ALL {
+        // In access networks the kernel counts as dropped what only packet sockets take.
+        let planes = UserPlane::ALL.map(Place::UserPlane);
+        for place in [Place::ControlPlane].into_iter().chain(planes) {
             losses.kernel(lab.netns(place))?;
         }
         Ok(losses)

@@ -9,7 +9,8 @@ use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::gateway::Gateway;
 use lab::topology::{Lab, UserPlane};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// The daemons of a gateway: the control plane first.
 pub const DAEMONS: [Daemon; 3] = [
@@ -17,6 +18,9 @@ pub const DAEMONS: [Daemon; 3] = [
     Daemon::UserPlane(UserPlane::One),
     Daemon::UserPlane(UserPlane::Two),
 ];
+
+/// How often the ledger is looked at.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Who answers for RADIUS.
 pub enum Radius {
@@ -87,8 +91,8 @@ impl<'a> Planes<'a> {
         Ok([cp?, one?, two?])
     }
 
-    /// Waits until nothing is left of the homes, on any plane, and each of so many sessions has one Start and one Stop, as far as
-    /// the server counts them.
+    /// Waits until nothing is left of the homes, on any plane, and each session has one Start and one Stop, as far as the server counts
+    /// them. There were so many, and those of homes that left before they were online.
     pub fn wait_empty(&mut self, sessions: u64) -> Result<()> {
         let kept = self.gateway.wait_until_empty(self.lab, PATIENCE)?;
         ensure!(
@@ -104,12 +108,18 @@ impl<'a> Planes<'a> {
         Ok(())
     }
 
-    /// Both planes hold what is theirs, and nothing of a session.
+    /// Waits until both planes hold what is theirs, and nothing of a session: RADIUS may still be told of ends.
     pub fn nothing_left(&self) -> Result<()> {
-        let ledger = balanced(self.lab)?;
-        let booked = left(&ledger);
-        ensure!(booked.is_empty(), "the ledger has {booked:#?}");
-        Ok(())
+        let start = Instant::now();
+        loop {
+            let ledger = balanced(self.lab)?;
+            let booked = left(&ledger);
+            if booked.is_empty() {
+                return Ok(());
+            }
+            ensure!(start.elapsed() < PATIENCE, "the ledger has {booked:#?}");
+            sleep(LOOK);
+        }
     }
 
     /// Ends all of it.
