@@ -33,6 +33,8 @@ pub(crate) struct Authenticator {
     /// AAA's proof for a peer of MS-CHAPv2, for a Success that is repeated. Most sessions have none.
     proof: Option<Box<[u8; 20]>>,
     deadline: Deadline,
+    /// Whether nothing that the peer has sent since says that it received our Success.
+    unheard: bool,
 }
 
 impl Authenticator {
@@ -46,6 +48,7 @@ impl Authenticator {
             challenge: random.chap_challenge,
             proof: None,
             deadline: Deadline::NEVER,
+            unheard: false,
         }
     }
 
@@ -65,6 +68,7 @@ impl Authenticator {
             challenge: [0; 16],
             proof,
             deadline: Deadline::NEVER,
+            unheard: false,
         }
     }
 
@@ -256,6 +260,7 @@ impl Authenticator {
             }
         };
         self.stage = Stage::Passed;
+        self.unheard = true;
         self.proof = proof.map(Box::new);
         self.send_success(core, &message);
         Ok(Some(grant))
@@ -313,6 +318,19 @@ impl Authenticator {
         match self.stage {
             Stage::Passed => self.send_success(core, b""),
             _ => self.send_failure(core, AUTHENTICATION_FAILURE, b""),
+        }
+    }
+
+    /// Notes that the peer received our Success: it goes on to the network layer.
+    pub(crate) fn heard(&mut self) {
+        self.unheard = false;
+    }
+
+    /// Sends the Success again to a peer that has sent nothing since. A peer that did not receive it discards everything else, and most
+    /// of them do not repeat their response.
+    pub(crate) fn remind(&self, core: &mut Core) {
+        if self.unheard && self.stage == Stage::Passed {
+            self.send_success(core, b"");
         }
     }
 

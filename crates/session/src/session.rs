@@ -283,6 +283,9 @@ impl Session {
         if self.auth.on_timeout(&mut self.core).is_err() {
             self.close(Cause::AuthFailed);
         }
+        if self.ipcp.deadline().is_due(now) || self.ipv6cp.deadline().is_due(now) {
+            self.auth.remind(&mut self.core);
+        }
         let may_be_open = self.ipv4_rules != RulesState::Off || self.ipcp.state() == State::AckSent;
         let notes = self.ipcp.on_timeout(&mut self.core);
         self.lost[0] |= notes.finished && may_be_open;
@@ -334,6 +337,16 @@ impl Session {
             _ if self.phase != Phase::Network => {
                 Err(Discarded("protocol has no place in this phase"))
             }
+            _ => {
+                self.auth.heard();
+                self.on_network(frame)
+            }
+        }
+    }
+
+    /// Handles a frame of a peer that is authenticated.
+    fn on_network(&mut self, frame: Frame<'_>) -> Result<(), Discarded> {
+        match frame.protocol {
             ppp::IPCP if self.has_ipv4 => self.on_ipcp(Control::parse(frame.payload)?),
             ppp::IPV6CP if self.ipv6.is_some() => {
                 let notes =

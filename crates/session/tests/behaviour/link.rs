@@ -281,6 +281,29 @@ fn chap_responses_are_checked_and_repeated_verdicts_given() {
     line.expect_packet(CHAP, 3, id, b"");
 }
 
+/// A peer that did not receive it discards all else, and many do not repeat their response.
+#[test]
+fn a_success_is_repeated_with_the_requests_until_the_peer_goes_on() {
+    let successes = |line: &mut Line| {
+        let outputs = line.take_outputs();
+        let frames = outputs.iter().filter_map(ppp_of);
+        let is_success = |frame: &&[u8]| frame[..3] == [0xc2, 0x23, 3];
+        frames.filter(is_success).count()
+    };
+    let mut line = Line::new();
+    line.authenticate(grant());
+    line.take_outputs();
+    line.pass(2 * SECOND);
+    assert_eq!(successes(&mut line), 0);
+    line.pass(SECOND);
+    assert_eq!(successes(&mut line), 1, "both families ask again now");
+    line.pass(3 * SECOND);
+    assert_eq!(successes(&mut line), 1);
+    line.send(IPCP, 1, 1, &home_ipcp());
+    line.pass(9 * SECOND);
+    assert_eq!(successes(&mut line), 0, "it goes on, so it has received it");
+}
+
 /// A line that asks for MS-CHAPv2 alone.
 fn mschapv2_line() -> Line {
     Line::with(SessionConfig {
