@@ -4,9 +4,9 @@ use sim::outage::kills::Kills;
 use sim::outage::storms::{STORMS, Storm};
 
 /// Homes of a storm here.
-const FEW: usize = 50;
+const FEW: usize = 30;
 /// Homes of a storm in which a plane is killed, and instants at which it is.
-const KILLED: (usize, u64) = (6, 12);
+const KILLED: (usize, u64) = (5, 8);
 
 #[test]
 fn in_a_storm_everybody_gets_in_and_nothing_acknowledged_is_lost() {

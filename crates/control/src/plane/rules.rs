@@ -463,6 +463,13 @@ impl ControlPlane {
         let Some(index) = self.sessions.find(seid) else {
             return;
         };
+        if self.sessions[index].rules.establishing {
+            // An audit had it deleted once more. The answer to the establishment says what there is to delete.
+            if let Ok(Message::SessionDeletionResponse(m)) = message {
+                self.add_usage(index, &m.usage_reports);
+            }
+            return;
+        }
         match message {
             // a session that was told anew when we died has another name than the one that we had stored
             Ok(Message::SessionDeletionResponse(m))
