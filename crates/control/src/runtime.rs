@@ -25,6 +25,7 @@ use config::transactions::{Author, Transactions};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use dynamic::Dynamic;
+use nix::sys::socket::{setsockopt, sockopt};
 use northbound::Request;
 use passwords::{Job, PasswordThreads};
 use past::open_history;
@@ -737,7 +738,10 @@ fn bind_in(to: SocketAddr, vrf: Option<&str>) -> io::Result<UdpSocket> {
     if to.is_ipv6() {
         socket.set_only_v6(true)?; // `::` leaves IPv4 to its own socket
     }
-    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    // The system's limit for others is 200 kB, which a burst of set-ups exceeds. With CAP_NET_ADMIN it does not count.
+    if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
+        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    }
     if let Some(device) = vrf {
         socket.bind_device(Some(device.as_bytes()))?;
     }

@@ -35,9 +35,10 @@ pub enum Error {
     Config(String),
 }
 
-/// Commands and events that may wait between a worker and the control thread, and packets that the latter injects.
+/// Commands and events that may wait between a worker and the control thread.
 const QUEUE: usize = 4096;
-const INJECTS: u32 = 2048;
+/// Packets that the control thread has injected and that wait for a worker.
+pub(crate) const INJECTS: u32 = 2048;
 
 /// Reports of offences that may wait; the others wait for the next second.
 const OFFENCES: usize = 256;

@@ -1,5 +1,6 @@
 //! The control thread's end.
 use crate::api::*;
+use crate::build::INJECTS;
 use crate::counters::{self, Shared, Wake};
 use crate::drops::DropReason;
 use crate::egress::{Egress, Shaper};
@@ -448,6 +449,12 @@ impl Controller {
         link.injects.send(mbuf).map_err(|_| Busy)?;
         counters::add(&link.shared.injected, 1);
         Ok(())
+    }
+
+    /// Whether so many more packets can be injected now, whoever gets them.
+    pub fn takes_injects(&self, packets: usize) -> bool {
+        let waiting: usize = self.links.iter().map(|link| link.injects.len()).sum();
+        waiting + packets < INJECTS as usize
     }
 
     /// Shows the punted packets, at most `most` of them, and says how many there were.

@@ -52,6 +52,8 @@ mod watchdog;
 
 /// Maximum number of frames, datagrams and punts that are handled before other sources get their turn.
 const PORTION: usize = 64;
+/// Packets that one datagram or device may bring for the worker.
+const MOST_INJECTS: usize = 128;
 /// Maximum number of commands that wait for the worker. Above it, new sessions are rejected.
 const BACKLOG: usize = 16_384;
 /// Retry interval while the worker's queue is full.
@@ -380,7 +382,8 @@ impl UserPlane {
             self.check_at(),
         ];
         let mut at = times.into_iter().flatten().min();
-        if !self.backlog.is_empty() {
+        let injects = self.controller.takes_injects(MOST_INJECTS);
+        if !self.backlog.is_empty() || !injects {
             let retry = self.clock.now().monotonic + RETRY;
             at = Some(at.map_or(retry, |at| at.min(retry)));
         }
@@ -397,7 +400,8 @@ impl UserPlane {
         tokio::select! {
             () = shutdown => Ready::Shutdown,
             _ = self.pfcp.readable(), if !self.is_blank() => Ready::Pfcp,
-            _ = self.gtpu.readable() => Ready::Gtpu,
+            // Frames for subscribers stay in the socket while the worker is behind.
+            _ = self.gtpu.readable(), if injects => Ready::Gtpu,
             index = any_readable(&devices, self.next_device) => Ready::Device(index),
             guard = self.wakeup.readable() => {
                 if let Ok(mut guard) = guard {
@@ -440,6 +444,9 @@ impl UserPlane {
 
     fn receive_gtpu(&mut self) {
         for _ in 0..PORTION {
+            if !self.controller.takes_injects(MOST_INJECTS) {
+                return;
+            }
             let Ok((length, from)) = self.gtpu.try_recv_from(&mut self.buffer) else {
                 return;
             };

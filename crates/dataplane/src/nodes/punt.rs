@@ -24,6 +24,8 @@ pub(crate) struct Punter {
     per_session: Rate,
     guard: Guard,
     queue: Producer,
+    /// Half of the packets that the queue takes.
+    half: usize,
     hz: u64,
 }
 
@@ -36,6 +38,7 @@ impl Punter {
             per_session: Rate::new(limits.per_session, hz),
             guard: Guard::new(limits, hz),
             queue,
+            half: limits.queue as usize / 2,
             hz,
         }
     }
@@ -122,6 +125,10 @@ impl Punter {
         if !bucket.take(now, *rate) {
             add(&shared.policed[kind.number()], 1);
             return Err((DropReason::PuntPoliced, mbuf));
+        }
+        // Half of the queue is for those who have a session already: new ones would only wait behind them.
+        if kind == PuntKind::Discovery && self.queue.len() >= self.half {
+            return Err((DropReason::PuntQueueFull, mbuf));
         }
         mbuf.advance(part.strip as u16);
         mbuf.truncate(part.len);
