@@ -17,6 +17,7 @@
 
 pub mod admission;
 pub mod changes;
+pub mod drops;
 pub mod fib;
 pub mod frames;
 pub mod handover;

@@ -8,7 +8,7 @@ use bench::report::{Entry, Report};
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
-    admission, changes, fib, handover, huge, kernel, latency, pin, plot, radius, whole, workers,
+    admission, changes, drops, fib, handover, huge, kernel, latency, pin, plot, radius, whole, workers,
 };
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
@@ -25,7 +25,7 @@ struct Arguments {
     #[arg(long, default_value_t = 12)]
     rounds: usize,
     /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `kernel`, `workers`, `handover`,
-    /// `session`, `latency`, `radius`.
+    /// `session`, `latency`, `drop`, `radius`, `setup`.
     #[arg(long)]
     only: Option<String>,
     /// Writes the table and the picture of the document in this folder anew, too.
@@ -55,11 +55,15 @@ fn main() -> Result<()> {
     let load = fs::read_to_string("/proc/loadavg")?;
     pin(core)?;
     let part = only.as_deref().unwrap_or_default();
-    let radius = match "radius".contains(part) || part.starts_with("radius") {
+    let is_about = |what: &str| what.contains(part) || part.starts_with(what);
+    let mut radius = match is_about("radius") {
         true => radius::measure(rounds)?,
         false => Vec::new(),
     };
-    let (tsc_mhz, entries) = match part.starts_with("radius") {
+    if is_about("setup") {
+        radius.extend(radius::set_ups(rounds)?);
+    }
+    let (tsc_mhz, entries) = match part.starts_with("radius") || part.starts_with("setup") {
         true => (None, Vec::new()),
         false => packets(core, rounds, part)?,
     };
@@ -118,12 +122,13 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
         eprintln!("  many workers on one core");
         entries.extend(handover::measure(&eal, pool, &prefixes, rounds)?);
     }
-    if wanted("session") || wanted("latency") {
+    if wanted("session") || wanted("latency") || wanted("drop") {
         eprintln!("  sessions and latencies");
         let routes = Routes::first(&prefixes, 600_000);
         let mut world = World::new(&eal, pool, "stages", Plan::plain(whole::SESSIONS, routes))?;
         entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
         entries.push(changes::measure(&eal, &mut world, &mut stock)?);
+        entries.push(drops::measure(&mut world, pool, rounds)?);
         entries.extend(latency::measure(&eal, world, &mut stock, core)?);
     }
 

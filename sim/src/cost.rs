@@ -27,6 +27,48 @@ pub struct Rates {
     pub ends: f64,
 }
 
+/// Homes of [`set_ups`], and the time within which they connect.
+pub const HOMES: usize = 10_000;
+
+/// What a session costs both planes, set up and ended: with a delegated prefix, Start and Stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Of the control plane, without sockets and disk.
+    pub control: Duration,
+    /// Of the user plane's control thread, without sockets and workers.
+    pub user_plane: Duration,
+}
+
+/// Has 10,000 homes connect within a second, and leave.
+///
+/// # Errors
+/// What did not become of them.
+pub fn set_ups(seed: u64) -> Result<Cost, String> {
+    let mut gateway = Gateway::delegating(seed, HOMES, &[FAST]);
+    gateway.pass(REST)?;
+    let (control, user_plane) = (gateway.spent, gateway.user_plane_spent());
+    (0..HOMES).for_each(|home| gateway.dial_within(home, SPAN));
+    gateway.pass(SPAN + REST)?;
+    let online = gateway.online(0..HOMES);
+    if online != HOMES {
+        return Err(format!(
+            "{online} of {HOMES} homes are online: {}",
+            gateway.offline()
+        ));
+    }
+    (0..HOMES).for_each(|home| gateway.hang_up_within(home, SPAN));
+    gateway.pass(SPAN + REST)?;
+    let left = gateway.control().map_or(0, ControlPlane::session_count);
+    if left > 0 {
+        return Err(format!("{left} sessions are left"));
+    }
+    let each = |spent: Duration| spent / HOMES as u32;
+    Ok(Cost {
+        control: each(gateway.spent - control),
+        user_plane: each(gateway.user_plane_spent() - user_plane),
+    })
+}
+
 /// Sets sessions up, changes each, and ends all.
 ///
 /// # Errors

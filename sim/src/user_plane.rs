@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::time::Instant;
 use userplane::announcement::Announcement;
 use userplane::association;
 use userplane::compile::Layout;
@@ -114,6 +115,9 @@ pub struct UserPlane {
     pub nets: BTreeSet<Announcement>,
     /// How often it was associated with the control plane.
     pub associations: u32,
+    /// Time of the machine that its control thread took, and what of it was the model's of its workers.
+    spent: Duration,
+    modelled: Duration,
     sent: VecDeque<Sent>,
 }
 
@@ -160,6 +164,8 @@ impl UserPlane {
             told: vec![false; start.workers.into()],
             nets: BTreeSet::new(),
             associations: 0,
+            spent: Duration::ZERO,
+            modelled: Duration::ZERO,
             sent: VecDeque::new(),
             start,
         };
@@ -200,6 +206,11 @@ impl UserPlane {
         }
         self.settle(moment);
         answer
+    }
+
+    /// Time of the machine that its control thread took.
+    pub fn spent(&self) -> Duration {
+        self.spent - self.modelled
     }
 
     /// What it counted of sessions that it removed without being asked for their counters.
@@ -288,19 +299,23 @@ impl UserPlane {
 
     /// A PFCP datagram came.
     pub fn on_pfcp(&mut self, moment: control::Now, from: SocketAddr, bytes: &[u8]) {
+        let begin = Instant::now();
         match self.is_blank() {
             false => self.node.handle_datagram(moment.at, from, bytes),
             true if self.early.len() < EARLY => self.early.push_back((from, bytes.to_vec())),
             true => {}
         }
+        self.spent += begin.elapsed();
         self.settle(moment);
     }
 
     /// A GTP-U datagram came.
     pub fn on_gtpu(&mut self, moment: control::Now, from: SocketAddr, bytes: &[u8]) {
+        let begin = Instant::now();
         let verdict = self
             .redirection
             .receive(&self.engine, moment.at, from.ip(), bytes);
+        self.spent += begin.elapsed();
         match verdict {
             Verdict::Send(port, frame) => self.sent.push_back(Sent::Frame(port, frame.to_vec())),
             Verdict::Reply(reply) => self.sent.push_back(Sent::Gtpu(from.ip(), reply)),
@@ -342,7 +357,9 @@ impl UserPlane {
     /// A worker comes to what it was told, and the control thread to what the worker says.
     pub fn work(&mut self, moment: control::Now, worker: usize) {
         self.told[worker] = false;
-        for heard in self.workers.obey(worker) {
+        let heard = self.workers.obey(worker);
+        let begin = Instant::now();
+        for heard in heard {
             match heard {
                 WorkerEvent::Refused(index, reason) => self.engine.worker_refused(index, reason),
                 WorkerEvent::Usage(index, usage, gone) => {
@@ -373,11 +390,14 @@ impl UserPlane {
             self.sent
                 .extend(wrapped.map(|(to, bytes)| Sent::Gtpu(to, bytes)));
         }
+        self.spent += begin.elapsed();
         self.settle(moment);
     }
 
     fn settle(&mut self, moment: control::Now) {
+        let begin = Instant::now();
         while self.settle_node(moment) | self.settle_engine(moment) {}
+        self.spent += begin.elapsed();
     }
 
     fn settle_node(&mut self, moment: control::Now) -> bool {
@@ -405,7 +425,11 @@ impl UserPlane {
         while let Some(output) = self.engine.poll_output() {
             any = true;
             match association::carry(&mut self.node, &mut self.engine, moment.at, output) {
-                Some(Output::Worker(command)) => self.workers.command(command),
+                Some(Output::Worker(command)) => {
+                    let begin = Instant::now();
+                    self.workers.command(command);
+                    self.modelled += begin.elapsed();
+                }
                 Some(Output::Send(port, frame)) => self.sent.push_back(Sent::Frame(port, frame)),
                 Some(Output::AddNet(_, net)) => drop(self.nets.insert(net)),
                 Some(Output::RemoveNet(_, net)) => drop(self.nets.remove(&net)),

@@ -1,6 +1,7 @@
 //! Single stages of the packet path, for benchmarks; only with the feature `stages`.
 use crate::Worker;
 use crate::api::PortIndex;
+use crate::drops::DropReason;
 use crate::graph::Tables;
 use crate::nodes::classify::{self, Access};
 use crate::nodes::{Exit, session};
@@ -69,5 +70,47 @@ impl Admission {
         }
         core::mem::swap(self.outs.get(0), burst);
         burst.len()
+    }
+}
+
+/// What follows the verdict that packets are dropped: they are counted, and their buffers are freed.
+pub struct Drops {
+    outs: TxBuffers,
+    rest: Exits<Exit>,
+}
+
+impl Default for Drops {
+    fn default() -> Self {
+        Drops {
+            outs: TxBuffers::new(1),
+            rest: Exits::default(),
+        }
+    }
+}
+
+impl Drops {
+    /// Gives every packet of a burst the verdict.
+    pub fn judge(&mut self, burst: &mut Burst) {
+        let seen = burst.look(&mut self.rest, |_, _| ());
+        let verdict = Exit::Drop(DropReason::UnknownSession);
+        seen.act(
+            &mut self.outs,
+            &mut self.rest,
+            |()| {},
+            |(), packet| packet.leave(verdict),
+        );
+    }
+
+    /// Drops them.
+    pub fn settle(&mut self, worker: &mut Worker) {
+        let Worker {
+            punter,
+            tables,
+            shared,
+            ..
+        } = worker;
+        let Tables { now, sessions, .. } = tables;
+        self.rest
+            .settle(|leave, mbuf| punter.settle(leave, mbuf, 0, *now, sessions, shared));
     }
 }

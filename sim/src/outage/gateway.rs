@@ -17,7 +17,7 @@ use control::management::{Next, Standing, Wanted};
 use control::{ControlPlane, Input, Now};
 use core::cmp::Reverse;
 use core::time::Duration;
-use cpe::{Home, HomeConfig, State};
+use cpe::{Delegation, Home, HomeConfig, State};
 use dataplane::PortIndex;
 use intruders::Intruders;
 use northbound::Answer;
@@ -146,9 +146,9 @@ user-planes:
     management: /run/up1.sock
     ports: {{{}: {{role: access, device: a, segments: {{all: {{access-profile: pppoe}}}}}}}}
 access-profiles: {{pppoe: {{server-group: radius, subscriber-profile: home}}}}
-subscriber-profiles: {{home: {{dns: [192.0.2.53]}}}}
+subscriber-profiles: {{home: {{dns: [192.0.2.53], delegated-pools: [delegated]}}}}
 ipv4-pools: {{homes: {{prefix: 100.64.0.0/16}}}}
-ipv6-pools: {{homes: {{prefix: '2001:db8:100::/40'}}}}
+ipv6-pools: {{homes: {{prefix: '2001:db8:100::/40'}}, delegated: {{prefix: '2001:db8:8000::/33', prefix-length: 56}}}}
 aaa:
   servers:
 {all}  server-groups: {{radius: {{servers: [{}], interim-interval: 120, family-counters: redback}}}}
@@ -164,12 +164,15 @@ aaa:
         .configuration
 }
 
-fn house(number: usize, seed: u64) -> House {
+fn house(number: usize, seed: u64, delegation: Option<Delegation>) -> House {
     let [.., middle, low] = number.to_be_bytes();
     let (outer, inner) = (number / HOMES_A_VLAN, number % HOMES_A_VLAN);
     let mac = [2, 0, 0, 0, middle, low].into();
     let (user, password) = (format!("home{number}"), format!("secret{number}"));
-    let config = HomeConfig::new(mac, 100 + outer as u16, 1 + inner as u16, user, password);
+    let config = HomeConfig {
+        delegation,
+        ..HomeConfig::new(mac, 100 + outer as u16, 1 + inner as u16, user, password)
+    };
     House {
         home: Home::new(config, seed),
         wants: false,
@@ -222,10 +225,28 @@ impl Gateway {
         gateway.start_user_plane();
         gateway.tell_user_plane();
         gateway.houses = (0..homes)
-            .map(|n| house(n, gateway.random.random()))
+            .map(|n| house(n, gateway.random.random(), None))
             .collect();
         gateway.later(LOOK, Event::Look);
         gateway
+    }
+
+    /// As [`Gateway::new`], with homes that ask for a delegated prefix as well.
+    pub fn delegating(seed: u64, homes: usize, speeds: &[u32]) -> Self {
+        let mut gateway = Self::new(seed, homes, speeds);
+        for number in 0..homes {
+            let seed = gateway.random.random();
+            let delegation = Some(Delegation {
+                rapid_commit: false,
+            });
+            gateway.houses[number] = house(number, seed, delegation);
+        }
+        gateway
+    }
+
+    /// Time of the machine that the user plane's control thread took.
+    pub fn user_plane_spent(&self) -> Duration {
+        self.up.as_ref().map_or(Duration::ZERO, UserPlane::spent)
     }
 
     /// Tells a user plane that knows nothing its ports.

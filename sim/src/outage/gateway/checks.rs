@@ -66,8 +66,10 @@ impl Gateway {
         };
         self.checks.tunnels.insert(teid, seid);
         let key = StoredSession::key(seid);
-        let session = StoredSession::read(&key, self.disk.live.get(&key)?)?;
-        let mut own = addresses(session.ipv4, session.ipv6);
+        let value = self.disk.live.get(&key)?;
+        let session = StoredSession::read(&key, value)?;
+        let delegated = StoredSession::delegated(value).into_iter().map(IpNet::from);
+        let mut own = addresses(session.ipv4, session.ipv6).chain(delegated);
         own.any(|own| own == net).then_some(seid)
     }
 
