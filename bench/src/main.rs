@@ -15,6 +15,10 @@ use dpdk::{Eal, EalOptions, tsc_hz};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+// The daemons' allocator (docs/decisions/0007-allocator.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What the packet path and RADIUS cost on this machine, beside peers in the same run.
 #[derive(Parser)]
 struct Arguments {

@@ -108,6 +108,8 @@ pub enum Input<'a> {
         /// The datagram.
         bytes: &'a [u8],
     },
+    /// How long a GTP-U datagram has waited for the control plane. The next ones have waited as long.
+    Waited(Duration),
     /// A GTP-U datagram.
     Gtpu {
         /// Where it came from.
@@ -318,6 +320,8 @@ pub struct ControlPlane {
     boot: u32,
     random: StdRng,
     counters: Counters,
+    /// How long control packets wait for their turn.
+    waited: Duration,
     outputs: VecDeque<Output>,
 }
 
@@ -391,6 +395,7 @@ impl ControlPlane {
             boot: restored.boot,
             random,
             counters: Counters::default(),
+            waited: Duration::ZERO,
             outputs: VecDeque::new(),
             topology,
             start: start.clone(),
@@ -416,6 +421,7 @@ impl ControlPlane {
                 self.user_planes
                     .datagram(now.at, from, bytes, &self.topology);
             }
+            Input::Waited(waited) => self.waited = waited,
             Input::Gtpu { from, bytes } => self.on_gtpu(now, from, bytes),
             Input::Radius {
                 socket,

@@ -134,6 +134,13 @@ fn boot_id(random: &[u8]) -> String {
     id.unwrap_or_else(|_| random.escape_ascii().to_string())
 }
 
+/// Time since a time of the wall clock.
+fn since(at: Duration) -> Duration {
+    let at = UNIX_EPOCH.checked_add(at);
+    let since = at.and_then(|at| SystemTime::now().duration_since(at).ok());
+    since.unwrap_or_default() // the clock was set back
+}
+
 fn unix_time() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |d| d.as_secs() as u32)
@@ -354,6 +361,9 @@ impl Edge {
                 && let Ok(datagrams) = received.try_recv(socket)
             {
                 let from = datagrams.from;
+                if let Some(came) = datagrams.came {
+                    self.plane.handle(now, Input::Waited(since(came)));
+                }
                 for bytes in datagrams.flat_map(|octets| udp::messages(octets, split)) {
                     if !self.traces.is_empty() {
                         let own = sockets.own(from);
@@ -625,7 +635,12 @@ impl Sockets {
         let of_family = |ipv4| {
             let mut own = addresses.iter().filter(|own| own.is_ipv4() == ipv4);
             let socket = own.next().map(|own| bind(own, port)).transpose()?;
-            socket.iter().for_each(udp::receive_batches);
+            if let Some(socket) = &socket {
+                udp::receive_batches(socket);
+                if let Protocols::Gtpu = protocol {
+                    udp::receive_times(socket);
+                }
+            }
             Ok::<_, String>(socket)
         };
         Ok(Sockets {

@@ -34,5 +34,5 @@ mod receive;
 mod send;
 
 pub use bundle::{Bundles, Split, messages};
-pub use receive::{Datagrams, Receiver, receive_batches};
+pub use receive::{Datagrams, Receiver, receive_batches, receive_times};
 pub use send::Batch;

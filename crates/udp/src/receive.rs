@@ -3,9 +3,11 @@
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
+use nix::sys::time::TimeSpec;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -16,6 +18,11 @@ const LARGEST: usize = 65_536;
 /// does not know how (before Linux 5.0), they come one at a time.
 pub fn receive_batches(socket: &UdpSocket) {
     let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
+}
+
+/// From now on a [`Receiver`] says when datagrams came.
+pub fn receive_times(socket: &UdpSocket) {
+    let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &true);
 }
 
 /// Where datagrams are received into.
@@ -29,7 +36,7 @@ impl Default for Receiver {
     fn default() -> Self {
         Receiver {
             buffer: vec![0; LARGEST],
-            control: nix::cmsg_space!(i32),
+            control: nix::cmsg_space!(i32, TimeSpec),
         }
     }
 }
@@ -41,7 +48,7 @@ impl Receiver {
     /// `WouldBlock` when there is nothing; what the system says, which may be an ICMP message about an earlier datagram.
     pub fn try_recv(&mut self, socket: &UdpSocket) -> io::Result<Datagrams<'_>> {
         let Self { buffer, control } = self;
-        let (length, from, size) = socket.try_io(Interest::READABLE, || {
+        let (length, from, size, came) = socket.try_io(Interest::READABLE, || {
             let mut into = [IoSliceMut::new(buffer)];
             let flags = MsgFlags::empty();
             let message = recvmsg::<SockaddrStorage>(
@@ -50,15 +57,22 @@ impl Receiver {
                 Some(&mut control[..]),
                 flags,
             )?;
-            let size = message.cmsgs()?.find_map(|control| match control {
-                ControlMessageOwned::UdpGroSegments(size) => usize::try_from(size).ok(),
-                _ => None,
-            });
+            let (mut size, mut came) = (None, None);
+            for control in message.cmsgs()? {
+                match control {
+                    ControlMessageOwned::UdpGroSegments(octets) => size = usize::try_from(octets).ok(),
+                    ControlMessageOwned::ScmTimestampns(at) => came = Some(Duration::from(at)),
+                    _ => {}
+                }
+            }
             let from = message.address.as_ref().and_then(address);
-            Ok((message.bytes, from, size))
+            Ok((message.bytes, from, size, came))
         })?;
         let from = from.ok_or_else(|| io::Error::other("a datagram without a sender"))?;
-        Ok(Datagrams::new(from, &self.buffer[..length], size))
+        Ok(Datagrams {
+            came,
+            ..Datagrams::new(from, &self.buffer[..length], size)
+        })
     }
 }
 
@@ -73,6 +87,8 @@ fn address(from: &SockaddrStorage) -> Option<SocketAddr> {
 pub struct Datagrams<'a> {
     /// Who sent them.
     pub from: SocketAddr,
+    /// When the first of them came, since 1970; `None` without [`receive_times`].
+    pub came: Option<Duration>,
     rest: Option<&'a [u8]>,
     size: usize,
 }
@@ -82,6 +98,7 @@ impl<'a> Datagrams<'a> {
     fn new(from: SocketAddr, octets: &'a [u8], size: Option<usize>) -> Self {
         Datagrams {
             from,
+            came: None,
             rest: Some(octets),
             size: size.filter(|size| *size > 0).unwrap_or(octets.len()),
         }

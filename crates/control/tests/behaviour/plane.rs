@@ -2,6 +2,7 @@
 //! back, and what happens when something dies or runs out.
 
 use crate::world::{Choice, World};
+use control::Input;
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
@@ -809,6 +810,28 @@ fn an_audit_finds_what_changed_while_the_path_was_cut() {
     w.run(MINUTE);
     assert_eq!(w.up.subscribers(), before);
     assert_eq!(w.sessions().len(), 3);
+}
+
+#[test]
+fn while_control_packets_wait_for_long_no_padi_is_answered_and_begun_set_ups_go_on() {
+    let mut w = World::new(2, Choice::radius());
+    w.radius.dead = true;
+    w.dial(0);
+    w.run(Duration::from_secs(1));
+    assert_eq!(w.plane.session_count(), 1, "it waits for its server");
+    let wait = |w: &mut World, milliseconds| {
+        let waited = Duration::from_millis(milliseconds);
+        w.plane.handle(w.moment(), Input::Waited(waited));
+    };
+    wait(&mut w, 101);
+    w.radius.dead = false;
+    w.dial(1);
+    w.run(Duration::from_secs(20));
+    assert_eq!((w.online(), w.plane.session_count()), (1, 1));
+    assert!(w.count(Counter::ControlPlaneBusy) > 1);
+    wait(&mut w, 100);
+    w.run(Duration::from_secs(60));
+    assert_eq!(w.online(), 2);
 }
 
 #[test]
