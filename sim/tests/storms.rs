@@ -6,7 +6,7 @@ use sim::outage::storms::{STORMS, Storm};
 /// Homes of a storm here.
 const FEW: usize = 30;
 /// Homes of a storm in which a plane is killed, and instants at which it is.
-const KILLED: (usize, u64) = (5, 8);
+const KILLED: (usize, u64) = (5, 6);
 
 #[test]
 fn in_a_storm_everybody_gets_in_and_nothing_acknowledged_is_lost() {

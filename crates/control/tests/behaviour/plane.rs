@@ -779,6 +779,25 @@ fn an_audit_puts_back_what_the_user_plane_lost_or_changed() {
     assert_eq!(w.online(), 100);
 }
 
+/// It is deleted because it ends, and once more because the audit misses it.
+#[test]
+fn a_session_that_ends_while_an_audit_misses_it_leaves_nothing_at_the_user_plane() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let (now, call) = (w.moment(), Request::CheckLedger { repair: true });
+    w.plane.handle(now, Input::Call { ticket: 1, call });
+    w.homes[0].leave_at_once();
+    while let Some(output) = w.homes[0].poll_output() {
+        if let cpe::Output::Frame(frame) = output {
+            w.redirect(&frame);
+        }
+    }
+    w.up.forget_one();
+    w.run(Duration::from_secs(5));
+    assert_eq!(w.plane.session_count(), 0);
+    assert!(w.up.subscribers().is_empty());
+}
+
 #[test]
 fn a_port_that_the_user_plane_does_not_have_keeps_no_audit_from_the_others() {
     let access_ports = "a: {role: access, device: a}, access0: {role: access, device: b}";
