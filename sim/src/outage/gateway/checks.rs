@@ -204,15 +204,15 @@ impl Gateway {
         let (to, port) = (INTERNET[family as usize], TRAFFIC_PORT);
         let asked = self.houses[home].home.datagram(to, port, port, &payload);
         let frame = asked.ok_or(format!("it has no address of {family:?}"))?;
-        let source = self.to_internet(&frame, &question)?;
+        let source = self.reach_internet(&frame, &question)?;
         if self.connection(home).addresses[family as usize] != Some(source) {
             return Err(format!("it was heard from {source}"));
         }
-        self.from_internet(home, &reply_to(source, &answer), &answer)
+        self.reach_home(home, &reply_to(source, &answer), &answer)
     }
 
     /// A frame of a home comes to the internet as this packet. Returns its source.
-    fn to_internet(&mut self, frame: &[u8], label: &Label) -> Result<IpAddr, String> {
+    fn reach_internet(&mut self, frame: &[u8], label: &Label) -> Result<IpAddr, String> {
         let up = self.up.as_mut().ok_or("there is no user plane")?;
         if let Some(why) = up.on_frame(PORT, frame) {
             return Err(format!("{label:?} was dropped: {why}"));
@@ -228,7 +228,7 @@ impl Gateway {
     }
 
     /// A packet of the internet comes to the home that it is for.
-    fn from_internet(&mut self, home: usize, packet: &[u8], label: &Label) -> Result<(), String> {
+    fn reach_home(&mut self, home: usize, packet: &[u8], label: &Label) -> Result<(), String> {
         let up = self.up.as_mut().ok_or("there is no user plane")?;
         if !up.on_packet(packet) {
             return Err(format!("{label:?} has no way back"));

@@ -51,7 +51,7 @@ impl Gateway {
         self.disk.crash(&mut self.disk_random);
         let handed = std::mem::take(&mut self.disk.history);
         let written = self.disk_random.random_range(0..=handed.len());
-        let last = handed.iter().take(written).last();
+        let last = written.checked_sub(1).and_then(|last| handed.get(last));
         self.history = last.map_or(self.history, |(number, _)| *number);
     }
 
@@ -205,11 +205,7 @@ impl Gateway {
     pub(super) fn drain_control(&mut self) {
         while let Some(output) = self.poll_control() {
             match output {
-                Output::Pfcp { to, bytes } => {
-                    if self.listen_in(Towards::UserPlane, to, &bytes) {
-                        self.later(DELAY, Event::ToUserPlane(Datagram::Pfcp(bytes)));
-                    }
-                }
+                Output::Pfcp { to, bytes } => self.send_pfcp(to, bytes),
                 Output::Gtpu { bytes, .. } => {
                     self.check_release(&bytes);
                     self.later(DELAY, Event::ToUserPlane(Datagram::Gtpu(bytes)));
@@ -233,6 +229,12 @@ impl Gateway {
         self.check_step();
         let at = self.control.as_ref().and_then(ControlPlane::poll_at);
         self.arm(Who::Control, at);
+    }
+
+    fn send_pfcp(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        if self.listen_in(Towards::UserPlane, to, &bytes) {
+            self.later(DELAY, Event::ToUserPlane(Datagram::Pfcp(bytes)));
+        }
     }
 
     fn ask_server(&mut self, socket: u16, to: SocketAddr, bytes: Vec<u8>) {
