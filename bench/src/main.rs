@@ -8,7 +8,8 @@ use bench::report::{Entry, Report};
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
-    admission, changes, drops, fib, handover, huge, kernel, latency, pin, plot, radius, whole, workers,
+    admission, changes, drops, fib, handover, huge, kernel, latency, pin, plot, radius, whole,
+    workers,
 };
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};

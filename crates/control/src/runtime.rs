@@ -356,10 +356,14 @@ impl Edge {
         let split = protocol.split();
         for socket in sockets.iter() {
             let mut taken = 0;
-            // An error is an ICMP message about an earlier datagram. Its protocol notices that by itself.
-            while taken < PORTION
-                && let Ok(datagrams) = received.try_recv(socket)
-            {
+            while taken < PORTION {
+                // An error is an ICMP message about an earlier datagram. Its protocol notices that by itself.
+                let Ok(datagrams) = received.try_recv(socket) else {
+                    if let Protocols::Gtpu = protocol {
+                        self.plane.handle(now, Input::Waited(Duration::ZERO));
+                    }
+                    break;
+                };
                 let from = datagrams.from;
                 if let Some(came) = datagrams.came {
                     self.plane.handle(now, Input::Waited(since(came)));

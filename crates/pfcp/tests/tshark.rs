@@ -446,6 +446,28 @@ fn tshark_has_nothing_to_complain_of() {
     }
 }
 
+/// Messages of one direction in one datagram (TS 29.244 §6.5).
+#[test]
+fn tshark_takes_several_messages_out_of_a_datagram() {
+    let messages = exchange().into_iter().filter(|(_, from, ..)| *from == CP);
+    let mut messages: Vec<Vec<u8>> = messages.map(|(.., bytes)| bytes).collect();
+    let last = messages.len() - 1;
+    messages[..last].iter_mut().for_each(|m| mark_followed(m));
+    let whole = [(Duration::ZERO, datagram(CP, UP, &messages.concat()))];
+    let fields = ["-T", "fields", "-e", "pfcp.msg_type", "-e", "pfcp.seqno"];
+    let seen = tshark(RAW_IP, &whole, &fields);
+    let told = |of: fn(&Packet) -> u32| {
+        let packets = messages.iter().map(|bytes| parse(bytes).unwrap().packet);
+        let told: Vec<String> = packets.map(|packet| of(&packet).to_string()).collect();
+        told.join(",")
+    };
+    let kinds = told(|packet| packet.message.kind().into());
+    let expected = format!("{kinds}\t{}", told(|packet| packet.sequence));
+    assert_eq!(seen.trim_end(), expected);
+    let (first, rest) = split(&whole[0].1[28..]);
+    assert_eq!((first, rest.is_empty()), (&messages[0][..], false));
+}
+
 #[test]
 fn tshark_reads_the_association() {
     let packets = decode(&exchange());

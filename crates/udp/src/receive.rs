@@ -60,7 +60,9 @@ impl Receiver {
             let (mut size, mut came) = (None, None);
             for control in message.cmsgs()? {
                 match control {
-                    ControlMessageOwned::UdpGroSegments(octets) => size = usize::try_from(octets).ok(),
+                    ControlMessageOwned::UdpGroSegments(octets) => {
+                        size = usize::try_from(octets).ok()
+                    }
                     ControlMessageOwned::ScmTimestampns(at) => came = Some(Duration::from(at)),
                     _ => {}
                 }

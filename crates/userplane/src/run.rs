@@ -399,8 +399,8 @@ impl UserPlane {
             .collect();
         tokio::select! {
             () = shutdown => Ready::Shutdown,
-            _ = self.pfcp.readable(), if !self.is_blank() => Ready::Pfcp,
-            // Frames for subscribers stay in the socket while the worker is behind.
+            // Frames for subscribers stay in their socket while the worker is behind, and so does what may delete their sessions.
+            _ = self.pfcp.readable(), if injects && !self.is_blank() => Ready::Pfcp,
             _ = self.gtpu.readable(), if injects => Ready::Gtpu,
             index = any_readable(&devices, self.next_device) => Ready::Device(index),
             guard = self.wakeup.readable() => {
@@ -435,6 +435,9 @@ impl UserPlane {
         // A session's last packets (Terminate-Ack, PADT) were sent before the request that deletes it. They go out before that
         // request is handled.
         for _ in 0..PORTION * taken {
+            if !self.controller.takes_injects(MOST_INJECTS) {
+                return;
+            }
             let Ok((length, from)) = self.gtpu_now.recv_from(&mut self.buffer) else {
                 return;
             };

@@ -33,8 +33,8 @@ use crate::run::{Clock, UserPlane};
 
 /// Size of a 2 KiB buffer with its headers and the pool's share, in octets.
 const BUFFER: u32 = 2432;
-/// Buffers for packets of the control thread.
-const INJECT_BUFFERS: u32 = 2048;
+/// Buffers for packets of the control thread: twice what waits for a worker, because workers keep some that they have freed.
+const INJECT_BUFFERS: u32 = 4096;
 
 /// Receive buffer of a socket, in octets.
 const SOCKET_BUFFER: usize = 4 << 20;

@@ -15,8 +15,8 @@ use northbound::{ListAlarmsResponse, Offender};
 /// Homes that connect meanwhile, and how many in a second.
 const HOMES: u64 = 150;
 const RATE: u64 = 50;
-/// Addresses of a stranger who changes his own.
-const ADDRESSES: u32 = 4096;
+/// Addresses of a stranger who changes his own: so many that none of them exceeds the rate of an address.
+const ADDRESSES: u32 = 65_536;
 /// What the rates of `protection` leave of the others' set-ups.
 const SHARE: f64 = 0.97;
 
@@ -93,7 +93,7 @@ fn at(fixture: &mut Fixture, per_second: u64) -> Result<()> {
     scenario.close()
 }
 
-/// How many homes get online in a second, none of which fails.
+/// How many homes get online in a second, until 99 % are: of so few, one that loses a frame would decide. None of them fails.
 fn set_ups(lab: &Lab) -> Result<f64> {
     let options = format!(
         "--homes {HOMES} --rate {RATE} --duration 1 --pps 0 --vlan 300-301.1-4000 --password {PASSWORD}"
@@ -106,7 +106,7 @@ fn set_ups(lab: &Lab) -> Result<f64> {
     let (passed, report) = tool.finish()?;
     ensure!(passed, "the exit status is not 0");
     ensure!(report.number("/online")? == HOMES, "{report:?}");
-    report.float("/set_ups/per_second")
+    report.float("/set_ups/per_second_of_most")
 }
 
 /// What `show protection` says of a flood.

@@ -7,15 +7,11 @@ use crate::counters::Counter;
 use crate::entry::{Entry, LineIds, Noted, Stage};
 use crate::session_ids::Home;
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid, UserPlaneId};
-use core::time::Duration;
 use policy::Access;
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
 use session::{Cause, Circuit, Link};
 use wire::eth::PPPOE_DISCOVERY;
-
-/// Time that control packets may wait before no further session begins: its set-up would make the others wait longer.
-const MOST_WAITING: Duration = Duration::from_millis(100);
 
 impl ControlPlane {
     pub(super) fn on_discovery(
@@ -145,9 +141,6 @@ impl ControlPlane {
         segment: SegmentId,
         circuit: &Circuit,
     ) -> Result<(), Refused> {
-        if self.waited > MOST_WAITING {
-            return Err(Counter::ControlPlaneBusy);
-        }
         let group = self.view().access_profile(segment).server_group.as_deref();
         if self.aaa.is_congested(now.at, group) {
             return Err(Counter::AaaCongested);

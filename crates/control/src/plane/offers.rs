@@ -1,4 +1,5 @@
-//! Delayed PADOs: where several gateways are on an access network, the delay decides which of them subscribers choose.
+//! Delayed PADOs: where several gateways are on an access network, the delay decides which of them subscribers choose. After a power cut,
+//! homes send their PADIs at once and repeat them at once; the delay gives each a time of its own.
 
 use super::tunnel::Refused;
 use super::{ControlPlane, Now};
@@ -6,11 +7,16 @@ use crate::counters::Counter;
 use crate::topology::SegmentId;
 use config::model::AccessProfile;
 use core::time::Duration;
+use rand::Rng;
 use session::Circuit;
 use std::collections::BTreeMap;
 
 /// Maximum number of delayed PADOs.
-const MOST_OFFERS: usize = 8192;
+const MOST_OFFERS: usize = 32_768;
+/// Time that control packets may wait before no further session begins: its set-up would make the others wait longer.
+const MOST_WAITING: Duration = Duration::from_millis(100);
+/// Longest delay of a PADO while control packets wait for so long. Subscribers repeat a PADI after 3 s at the earliest.
+const SPREAD: Duration = Duration::from_millis(2500);
 
 /// Delayed PADOs.
 #[derive(Default)]
@@ -29,7 +35,12 @@ struct Offer {
 }
 
 impl ControlPlane {
-    /// Sends a PADO, after the delay of the access profile.
+    /// Whether the control plane has too little CPU time for what is under way.
+    fn is_busy(&self) -> bool {
+        self.waited > MOST_WAITING
+    }
+
+    /// Sends a PADO, after the delay of the access profile; later while the control plane is busy.
     pub(super) fn offer(
         &mut self,
         now: Now,
@@ -38,7 +49,10 @@ impl ControlPlane {
         payload: Vec<u8>,
     ) -> Result<(), Refused> {
         let (sessions, most) = (self.sessions.len(), self.configuration.limits.sessions);
-        let delay = delay(self.view().access_profile(segment), sessions, most);
+        let mut delay = delay(self.view().access_profile(segment), sessions, most);
+        if self.is_busy() {
+            delay += self.random.random_range(Duration::ZERO..SPREAD);
+        }
         if delay.is_zero() {
             let port = self.topology.segment(segment).port;
             self.send_by_default(port, &circuit, &payload);
@@ -58,7 +72,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Sends the PADOs whose time has come.
+    /// Sends the PADOs whose time has come, unless the control plane is busy now.
     pub(super) fn send_offers(&mut self, now: Now) {
         while let Some(first) = self.offers.waiting.first_entry()
             && first.key().0 <= now.at
@@ -68,7 +82,9 @@ impl ControlPlane {
                 circuit,
                 payload,
             } = first.remove();
-            if self.topology.has_segment(segment) {
+            if self.is_busy() {
+                self.counters.count(Counter::ControlPlaneBusy);
+            } else if self.topology.has_segment(segment) {
                 let port = self.topology.segment(segment).port;
                 self.send_by_default(port, &circuit, &payload);
             }

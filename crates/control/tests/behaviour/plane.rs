@@ -832,8 +832,8 @@ fn an_audit_finds_what_changed_while_the_path_was_cut() {
 }
 
 #[test]
-fn while_control_packets_wait_for_long_no_padi_is_answered_and_begun_set_ups_go_on() {
-    let mut w = World::new(2, Choice::radius());
+fn while_control_packets_wait_for_long_padis_wait_and_begun_set_ups_go_on() {
+    let mut w = World::new(40, Choice::radius());
     w.radius.dead = true;
     w.dial(0);
     w.run(Duration::from_secs(1));
@@ -844,13 +844,20 @@ fn while_control_packets_wait_for_long_no_padi_is_answered_and_begun_set_ups_go_
     };
     wait(&mut w, 101);
     w.radius.dead = false;
-    w.dial(1);
+    (1..40).for_each(|n| w.dial(n));
     w.run(Duration::from_secs(20));
     assert_eq!((w.online(), w.plane.session_count()), (1, 1));
-    assert!(w.count(Counter::ControlPlaneBusy) > 1);
+    assert!(w.count(Counter::ControlPlaneBusy) > 39);
+    // Those whose PADIs came while it was busy get their answers one after the other.
+    (1..40).for_each(|n| w.dial(n));
+    w.settle();
     wait(&mut w, 100);
-    w.run(Duration::from_secs(60));
-    assert_eq!(w.online(), 2);
+    let online = [0, 600, 600, 1400].map(|milliseconds| {
+        w.run(Duration::from_millis(milliseconds));
+        w.online()
+    });
+    assert!(online[0] < 5 && online[1] < online[2], "{online:?}");
+    assert_eq!(online[3], 40);
 }
 
 #[test]

@@ -663,3 +663,35 @@ fn a_walk_ends_at_the_first_element_that_is_cut() {
     assert!(walk.next().unwrap().is_err());
     assert!(walk.next().is_none());
 }
+
+proptest! {
+    #[test]
+    fn any_octets_come_apart_into_what_is_there(mut bytes in prop::collection::vec(any::<u8>(), 0..200), marked in any::<bool>()) {
+        if let (true, Some(first)) = (marked, bytes.first_mut()) {
+            *first = 0x24;
+        }
+        let (first, rest) = split(&bytes);
+        prop_assert_eq!([first, rest].concat(), bytes.clone());
+        prop_assert!(rest.is_empty() || first.len() >= 4);
+    }
+
+    #[test]
+    fn messages_of_a_datagram_come_apart(sequences in prop::collection::vec(0u32..1 << 24, 1..8)) {
+        let mut datagram = Vec::new();
+        for (n, sequence) in sequences.iter().enumerate() {
+            let from = datagram.len();
+            let request = HeartbeatRequest { recovery_time_stamp: 7 };
+            Packet::node(*sequence, request).emit(&mut datagram).unwrap();
+            if n + 1 < sequences.len() {
+                mark_followed(&mut datagram[from..]);
+            }
+        }
+        let mut rest = &datagram[..];
+        for sequence in &sequences {
+            let (first, behind) = split(rest);
+            prop_assert_eq!(parse(first).unwrap().packet.sequence, *sequence);
+            rest = behind;
+        }
+        prop_assert!(rest.is_empty());
+    }
+}
