@@ -19,6 +19,8 @@ const RATE: u64 = 50;
 const ADDRESSES: u32 = 65_536;
 /// What the rates of `protection` leave of the others' set-ups.
 const SHARE: f64 = 0.97;
+/// The same while the stranger takes a core of the machine, and the kernel drops frames before the user plane has seen them.
+const FAST_SHARE: f64 = 0.5;
 
 /// A flood: what it is, its frames, and whose rate it exceeds.
 struct Kind {
@@ -59,15 +61,15 @@ fn kinds() -> [Kind; 3] {
 }
 
 pub fn run(fixture: &mut Fixture) -> Result<()> {
-    at(fixture, 30_000)
+    at(fixture, 30_000, SHARE)
 }
 
 /// As fast as frames can be sent here.
 pub fn fast(fixture: &mut Fixture) -> Result<()> {
-    at(fixture, 1_000_000)
+    at(fixture, 1_000_000, FAST_SHARE)
 }
 
-fn at(fixture: &mut Fixture, per_second: u64) -> Result<()> {
+fn at(fixture: &mut Fixture, per_second: u64, share: f64) -> Result<()> {
     let lab = fixture.without_site()?;
     let scenario = Scenario::open(lab)?;
     let alone = set_ups(lab)?;
@@ -82,7 +84,7 @@ fn at(fixture: &mut Fixture, per_second: u64) -> Result<()> {
             "        {}: {beside:.1} set-ups a second beside {flooded:.0} frames; {} dropped, held down for {} s",
             kind.what, shown.dropped, shown.held_seconds
         );
-        ensure!(beside >= alone * SHARE, "others are slower");
+        ensure!(beside >= alone * share, "others are slower");
         ensure!(
             (shown.held_seconds > 0) == (kind.level == "mac"),
             "held down: {shown:?}"
