@@ -1,5 +1,5 @@
 //! Rules of sessions, kept for the next modification. A session that was changed a moment ago will soon be changed again: its rules stay as
-//! they are. Later they are packed into the octets of a message and compressed, which takes a twentieth of the memory.
+//! they are. Later they are packed into the octets of a message and compressed, which takes a tenth of the memory.
 //!
 //! Sessions' rules are alike but for names and addresses, so the compression's dictionary is the message of an earlier session.
 

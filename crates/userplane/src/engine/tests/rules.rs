@@ -32,7 +32,7 @@ fn rules_that_are_not_changed_any_more_take_little_memory_and_can_be_changed_aga
             Rules::Whole(_) => panic!("they wait no longer"),
         })
         .collect();
-    assert!(octets.iter().sum::<usize>() < 200 * 160, "{octets:?}");
+    assert!(octets.iter().sum::<usize>() < 200 * 100, "{octets:?}");
 
     for (n, (spec, seid)) in specs.iter().zip(seids).enumerate() {
         let changed = changed(spec, n as u8);
@@ -77,7 +77,9 @@ fn rules_of_any_shape_come_back_as_they_were() {
 #[test]
 fn of_very_many_new_sessions_few_wait_to_be_packed() {
     let mut bench = Bench::with_room_for(4000);
-    (1..=3000).for_each(|n| drop(bench.send(0, spec(n).establish())));
+    for n in 1..=3000 {
+        bench.send(0, spec(n).establish());
+    }
     let whole = kept(&bench).into_iter().filter(|rules| !rules.is_packed());
     assert_eq!(whole.count(), 1024);
 }
