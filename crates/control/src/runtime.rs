@@ -354,20 +354,17 @@ impl Edge {
             Protocols::Gtpu => &self.gtpu,
         };
         let split = protocol.split();
+        let mut waited = Duration::ZERO;
         for socket in sockets.iter() {
-            let mut taken = 0;
+            let (mut taken, mut late) = (0, Duration::ZERO);
             while taken < PORTION {
                 // An error is an ICMP message about an earlier datagram. Its protocol notices that by itself.
                 let Ok(datagrams) = received.try_recv(socket) else {
-                    if let Protocols::Gtpu = protocol {
-                        self.plane.handle(now, Input::Waited(Duration::ZERO));
-                    }
+                    late = Duration::ZERO;
                     break;
                 };
                 let from = datagrams.from;
-                if let Some(came) = datagrams.came {
-                    self.plane.handle(now, Input::Waited(since(came)));
-                }
+                late = datagrams.came.map_or(late, since);
                 for bytes in datagrams.flat_map(|octets| udp::messages(octets, split)) {
                     if !self.traces.is_empty() {
                         let own = sockets.own(from);
@@ -390,6 +387,10 @@ impl Edge {
                     taken += 1;
                 }
             }
+            waited = waited.max(late);
+        }
+        if let Protocols::Gtpu = protocol {
+            self.plane.handle(now, Input::Waited(waited));
         }
     }
 

@@ -219,7 +219,8 @@ impl Traces {
         };
         for running in &mut self.0 {
             if running.is_in(plane, datagram, &received.packet) {
-                let octets = datagram.bytes.to_vec();
+                let mut octets = datagram.bytes.to_vec();
+                pfcp::mark_alone(&mut octets); // those that shared its datagram are of others
                 running.pass(packet(plane, TracedPath::Pfcp, datagram, octets));
             }
         }

@@ -279,6 +279,13 @@ pub fn mark_followed(message: &mut [u8]) {
     }
 }
 
+/// Marks a message that no other one follows.
+pub fn mark_alone(message: &mut [u8]) {
+    if let Some(flags) = message.first_mut() {
+        *flags &= !FOLLOW_ON;
+    }
+}
+
 /// The first message of a datagram, and the rest of the datagram (§6.5). The rest is empty after the last message.
 pub fn split(datagram: &[u8]) -> (&[u8], &[u8]) {
     match *datagram {

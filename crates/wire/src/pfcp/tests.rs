@@ -690,6 +690,9 @@ proptest! {
         for sequence in &sequences {
             let (first, behind) = split(rest);
             prop_assert_eq!(parse(first).unwrap().packet.sequence, *sequence);
+            let mut alone = first.to_vec();
+            mark_alone(&mut alone);
+            prop_assert_eq!(alone[0], 0x20);
             rest = behind;
         }
         prop_assert!(rest.is_empty());
