@@ -129,7 +129,7 @@ fn server_address(server: usize) -> IpAddr {
     [192, 0, 2, 8 + server as u8].into()
 }
 
-fn configuration(servers: usize, limits: &str) -> Arc<Configuration> {
+fn configuration(servers: usize, limits: &str, delegates: bool) -> Arc<Configuration> {
     let (all, names): (String, Vec<String>) = (0..servers)
         .map(|n| {
             let address = server_address(n);
@@ -146,7 +146,7 @@ user-planes:
     management: /run/up1.sock
     ports: {{{}: {{role: access, device: a, segments: {{all: {{access-profile: pppoe}}}}}}}}
 access-profiles: {{pppoe: {{server-group: radius, subscriber-profile: home}}}}
-subscriber-profiles: {{home: {{dns: [192.0.2.53], delegated-pools: [delegated]}}}}
+subscriber-profiles: {{home: {{dns: [192.0.2.53], delegated-pools: [{}]}}}}
 ipv4-pools: {{homes: {{prefix: 100.64.0.0/16}}}}
 ipv6-pools: {{homes: {{prefix: '2001:db8:100::/40'}}, delegated: {{prefix: '2001:db8:8000::/33', prefix-length: 56}}}}
 aaa:
@@ -155,6 +155,7 @@ aaa:
   dynamic-authorization: {{clients: {{first: {{address: {}, secret-key: {SECRET}}}}}}}
 ",
         PORTS[0],
+        if delegates { "delegated" } else { "" },
         names.join(", "),
         server_address(0)
     );
@@ -187,8 +188,26 @@ impl Gateway {
         Self::limited(seed, homes, speeds, "")
     }
 
+    /// As [`Gateway::new`], with homes that ask for a delegated prefix as well.
+    pub fn delegating(seed: u64, homes: usize, speeds: &[u32]) -> Self {
+        let delegation = Delegation {
+            rapid_commit: false,
+        };
+        Self::of(seed, homes, speeds, "", Some(delegation))
+    }
+
     /// As [`Gateway::new`], with `limits` in the configuration.
     pub fn limited(seed: u64, homes: usize, speeds: &[u32], limits: &str) -> Self {
+        Self::of(seed, homes, speeds, limits, None)
+    }
+
+    fn of(
+        seed: u64,
+        homes: usize,
+        speeds: &[u32],
+        limits: &str,
+        delegation: Option<Delegation>,
+    ) -> Self {
         let start = format!("node-id: cp1\naddress: {CONTROL}\n");
         let start = config::parse(&start, "cp.yaml").expect("a start file");
         let mut disk_random = StdRng::seed_from_u64(!seed);
@@ -200,7 +219,7 @@ impl Gateway {
             armed: BTreeMap::new(),
             frames: VecDeque::new(),
             start,
-            configuration: configuration(speeds.len(), limits),
+            configuration: configuration(speeds.len(), limits, delegation.is_some()),
             control: None,
             control_life: 0,
             disk: Disk::new(disk_random.random()),
@@ -225,22 +244,9 @@ impl Gateway {
         gateway.start_user_plane();
         gateway.tell_user_plane();
         gateway.houses = (0..homes)
-            .map(|n| house(n, gateway.random.random(), None))
+            .map(|n| house(n, gateway.random.random(), delegation))
             .collect();
         gateway.later(LOOK, Event::Look);
-        gateway
-    }
-
-    /// As [`Gateway::new`], with homes that ask for a delegated prefix as well.
-    pub fn delegating(seed: u64, homes: usize, speeds: &[u32]) -> Self {
-        let mut gateway = Self::new(seed, homes, speeds);
-        for number in 0..homes {
-            let seed = gateway.random.random();
-            let delegation = Some(Delegation {
-                rapid_commit: false,
-            });
-            gateway.houses[number] = house(number, seed, delegation);
-        }
         gateway
     }
 

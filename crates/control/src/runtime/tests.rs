@@ -139,14 +139,18 @@ fn a_store_that_writes_for_long_raises_an_alarm_until_it_has_written() {
 fn a_store_without_its_thread_ends_the_control_plane() {
     Bench::new("").live(async |edge| {
         settle(edge).await;
-        edge.store = mortal_thread();
-        let mut ended = Ok(());
-        for _ in 0..MOST_BATCHES {
-            edge.note(Kind::Started, "");
-            ended = ended.and(edge.carry_out().await);
-            // it ends with the first batch, when the machine lets it
-            tokio::time::sleep(SECOND / 20).await;
+        while !edge.writing.is_empty() {
+            edge.durable.changed().await.unwrap();
+            edge.on_durable();
         }
+        edge.store = mortal_thread();
+        edge.note(Kind::Started, "");
+        assert_eq!(edge.carry_out().await, Ok(()));
+        while !edge.store.has_ended() {
+            tokio::time::sleep(SECOND / 20).await; // a panic takes its time
+        }
+        edge.note(Kind::Started, "");
+        let ended = edge.carry_out().await;
         assert_eq!(ended, Err("the store's thread has ended".into()));
     });
 }

@@ -58,6 +58,14 @@ impl StoreThread {
     }
 }
 
+#[cfg(test)]
+impl StoreThread {
+    /// Whether the thread has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
 impl Drop for StoreThread {
     /// Waits until everything queued is on the disk, or one more attempt has failed.
     fn drop(&mut self) {

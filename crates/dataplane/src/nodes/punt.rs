@@ -38,7 +38,7 @@ impl Punter {
             per_session: Rate::new(limits.per_session, hz),
             guard: Guard::new(limits, hz),
             queue,
-            half: limits.queue as usize / 2,
+            half: (limits.queue as usize / 2).max(1),
             hz,
         }
     }
