@@ -319,7 +319,6 @@ impl Session {
             magic: self.lcp.options.magic,
             mtu: self.lcp.options.peer_mru,
             peer_interface_id: (peer != 0).then_some(peer),
-            hangs_up: self.cause == Some(Cause::UserRequest),
             waits_for_verdict: self.auth.is_waiting(),
             needs_proof: self.auth.needs_proof(),
             rules: [self.ipv4_rules, self.ipv6_rules],

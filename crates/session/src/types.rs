@@ -499,8 +499,6 @@ pub struct Status {
     pub mtu: u16,
     /// The subscriber's interface identifier, once it is negotiated.
     pub peer_interface_id: Option<u64>,
-    /// Whether the subscriber ends the session.
-    pub hangs_up: bool,
     /// Whether the session waits for AAA's answer.
     pub waits_for_verdict: bool,
     /// Whether the peer accepts no answer without a proof of AAA.

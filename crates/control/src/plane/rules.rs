@@ -120,10 +120,6 @@ impl ControlPlane {
             return;
         }
         rules.asked[family as usize] = rules.asked[family as usize].wrapping_add(1);
-        // who hangs up sends nothing more, and the deletion of the session follows
-        if self.sessions[index].status().is_some_and(|s| s.hangs_up) {
-            return;
-        }
         self.adjust(now, index);
         // of a session that is ending nothing is stored any more, and its end tells what it had
         self.persist(now, index);
