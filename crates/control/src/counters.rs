@@ -72,8 +72,7 @@ counters! {
     HalfOpenFull = "half-open-full",
     /// A PADI was not answered: more authentications wait for the RADIUS servers than they answer in 4 seconds.
     AaaCongested = "aaa-congested",
-    /// A PADI was not answered: control packets waited for more than 100 ms, now and when it came, because the control plane has too little
-    /// CPU time.
+    /// A PADI was not answered: control packets waited for more than 100 ms, now and when it came. The control plane lacks CPU time.
     ControlPlaneBusy = "control-plane-busy",
     /// A half-open session was ended for a new one: its subscriber had not authenticated within 2 seconds.
     HalfOpenShed = "half-open-shed",
