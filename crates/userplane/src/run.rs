@@ -52,8 +52,6 @@ mod watchdog;
 
 /// Maximum number of frames, datagrams and punts that are handled before other sources get their turn.
 const PORTION: usize = 64;
-/// Packets that one datagram or device may bring for the worker.
-const MOST_INJECTS: usize = 128;
 /// Maximum number of commands that wait for the worker. Above it, new sessions are rejected.
 const BACKLOG: usize = 16_384;
 /// Retry interval while the worker's queue is full.
@@ -182,6 +180,8 @@ pub struct UserPlane {
     workers: WorkerThreads,
     wakeup: AsyncFd<OwnedFd>,
     pub(crate) backlog: VecDeque<ForWorker>,
+    /// Whether frames for subscribers wait for the workers.
+    room: packets::Room,
     /// When announcements that nobody repeated are withdrawn.
     pub(crate) end_keeping_at: Option<Duration>,
     pub(crate) watchdog: Watchdog,
@@ -256,6 +256,7 @@ impl UserPlane {
             workers: parts.workers,
             wakeup,
             backlog: VecDeque::new(),
+            room: packets::Room::default(),
             end_keeping_at: Some(clock.now().monotonic + KEEP_NETS),
             watchdog: Watchdog::default(),
             watch_at: Duration::ZERO,
@@ -382,8 +383,8 @@ impl UserPlane {
             self.check_at(),
         ];
         let mut at = times.into_iter().flatten().min();
-        let injects = self.controller.takes_injects(MOST_INJECTS);
-        if !self.backlog.is_empty() || !injects {
+        let takes_frames = self.takes_frames();
+        if !self.backlog.is_empty() || !takes_frames {
             let retry = self.clock.now().monotonic + RETRY;
             at = Some(at.map_or(retry, |at| at.min(retry)));
         }
@@ -399,9 +400,9 @@ impl UserPlane {
             .collect();
         tokio::select! {
             () = shutdown => Ready::Shutdown,
-            // Frames for subscribers stay in their socket while the worker is behind, and so does what may delete their sessions.
-            _ = self.pfcp.readable(), if injects && !self.is_blank() => Ready::Pfcp,
-            _ = self.gtpu.readable(), if injects => Ready::Gtpu,
+            // What may delete the sessions of frames that wait waits with them.
+            _ = self.pfcp.readable(), if takes_frames && !self.is_blank() => Ready::Pfcp,
+            _ = self.gtpu.readable(), if takes_frames => Ready::Gtpu,
             index = any_readable(&devices, self.next_device) => Ready::Device(index),
             guard = self.wakeup.readable() => {
                 if let Ok(mut guard) = guard {
@@ -435,7 +436,7 @@ impl UserPlane {
         // A session's last packets (Terminate-Ack, PADT) were sent before the request that deletes it. They go out before that
         // request is handled.
         for _ in 0..PORTION * taken {
-            if !self.controller.takes_injects(MOST_INJECTS) {
+            if !self.takes_frames() {
                 return;
             }
             let Ok((length, from)) = self.gtpu_now.recv_from(&mut self.buffer) else {
@@ -447,7 +448,7 @@ impl UserPlane {
 
     fn receive_gtpu(&mut self) {
         for _ in 0..PORTION {
-            if !self.controller.takes_injects(MOST_INJECTS) {
+            if !self.takes_frames() {
                 return;
             }
             let Ok((length, from)) = self.gtpu.try_recv_from(&mut self.buffer) else {

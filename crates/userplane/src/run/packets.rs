@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use dataplane::{Inject, NextHop, PortIndex, PuntKind};
 use tokio::net::UdpSocket;
@@ -11,7 +12,36 @@ use crate::cpri::Verdict;
 use crate::device::Device;
 use crate::engine::FromSubscriber;
 
+/// Packets that one datagram or device may bring for the worker.
+const MOST_INJECTS: usize = 128;
+/// How long frames for subscribers wait in their socket for the workers. A worker that is only behind has taken what it has by then.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Room in the workers' queues for packets.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    full_since: Option<Duration>,
+}
+
+impl Room {
+    /// Whether frames for subscribers are read, given that the queues have room for them or not.
+    fn takes(&mut self, has_room: bool, now: Duration) -> bool {
+        if has_room {
+            self.full_since = None;
+            return true;
+        }
+        now - *self.full_since.get_or_insert(now) >= PATIENCE
+    }
+}
+
 impl UserPlane {
+    /// Whether frames for subscribers are read. They stay in their socket while the workers are behind, but not for long: what a worker
+    /// that stands still does not take is dropped and counted (`inject-busy`), and the others get theirs.
+    pub(super) fn takes_frames(&mut self) -> bool {
+        let has_room = self.controller.takes_injects(MOST_INJECTS);
+        self.room.takes(has_room, self.clock.now().monotonic)
+    }
+
     /// Handles a GTP-U datagram in the buffer.
     pub(super) fn redirect(&mut self, length: usize, from: SocketAddr) {
         let now = self.clock.now().monotonic;
@@ -88,7 +118,7 @@ impl UserPlane {
             ..
         } = self;
         let (mut errors, mut replies) = (Vec::new(), Vec::new());
-        let mut wrapped = |wrapped: Option<(IpAddr, Vec<u8>)>, counters: &mut Counters| {
+        let mut pass_on = |wrapped: Option<(IpAddr, Vec<u8>)>, counters: &mut Counters| {
             let Some((to, bytes)) = wrapped else { return };
             let peer = node.peer_info(SocketAddr::new(to, wire::pfcp::PORT));
             let joins = peer.is_some_and(|peer| peer.features.bundles_frames());
@@ -99,7 +129,7 @@ impl UserPlane {
             PuntKind::Discovery => {
                 let tunnel = engine.discovery_tunnel(punt.port);
                 let frame = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
-                wrapped(frame, counters);
+                pass_on(frame, counters);
             }
             PuntKind::Session(index) | PuntKind::Echo(index) => {
                 match engine.from_subscriber(index, punt.frame) {
@@ -108,7 +138,7 @@ impl UserPlane {
                     FromSubscriber::Pass => {
                         let tunnel = engine.control_tunnel(index);
                         let frame = redirection.wrap_control(tunnel, punt.frame);
-                        wrapped(frame, counters);
+                        pass_on(frame, counters);
                     }
                 }
             }
@@ -197,6 +227,19 @@ fn write_device(device: Option<&Device>, frame: &[u8], counters: &mut Counters) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_wait_for_workers_that_are_behind_and_not_for_one_that_stands_still() {
+        let mut room = Room::default();
+        let at = Duration::from_millis;
+        assert!(room.takes(true, at(0)));
+        assert!(!room.takes(false, at(10)));
+        assert!(!room.takes(false, at(109)));
+        assert!(room.takes(false, at(110)));
+        assert!(room.takes(false, at(5_000)), "it stands still");
+        assert!(room.takes(true, at(5_001)));
+        assert!(!room.takes(false, at(5_002)), "it is behind again");
+    }
 
     #[test]
     fn what_no_device_takes_is_counted() {
