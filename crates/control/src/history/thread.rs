@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Blocks are written together up to about this size.
 const FULL_WRITE: usize = 1 << 20;
-/// Minimum time between two writes. A sync costs the same for one block as for many.
+/// Minimum time between the beginnings of two writes. A sync costs the same for one block as for many.
 const PACE: Duration = Duration::from_millis(20);
 /// How often what is old is looked for.
 const TEND: Duration = Duration::from_secs(60);
@@ -103,19 +103,19 @@ struct Writer<K> {
 
 impl<K: FnMut(u64)> Writer<K> {
     fn run(&mut self, queue: &Receiver<WriterCommand>) {
-        let mut wrote = None;
+        // Time at which the next write may begin.
+        let mut turn = Instant::now();
         loop {
             let patience = if self.failing { AGAIN } else { TEND };
             match queue.recv_timeout(patience) {
                 Ok(command) => {
-                    let since = wrote.map_or(PACE, |at: Instant| at.elapsed());
-                    thread::sleep(PACE.saturating_sub(since));
+                    thread::sleep(turn.saturating_duration_since(Instant::now()));
                     self.take(command, queue);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.write(),
             }
-            wrote = Some(Instant::now());
+            turn = Instant::now() + PACE;
             self.write();
         }
     }
