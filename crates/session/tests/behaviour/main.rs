@@ -1,5 +1,6 @@
 //! A session as its peers see it: by scripts, and by recordings of real ones.
 
+mod authentication;
 mod dhcpv6;
 mod exchange;
 mod link;
