@@ -29,6 +29,7 @@ pub mod plot;
 pub mod radius;
 pub mod report;
 pub mod routes;
+pub mod setups;
 pub mod testpmd;
 pub mod whole;
 pub mod workers;

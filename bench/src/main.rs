@@ -8,8 +8,8 @@ use bench::report::{Entry, Report};
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
-    admission, changes, drops, fib, handover, huge, kernel, latency, pin, plot, radius, whole,
-    workers,
+    admission, changes, drops, fib, handover, huge, kernel, latency, pin, plot, radius, setups,
+    whole, workers,
 };
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
         false => Vec::new(),
     };
     if is_about("setup") {
-        radius.extend(radius::set_ups(rounds)?);
+        radius.extend(setups::measure(rounds)?);
     }
     let (tsc_mhz, entries) = match part.starts_with("radius") || part.starts_with("setup") {
         true => (None, Vec::new()),

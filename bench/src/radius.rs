@@ -18,36 +18,6 @@ const PASSES: u32 = 16;
 const PENDING: u64 = 60_000;
 const SECRET: &str = "testing123";
 
-/// What a set-up and its end cost both planes over links in memory.
-pub fn set_ups(rounds: usize) -> Result<[Entry; 2]> {
-    let (mut control, mut user_plane) = (Samples::default(), Samples::default());
-    for round in 0..rounds {
-        let cost = sim::cost::set_ups(round as u64).map_err(anyhow::Error::msg)?;
-        let microseconds = |spent: Duration| spent.as_secs_f64() * 1e6;
-        control.0.push(microseconds(cost.control));
-        user_plane.0.push(microseconds(cost.user_plane));
-    }
-    let entry = |id, name, samples: &Samples, most| {
-        let mut entry = Entry::new(id, name, "us", samples).at_most(most);
-        entry.sessions = Some(sim::cost::HOMES as u32);
-        entry
-    };
-    Ok([
-        entry(
-            "setup-cp",
-            "set-up and end of a session at 10,000 a second: the control plane, without sockets and disk",
-            &control,
-            50.0,
-        ),
-        entry(
-            "setup-up",
-            "set-up and end of a session at 10,000 a second: the user plane, without sockets and workers",
-            &user_plane,
-            25.0,
-        ),
-    ])
-}
-
 /// Measures everything, without a network.
 pub fn measure(rounds: usize) -> Result<Vec<Entry>> {
     let pending = pending()?;
