@@ -11,6 +11,7 @@ use crate::topology::{
     Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane, default_routes,
 };
 use anyhow::{Context, Result, bail};
+use ipnet::Ipv4Net;
 use northbound::{CallError, Client, Session, UserPlaneState};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -53,8 +54,13 @@ impl Gateway {
     /// `aaa` is the end of the configuration: the rest of the access profile, and who knows the subscribers, of whom there are
     /// `homes`.
     pub fn start_with(lab: &Lab, ups: &[UserPlane], aaa: &str, homes: usize) -> Result<Self> {
-        let configuration = configuration_yaml(lab.dir(), ups, aaa, homes);
-        Self::start_configured(lab, ups, &configuration)
+        let contents = Contents {
+            limits: &format!("limits: {{half-open: {}}}", homes.max(1024)),
+            segments: "all: {access-profile: pppoe}",
+            subscribers_v4: SUBSCRIBERS_V4,
+            aaa,
+        };
+        Self::start_configured(lab, ups, &contents.configuration(lab.dir(), ups))
     }
 
     /// The same with another configuration.
@@ -330,11 +336,49 @@ initial-configuration: sluice.yaml
     )
 }
 
-fn configuration_yaml(dir: &Path, ups: &[UserPlane], aaa: &str, homes: usize) -> String {
-    let half_open = homes.max(1024);
-    let peer = |up: &UserPlane| {
-        let (name, address) = (up.name(), up.management());
-        let socket = socket(dir, Daemon::UserPlane(*up));
+/// What a configuration says beside the lab's addresses, in YAML.
+pub struct Contents<'a> {
+    /// `limits`, and whatever else is at the top.
+    pub limits: &'a str,
+    /// Segments of each access port, separated by commas.
+    pub segments: &'a str,
+    /// Prefix of the subscribers' addresses.
+    pub subscribers_v4: Ipv4Net,
+    /// The end: the rest of the access profile, and who knows the subscribers.
+    pub aaa: &'a str,
+}
+
+impl Contents<'_> {
+    /// The configuration for these user planes of the lab in `dir`.
+    pub fn configuration(&self, dir: &Path, ups: &[UserPlane]) -> String {
+        let planes: String = ups.iter().map(|up| self.user_plane(dir, *up)).collect();
+        let Contents {
+            limits,
+            subscribers_v4,
+            aaa,
+            ..
+        } = self;
+        format!(
+            "{limits}
+network-instances:
+  default: {{gateway: ['{SUBSCRIBER_GATEWAY_V4}', '{SUBSCRIBER_GATEWAY_V6}']}}
+user-planes:
+{planes}subscriber-profiles:
+  home: {{dns: ['{INTERNET_V4}', '{INTERNET_V6}'], delegated-pools: [delegated]}}
+ipv4-pools: {{homes: {{prefix: '{subscribers_v4}'}}}}
+ipv6-pools:
+  homes: {{prefix: '{SUBSCRIBERS_V6}'}}
+  delegated: {{prefix: '{DELEGATED_V6}', prefix-length: 56}}
+access-profiles:
+  pppoe:
+    subscriber-profile: home
+{aaa}"
+        )
+    }
+
+    fn user_plane(&self, dir: &Path, up: UserPlane) -> String {
+        let (name, address, segments) = (up.name(), up.management(), self.segments);
+        let socket = socket(dir, Daemon::UserPlane(up));
         let (socket, core_v4, core_v6) = (socket.display(), up.core_v4(), up.core_v6());
         format!(
             "  {name}:
@@ -344,31 +388,14 @@ fn configuration_yaml(dir: &Path, ups: &[UserPlane], aaa: &str, homes: usize) ->
       {ACCESS_PORT}:
         role: access
         device: 'net_af_xdp0,iface={ACCESS_PORT}'
-        segments: {{all: {{access-profile: pppoe}}}}
+        segments: {{{segments}}}
       {CORE_PORT}:
         role: core
         device: 'net_af_xdp1,iface={CORE_PORT}'
         addresses: ['{core_v4}/{CORE_V4_LEN}', '{core_v6}/{CORE_V6_LEN}']
 "
         )
-    };
-    let peers: String = ups.iter().map(peer).collect();
-    format!(
-        "limits: {{half-open: {half_open}}}
-network-instances:
-  default: {{gateway: ['{SUBSCRIBER_GATEWAY_V4}', '{SUBSCRIBER_GATEWAY_V6}']}}
-user-planes:
-{peers}subscriber-profiles:
-  home: {{dns: ['{INTERNET_V4}', '{INTERNET_V6}'], delegated-pools: [delegated]}}
-ipv4-pools: {{homes: {{prefix: '{SUBSCRIBERS_V4}'}}}}
-ipv6-pools:
-  homes: {{prefix: '{SUBSCRIBERS_V6}'}}
-  delegated: {{prefix: '{DELEGATED_V6}', prefix-length: 56}}
-access-profiles:
-  pppoe:
-    subscriber-profile: home
-{aaa}"
-    )
+    }
 }
 
 fn users_yaml(users: &[(String, String)]) -> String {
