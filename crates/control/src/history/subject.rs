@@ -54,6 +54,16 @@ impl Subject {
         }
     }
 
+    /// The session with this id.
+    pub fn session(&self) -> Option<u64> {
+        self.session
+    }
+
+    /// The names that were typed: of a user, of a circuit or of a remote end.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(Vec::as_slice)
+    }
+
     /// What the system says of something, too.
     #[must_use]
     pub fn and_resources(mut self, names: impl IntoIterator<Item = String>) -> Self {

@@ -164,10 +164,19 @@ impl ControlPlane {
                 entry.iter().map(|entry| entry.seid.index()).collect()
             }
             None => {
-                let matching = self.sessions.entries().filter(is_it);
-                matching.map(|entry| entry.seid.index()).take(2).collect()
+                let of_user = ids
+                    .username
+                    .iter()
+                    .flat_map(|name| self.sessions.of_user(name));
+                let of_user = of_user.map(|index| &self.sessions[index]).filter(is_it);
+                of_user.map(|entry| entry.seid.index()).take(2).collect()
             }
         };
+        if found.is_empty() && ids.acct_session_id.is_none() {
+            // without a user name, or with one that a template has made of it
+            let matching = self.sessions.entries().filter(is_it);
+            found.extend(matching.map(|entry| entry.seid.index()).take(2));
+        }
         match (found.pop(), found.is_empty()) {
             (Some(index), true) => Ok(index),
             (Some(_), false) => Err(ErrorCause::MultipleSessionSelectionUnsupported),

@@ -56,15 +56,23 @@ impl ControlPlane {
         found.into_iter().map(|entry| (entry, false)).chain(others)
     }
 
-    /// Sessions that match. The search visits all sessions.
+    /// Sessions that match. A session id and the sessions of a user name are found at once. If there is none, all sessions are visited.
     fn entries_of(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
-        self.sessions.entries().filter(|entry| {
+        let with_id = subject
+            .session()
+            .and_then(|id| self.sessions.find(Seid(id)));
+        let of_users = subject.names().flat_map(|name| self.sessions.of_user(name));
+        let known: Vec<u32> = with_id.into_iter().chain(of_users).collect();
+        let all = known.is_empty().then(|| self.sessions.entries());
+        let matching = all.into_iter().flatten().filter(|entry| {
             let bindings = entry.policy.forwarding.bindings.iter();
             subject.is(&self.named(entry), bindings)
-        })
+        });
+        let known = known.into_iter().map(|index| &self.sessions[index]);
+        known.chain(matching)
     }
 
-    /// Sessions that match, with their access lines. The search visits all sessions.
+    /// Sessions that match, with their access lines.
     pub(crate) fn lines_of(&self, subject: &Subject) -> impl Iterator<Item = (Seid, AccessLine)> {
         let entries = self.entries_of(subject);
         entries.map(|entry| (entry.seid, self.access_line(entry)))
