@@ -11,14 +11,16 @@ use bench::{
     admission, changes, drops, fib, handover, huge, kernel, latency, pin, plot, radius, setups,
     whole, workers,
 };
+use cap::Cap;
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
+use mimalloc::MiMalloc;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-// The daemons' allocator (docs/decisions/0007-allocator.md).
+// The daemons' allocator (docs/decisions/0007-allocator.md), which counts.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Cap<MiMalloc> = Cap::new(MiMalloc, usize::MAX);
 
 /// What the packet path and RADIUS cost on this machine, beside peers in the same run.
 #[derive(Parser)]
@@ -30,7 +32,7 @@ struct Arguments {
     #[arg(long, default_value_t = 12)]
     rounds: usize,
     /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `kernel`, `workers`, `handover`,
-    /// `session`, `latency`, `drop`, `radius`, `setup`.
+    /// `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
     #[arg(long)]
     only: Option<String>,
     /// Writes the table and the picture of the document in this folder anew, too.
@@ -68,7 +70,11 @@ fn main() -> Result<()> {
     if is_about("setup") {
         radius.extend(setups::measure(rounds)?);
     }
-    let (tsc_mhz, entries) = match part.starts_with("radius") || part.starts_with("setup") {
+    if is_about("memory") {
+        radius.push(setups::memory(rounds, || ALLOCATOR.allocated())?);
+    }
+    let planes = ["radius", "setup", "memory"];
+    let (tsc_mhz, entries) = match planes.iter().any(|name| part.starts_with(name)) {
         true => (None, Vec::new()),
         false => packets(core, rounds, part)?,
     };

@@ -1,7 +1,7 @@
-//! What a set-up and its end cost both planes, over links in memory.
+//! What a set-up and its end cost both planes, over links in memory, and what a session holds.
 use crate::report::{Entry, Samples};
 use anyhow::{Error, Result};
-use sim::cost::{HOMES, set_ups};
+use sim::cost::{self, HOMES, set_ups};
 use std::time::Duration;
 
 /// Measures both planes.
@@ -32,4 +32,20 @@ pub fn measure(rounds: usize) -> Result<[Entry; 2]> {
             25.0,
         ),
     ])
+}
+
+/// More rounds show the same, within a few octets.
+const MEMORY_ROUNDS: usize = 2;
+
+/// Measures the memory of a session. `allocated` says how many octets this process has allocated.
+pub fn memory(rounds: usize, allocated: impl Fn() -> usize) -> Result<Entry> {
+    let mut octets = Samples::default();
+    for round in 0..rounds.min(MEMORY_ROUNDS) {
+        let each = cost::memory(round as u64, &allocated).map_err(Error::msg)?;
+        octets.0.push(each as f64);
+    }
+    let name = "memory of a session in the control plane, with the store's copy of its record";
+    let mut entry = Entry::new("memory-session", name, "octets", &octets).at_most(1000.0);
+    entry.sessions = Some(HOMES as u32);
+    Ok(entry)
 }

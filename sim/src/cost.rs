@@ -47,15 +47,7 @@ pub fn set_ups(seed: u64) -> Result<Cost, String> {
     let mut gateway = Gateway::delegating(seed, HOMES, &[FAST]);
     gateway.pass(REST)?;
     let (control, user_plane) = (gateway.spent, gateway.user_plane_spent());
-    (0..HOMES).for_each(|home| gateway.dial_within(home, SPAN));
-    gateway.pass(SPAN + REST)?;
-    let online = gateway.online(0..HOMES);
-    if online != HOMES {
-        return Err(format!(
-            "{online} of {HOMES} homes are online: {}",
-            gateway.offline()
-        ));
-    }
+    connect(&mut gateway, HOMES)?;
     (0..HOMES).for_each(|home| gateway.hang_up_within(home, SPAN));
     gateway.pass(SPAN + REST)?;
     let left = gateway.control().map_or(0, ControlPlane::session_count);
@@ -67,6 +59,43 @@ pub fn set_ups(seed: u64) -> Result<Cost, String> {
         control: each(gateway.spent - control),
         user_plane: each(gateway.user_plane_spent() - user_plane),
     })
+}
+
+/// Few homes, beside which [`HOMES`] show what each of them takes.
+const FEW: usize = 16;
+
+/// Octets that an open session has allocated in the control plane, with the store's copy of its record. `allocated` says how many octets this
+/// process has allocated.
+///
+/// # Errors
+/// What did not become of the homes.
+pub fn memory(seed: u64, allocated: impl Fn() -> usize) -> Result<usize, String> {
+    let few = held(seed, FEW, &allocated)?;
+    let many = held(seed, HOMES, &allocated)?;
+    Ok(many.saturating_sub(few) / (HOMES - FEW))
+}
+
+/// What a control plane frees when it goes while so many homes are online.
+fn held(seed: u64, homes: usize, allocated: &impl Fn() -> usize) -> Result<usize, String> {
+    let mut gateway = Gateway::delegating(seed, homes, &[FAST]);
+    gateway.pass(REST)?;
+    connect(&mut gateway, homes)?;
+    let with = allocated();
+    gateway.kill_control();
+    Ok(with.saturating_sub(allocated()))
+}
+
+/// Has homes connect within a second.
+fn connect(gateway: &mut Gateway, homes: usize) -> Result<(), String> {
+    (0..homes).for_each(|home| gateway.dial_within(home, SPAN));
+    gateway.pass(SPAN + REST)?;
+    match gateway.online(0..homes) {
+        online if online == homes => Ok(()),
+        online => Err(format!(
+            "{online} of {homes} homes are online: {}",
+            gateway.offline()
+        )),
+    }
 }
 
 /// Sets sessions up, changes each, and ends all.

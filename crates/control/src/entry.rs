@@ -170,17 +170,24 @@ pub(crate) struct Rules {
     pub put_back: bool,
     /// Address families whose rules were requested: IPv4, IPv6.
     pub families: [bool; 2],
-    /// What was sent last, and what was sent before the pending modification.
+    /// What was sent last.
     pub last_sent: Told,
-    pub sent_before: Told,
     /// Proposed policy in the pending modification.
-    pub sending: Option<Proposal>,
+    pub sending: Option<Box<Sending>>,
     /// Whether a modification is pending. There is at most one, because PFCP does not keep the order of two.
     pub modifying: bool,
     /// Number of the last modification. It identifies late answers.
     pub modification: u8,
     /// Number of requests for each address family. It identifies results of earlier requests.
     pub asked: [u8; 2],
+}
+
+/// A policy that was proposed to the user plane.
+#[derive(Clone, Debug)]
+pub(crate) struct Sending {
+    pub proposal: Proposal,
+    /// What was sent before.
+    pub sent_before: Told,
 }
 
 /// Identity of the subscriber, as authenticated.
@@ -516,5 +523,20 @@ mod tests {
         }
         account.arm_timeout(at(500), Some(at(1000)));
         assert_eq!(account.ends_at, Some(at(1075)));
+    }
+
+    #[test]
+    fn the_page_about_performance_has_the_sizes() {
+        let page = include_str!("../../../docs/performance.md");
+        let sizes = [
+            ("control::Entry", size_of::<Entry>()),
+            ("session::Link", size_of::<Link>()),
+            ("policy::Policy", size_of::<Policy>()),
+            ("policy::Binding", size_of::<Binding>()),
+        ];
+        for (name, size) in sizes {
+            let row = format!("| `{name}` | {size} |");
+            assert!(page.contains(&row), "no row {row}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv6Net};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Maximum number of bindings of one session.
 pub const MOST_BINDINGS: usize = 64;
@@ -82,9 +83,9 @@ impl fmt::Display for Binding {
     }
 }
 
-/// Bindings of one session: sorted, each prefix once, and without contradiction.
+/// Bindings of one session: sorted, each prefix once, and without contradiction. Clones share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Bindings(Vec<Binding>);
+pub struct Bindings(Arc<[Binding]>);
 
 /// Why bindings cannot belong to one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +150,7 @@ impl Bindings {
                 check_pair(other, binding)?;
             }
         }
-        Ok(Bindings(bindings))
+        Ok(Bindings(bindings.into()))
     }
 
     /// All of them, by role.
@@ -235,12 +236,12 @@ impl Bindings {
         });
         let mut bindings: Vec<Binding> = bindings.collect();
         bindings.sort();
-        Bindings(bindings)
+        self.or(bindings)
     }
 
     /// The bindings for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(&Binding) -> bool) -> Bindings {
-        Bindings(self.0.iter().filter(|b| keep(b)).copied().collect())
+        self.or(self.0.iter().filter(|b| keep(b)).copied().collect())
     }
 
     /// These with the announcement that follows from their roles alone, as long as nobody looks at the pools.
@@ -250,7 +251,7 @@ impl Bindings {
             is_announced: binding.role == Role::Route,
             ..*binding
         });
-        Bindings(regardless.collect())
+        self.or(regardless.collect())
     }
 
     /// These with other metrics of their routes.
@@ -259,7 +260,15 @@ impl Bindings {
             metric: metric(binding).filter(|_| binding.role == Role::Route),
             ..*binding
         });
-        Bindings(bindings.collect())
+        self.or(bindings.collect())
+    }
+
+    /// What these have become: themselves, where nothing has changed, so that a session has its bindings in memory once.
+    fn or(&self, bindings: Vec<Binding>) -> Bindings {
+        match *self.0 == *bindings {
+            true => self.clone(),
+            false => Bindings(bindings.into()),
+        }
     }
 
     /// These with one more.

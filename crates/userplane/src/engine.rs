@@ -271,8 +271,8 @@ struct Session<T> {
     meter: Option<UsageMeter>,
     /// Counters that the worker reported last.
     counters: Usage,
-    /// Counters from before the worker restarted at 0.
-    carried_over: Usage,
+    /// Counters from before the worker restarted at 0; `None`: it has not.
+    carried_over: Option<Box<Usage>>,
     unacknowledged: Unacknowledged,
     report_at: Option<Duration>,
     idleness: Idleness,
@@ -447,8 +447,13 @@ impl<T: Copy> Engine<T> {
         let operation = std::mem::replace(&mut session.operation, Operation::None);
         match removed && !matches!(operation, Operation::Remove(_)) {
             // The worker drops a session whose change it rejects, and counts from 0 when the session is put back.
-            true => session.carried_over = session.counters,
-            false => session.counters = session.carried_over.plus(usage),
+            true => session.carried_over = Some(Box::new(session.counters)),
+            false => {
+                session.counters = session
+                    .carried_over
+                    .as_deref()
+                    .map_or(usage, |over| over.plus(usage))
+            }
         }
         match (operation, removed) {
             (Operation::Establish { to, refused: None }, false) => {

@@ -7,6 +7,7 @@
 use super::{ControlPlane, Now};
 use crate::authorization::Proposal;
 use crate::counters::Counter;
+use crate::entry::Sending;
 use crate::topology::UserPlaneId;
 use aaa::ErrorCause;
 use policy::{Bindings, PacketSettings, Policy};
@@ -149,9 +150,10 @@ impl ControlPlane {
     /// Handles an accepted modification.
     pub(super) fn policy_accepted(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
-        let Some(proposal) = entry.rules.sending.take() else {
+        let Some(sending) = entry.rules.sending.take() else {
             return;
         };
+        let proposal = sending.proposal;
         let wanted = entry.proposed.as_ref();
         if wanted.is_some_and(|wanted| wanted.is(&proposal)) {
             entry.proposed = None;
@@ -162,12 +164,16 @@ impl ControlPlane {
     /// Handles a rejected modification. Returns true if it was for a policy; the previous policy then stays in force.
     pub(super) fn policy_refused(&mut self, now: Now, index: u32, cause: Cause) -> bool {
         let entry = self.entry(index);
-        let Some(refused) = entry.rules.sending.take() else {
+        let Some(sending) = entry.rules.sending.take() else {
             return false;
         };
+        let Sending {
+            proposal: refused,
+            sent_before,
+        } = *sending;
         let wanted = entry.proposed.take();
         entry.proposed = wanted.filter(|wanted| !wanted.is(&refused));
-        entry.rules.last_sent = std::mem::take(&mut entry.rules.sent_before);
+        entry.rules.last_sent = sent_before;
         let differs = refused.policy.differences(&entry.policy).map(|s| s.label);
         let differs = differs.collect::<Vec<_>>().join(", ");
         let user = entry.who.username.escape_ascii().to_string();
@@ -186,9 +192,9 @@ impl ControlPlane {
     pub(super) fn policy_unknown(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
         entry.proposed = None;
-        if entry.rules.sending.take().is_some() {
+        if let Some(sending) = entry.rules.sending.take() {
             // so that the wanted policy differs from what was told, whichever of both the user plane has
-            entry.rules.last_sent = std::mem::take(&mut entry.rules.sent_before);
+            entry.rules.last_sent = sending.sent_before;
             tracing::warn!(session = %entry.seid, "no answer to a change of the session's policy: the previous policy is \
                 sent again");
         }

@@ -3,7 +3,7 @@
 use super::change::sessions;
 use super::{Awaited, ControlPlane, Now};
 use crate::counters::Counter;
-use crate::entry::{Entry, Stage};
+use crate::entry::{Entry, Sending, Stage};
 use crate::history::Kind;
 use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
@@ -144,8 +144,14 @@ impl ControlPlane {
         };
         let number = rules.modification.wrapping_add(1);
         let entry = self.entry(index);
-        entry.rules.sent_before = std::mem::replace(&mut entry.rules.last_sent, spec.told());
-        entry.rules.sending.clone_from(&entry.proposed);
+        let sent_before = std::mem::replace(&mut entry.rules.last_sent, spec.told());
+        let proposal = entry.proposed.clone();
+        entry.rules.sending = proposal.map(|proposal| {
+            Box::new(Sending {
+                proposal,
+                sent_before,
+            })
+        });
         (entry.rules.modifying, entry.rules.modification) = (true, number);
         let request = Request::Modify(entry.seid, number);
         if let Err(error) = self

@@ -744,4 +744,19 @@ mod tests {
         t.remove(SessionIndex(0)).unwrap();
         assert!(t.pages.are_empty());
     }
+
+    #[test]
+    fn the_page_about_performance_has_the_sizes() {
+        let page = include_str!("../../../../docs/performance.md");
+        let sizes = [
+            ("dataplane::Up", size_of::<Up>()),
+            ("dataplane::Down", size_of::<Down>()),
+            ("dataplane::PolicyLine", size_of::<PolicyLine>()),
+            ("dataplane::Known", size_of::<Option<Known>>()),
+        ];
+        for (name, size) in sizes {
+            let row = format!("| `{name}` | {size} |");
+            assert!(page.contains(&row), "no row {row}");
+        }
+    }
 }

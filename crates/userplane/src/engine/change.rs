@@ -62,7 +62,7 @@ impl<T: Copy> Engine<T> {
             compiled,
             meter: None,
             counters: Usage::default(),
-            carried_over: Usage::default(),
+            carried_over: None,
             unacknowledged: Unacknowledged::default(),
             report_at: None,
             idleness: Idleness::default(),

@@ -755,3 +755,11 @@ fn a_ports_own_default_session_comes_before_that_of_all_ports() {
     assert_eq!(bench.engine.discovery_tunnel(PORT), Some(own.uplink));
     assert_eq!(bench.engine.discovery_tunnel(PortIndex(1)).unwrap().teid, 1);
 }
+
+#[test]
+fn the_page_about_performance_has_the_sizes() {
+    let page = include_str!("../../../../docs/performance.md");
+    let size = size_of::<Session<pfcp::RequestId>>();
+    let row = format!("| `userplane::Session` | {size} |");
+    assert!(page.contains(&row), "no row {row}");
+}

@@ -1,0 +1,16 @@
+//! What a session takes of the control plane's memory. `make scale` measures the daemons.
+
+use cap::Cap;
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: Cap<MiMalloc> = Cap::new(MiMalloc, usize::MAX);
+
+/// Octets of a dual-stack session with a delegated prefix (docs/performance.md), and a little more.
+const MOST: usize = 3000;
+
+#[test]
+fn a_session_takes_no_more_memory_than_it_did() {
+    let each = sim::cost::memory(1, || ALLOCATOR.allocated()).unwrap();
+    assert!(each <= MOST, "a session takes {each} octets");
+}
