@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use lab::topology::Lab;
 use northbound::{Account, Ledger};
 use serde::Deserialize;
+use std::ops::Range;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -56,6 +57,26 @@ impl Footprint {
             descriptors: std::fs::read_dir(format!("/proc/{id}/fd"))?.count(),
         })
     }
+}
+
+/// Where DPDK maps its memory, which is packet buffers: from its default base on, for as much as daemons of the lab have.
+const DPDK_MEMORY: Range<u64> = 0x1_0000_0000..0x2_0000_0000;
+
+/// Resident packet buffers of a process, in KiB.
+pub fn packet_buffers(id: i32) -> Result<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/smaps"))?;
+    let mut is_theirs = false;
+    let mut resident = 0;
+    for line in text.lines() {
+        let start = line.split_once('-').map(|(start, _)| start);
+        if let Some(start) = start.and_then(|start| u64::from_str_radix(start, 16).ok()) {
+            is_theirs = DPDK_MEMORY.contains(&start);
+        } else if let Some(rss) = line.strip_prefix("Rss:").filter(|_| is_theirs) {
+            let kib = rss.split_whitespace().next().context("no size")?;
+            resident += kib.parse::<u64>()?;
+        }
+    }
+    Ok(resident)
 }
 
 /// CPU time that a process has used.

@@ -2,7 +2,7 @@
 
 use super::document::document;
 use crate::guard::PATIENCE;
-use crate::leak_check::{Footprint, balanced, cpu_time, left};
+use crate::leak_check::{Footprint, balanced, cpu_time, left, packet_buffers};
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::radius_stub::RadiusStub;
 use anyhow::{Result, ensure};
@@ -84,9 +84,13 @@ impl<'a> Planes<'a> {
         })
     }
 
-    /// Octets of memory that the daemons hold.
+    /// Octets of memory that the daemons hold, without packet buffers: these are the ports', and resident once they have been used.
     pub fn held(&self) -> Result<[u64; 3]> {
-        let held = |daemon| anyhow::Ok(Footprint::of(self.gateway.id(daemon)?)?.memory << 10);
+        let held = |daemon| {
+            let id = self.gateway.id(daemon)?;
+            let memory = Footprint::of(id)?.memory;
+            anyhow::Ok((memory - packet_buffers(id)?) << 10)
+        };
         let [cp, one, two] = DAEMONS.map(held);
         Ok([cp?, one?, two?])
     }
