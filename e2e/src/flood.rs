@@ -1,15 +1,59 @@
-//! A stranger on the access network who sends frames as fast as he likes.
+//! A stranger on the access network, or on the core's, who sends frames as fast as he likes.
 
 use anyhow::Result;
-use lab::topology::{Lab, UserPlane};
+use lab::topology::{Lab, Place, UserPlane};
+use pcap::{Active, Capture};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
+use tun_rs::SyncDevice;
 
 /// How often frames are due.
 const TICK: Duration = Duration::from_millis(1);
+
+/// Where a stranger is.
+#[derive(Clone, Copy, Debug)]
+pub enum From {
+    /// On the access network of the first user plane.
+    Access,
+    /// On its core link.
+    Core,
+}
+
+/// What sends his frames.
+enum Sender {
+    Tap(SyncDevice),
+    Link(Capture<Active>),
+}
+
+impl Sender {
+    fn open(lab: &Lab, from: From) -> Result<Self> {
+        Ok(match from {
+            From::Access => Sender::Tap(lab.tap(UserPlane::One, "flood0")?),
+            From::Core => {
+                let link = UserPlane::One.core_link();
+                let opened = lab
+                    .netns(Place::Internet)
+                    .within(|| Capture::from_device(link)?.snaplen(0).open())?;
+                Sender::Link(opened?)
+            }
+        })
+    }
+
+    /// Sends a frame; false: there is no room now.
+    fn send(&mut self, frame: &[u8]) -> Result<bool> {
+        match self {
+            Sender::Tap(tap) => match tap.send(frame) {
+                Ok(_) => Ok(true),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+                Err(error) => Err(error.into()),
+            },
+            Sender::Link(link) => Ok(link.sendpacket(frame).is_ok()),
+        }
+    }
+}
 
 /// A flood that goes on until it is ended.
 pub struct Flood {
@@ -21,8 +65,8 @@ pub struct Flood {
 
 impl Flood {
     /// Sends these frames one after the other, again and again, so many in a second.
-    pub fn start(lab: &Lab, frames: Vec<Vec<u8>>, per_second: u64) -> Result<Self> {
-        let tap = lab.tap(UserPlane::One, "flood0")?;
+    pub fn start(lab: &Lab, from: From, frames: Vec<Vec<u8>>, per_second: u64) -> Result<Self> {
+        let mut sender = Sender::open(lab, from)?;
         let (over, sent) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
@@ -36,11 +80,10 @@ impl Flood {
                 while count.load(Ordering::Relaxed) < due
                     && let Some(frame) = frames.next()
                 {
-                    match tap.send(frame) {
-                        Ok(_) => count.fetch_add(1, Ordering::Relaxed),
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                        Err(error) => return Err(error.into()),
-                    };
+                    if !sender.send(frame)? {
+                        break;
+                    }
+                    count.fetch_add(1, Ordering::Relaxed);
                 }
                 sleep(TICK);
             }

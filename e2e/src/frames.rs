@@ -81,6 +81,55 @@ pub fn padi(mac: [u8; 6], tags: &[u16]) -> Vec<u8> {
     frame
 }
 
+/// Who has an address (ARP, RFC 826)?
+pub fn arp_request(mac: [u8; 6], from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {
+    let mut frame = [[0xff; 6], mac].concat();
+    frame.extend([0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1]);
+    frame.extend(mac);
+    frame.extend(from.octets());
+    frame.extend([0; 6]);
+    frame.extend(to.octets());
+    frame
+}
+
+/// An ICMP echo request (RFC 792) with this sequence number, without tags.
+pub fn icmp_echo(macs: [[u8; 6]; 2], from: Ipv4Addr, to: Ipv4Addr, number: u16) -> Vec<u8> {
+    let mut echo = vec![8, 0, 0, 0, 0, 7];
+    echo.extend(number.to_be_bytes());
+    let sum = checksum(&echo);
+    echo[2..4].copy_from_slice(&sum.to_be_bytes());
+    ipv4(macs, from, to, 1, &echo)
+}
+
+/// The first segment of a TCP connection (RFC 9293) from this port, without tags.
+pub fn tcp_syn(macs: [[u8; 6]; 2], from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> Vec<u8> {
+    let mut segment = [from.1.to_be_bytes(), to.1.to_be_bytes()].concat();
+    segment.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0]);
+    let addresses = [from.0.octets(), to.0.octets()].concat();
+    let pseudo = [&addresses[..], &[0, 6, 0, segment.len() as u8], &segment].concat();
+    let sum = checksum(&pseudo);
+    segment[16..18].copy_from_slice(&sum.to_be_bytes());
+    ipv4(macs, from.0, to.0, 6, &segment)
+}
+
+/// A packet from the second of two MAC addresses to the first.
+fn ipv4(
+    [to_mac, from_mac]: [[u8; 6]; 2],
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    protocol: u8,
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut ip = vec![0x45, 0];
+    ip.extend((20 + payload.len() as u16).to_be_bytes());
+    ip.extend([0, 1, 0, 0, 64, protocol, 0, 0]);
+    ip.extend(from.octets());
+    ip.extend(to.octets());
+    let sum = checksum(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    [&to_mac[..], &from_mac, &[0x08, 0x00], &ip, payload].concat()
+}
+
 /// What the sender of an offer to this home calls itself (PADO, RFC 2516 section 5.2); of another frame nothing.
 pub fn ac_name(frame: &[u8], mac: [u8; 6]) -> Option<String> {
     let offer = [0x88, 0x63, 0x11, 0x07];

@@ -69,10 +69,16 @@ impl Losses {
         Ok(())
     }
 
+    /// What was lost at a place since then.
+    pub fn since(&self, before: &Losses, place: &str) -> u64 {
+        let [now, before] = [self, before].map(|losses| losses.0.get(place).copied());
+        now.unwrap_or(0).saturating_sub(before.unwrap_or(0))
+    }
+
     /// Prints what was lost since then.
     pub fn print_since(&self, before: &Losses) {
-        for (place, count) in &self.0 {
-            let lost = count.saturating_sub(before.0.get(place).copied().unwrap_or(0));
+        for place in self.0.keys() {
+            let lost = self.since(before, place);
             if lost > 0 {
                 println!("        lost: {lost} {place}");
             }

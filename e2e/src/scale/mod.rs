@@ -4,7 +4,7 @@
 mod commands;
 mod document;
 mod homes;
-mod losses;
+pub mod losses;
 mod plane;
 mod rows;
 mod tools;
