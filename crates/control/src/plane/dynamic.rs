@@ -164,16 +164,13 @@ impl ControlPlane {
                 entry.iter().map(|entry| entry.seid.index()).collect()
             }
             None => {
-                let of_user = ids
-                    .username
-                    .iter()
-                    .flat_map(|name| self.sessions.of_user(name));
+                let name = ids.username.iter().filter(|_| self.has_names_as_sent());
+                let of_user = name.flat_map(|name| self.sessions.of_user(name));
                 let of_user = of_user.map(|index| &self.sessions[index]).filter(is_it);
                 of_user.map(|entry| entry.seid.index()).take(2).collect()
             }
         };
         if found.is_empty() && ids.acct_session_id.is_none() {
-            // without a user name, or with one that a template has made of it
             let matching = self.sessions.entries().filter(is_it);
             found.extend(matching.map(|entry| entry.seid.index()).take(2));
         }
@@ -182,6 +179,12 @@ impl ControlPlane {
             (Some(_), false) => Err(ErrorCause::MultipleSessionSelectionUnsupported),
             (None, _) => Err(ErrorCause::SessionContextNotFound),
         }
+    }
+
+    /// Whether servers know subscribers by the names that these sent: no template makes others of them.
+    fn has_names_as_sent(&self) -> bool {
+        let mut groups = self.configuration.aaa.server_groups.values();
+        groups.all(|group| group.templates.user_name.is_none())
     }
 
     fn is_named(&self, entry: &Entry, ids: &SessionIds) -> bool {
