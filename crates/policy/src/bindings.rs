@@ -236,12 +236,12 @@ impl Bindings {
         });
         let mut bindings: Vec<Binding> = bindings.collect();
         bindings.sort();
-        self.or(bindings)
+        self.changed_to(bindings)
     }
 
     /// The bindings for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(&Binding) -> bool) -> Bindings {
-        self.or(self.0.iter().filter(|b| keep(b)).copied().collect())
+        self.changed_to(self.0.iter().filter(|b| keep(b)).copied().collect())
     }
 
     /// These with the announcement that follows from their roles alone, as long as nobody looks at the pools.
@@ -251,7 +251,7 @@ impl Bindings {
             is_announced: binding.role == Role::Route,
             ..*binding
         });
-        self.or(regardless.collect())
+        self.changed_to(regardless.collect())
     }
 
     /// These with other metrics of their routes.
@@ -260,11 +260,11 @@ impl Bindings {
             metric: metric(binding).filter(|_| binding.role == Role::Route),
             ..*binding
         });
-        self.or(bindings.collect())
+        self.changed_to(bindings.collect())
     }
 
-    /// What these have become: themselves, where nothing has changed, so that a session has its bindings in memory once.
-    fn or(&self, bindings: Vec<Binding>) -> Bindings {
+    /// These after a change; shared if nothing differs, so that a session has its bindings in memory once.
+    fn changed_to(&self, bindings: Vec<Binding>) -> Bindings {
         match *self.0 == *bindings {
             true => self.clone(),
             false => Bindings(bindings.into()),
