@@ -13,9 +13,9 @@ use tun_rs::SyncDevice;
 /// How often frames are due.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Where a stranger is.
+/// Side of the gateway on which a stranger is.
 #[derive(Clone, Copy, Debug)]
-pub enum From {
+pub enum Side {
     /// On the access network of the first user plane.
     Access,
     /// On its core link.
@@ -29,10 +29,10 @@ enum Sender {
 }
 
 impl Sender {
-    fn open(lab: &Lab, from: From) -> Result<Self> {
-        Ok(match from {
-            From::Access => Sender::Tap(lab.tap(UserPlane::One, "flood0")?),
-            From::Core => {
+    fn open(lab: &Lab, side: Side) -> Result<Self> {
+        Ok(match side {
+            Side::Access => Sender::Tap(lab.tap(UserPlane::One, "flood0")?),
+            Side::Core => {
                 let link = UserPlane::One.core_link();
                 let opened = lab
                     .netns(Place::Internet)
@@ -65,8 +65,8 @@ pub struct Flood {
 
 impl Flood {
     /// Sends these frames one after the other, again and again, so many in a second.
-    pub fn start(lab: &Lab, from: From, frames: Vec<Vec<u8>>, per_second: u64) -> Result<Self> {
-        let mut sender = Sender::open(lab, from)?;
+    pub fn start(lab: &Lab, side: Side, frames: Vec<Vec<u8>>, per_second: u64) -> Result<Self> {
+        let mut sender = Sender::open(lab, side)?;
         let (over, sent) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),

@@ -28,6 +28,7 @@ mod lane;
 mod leak_check;
 mod load;
 mod load_tool;
+mod losses;
 mod page;
 mod pppoe_server;
 mod probe;

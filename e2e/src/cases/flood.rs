@@ -1,12 +1,12 @@
 use crate::access_network::PASSWORD;
 use crate::command::Sluice;
 use crate::fixture::Fixture;
-use crate::flood::{Flood, From};
+use crate::flood::{Flood, Side};
 use crate::frames::{self, Line};
 use crate::guard;
 use crate::leak_check::nothing_left;
 use crate::load_tool::{INTERFACE, LoadTool};
-use crate::scale::losses::Losses;
+use crate::losses::Losses;
 use crate::scenario::Scenario;
 use crate::site::UP;
 use anyhow::{Context, Result, ensure};
@@ -33,7 +33,7 @@ const DROPPED: u64 = 10_000;
 /// A flood: what it is, its frames, and whose rate it exceeds.
 struct Kind {
     what: &'static str,
-    from: From,
+    side: Side,
     frames: Vec<Vec<u8>>,
     /// Where the user plane drops most of them.
     dropped: &'static str,
@@ -58,7 +58,7 @@ fn discovery() -> Vec<Kind> {
     let changing = |vlans: &[u16]| (0..ADDRESSES).map(|mac| padi(vlans, mac)).collect();
     let of = |what, frames, level, vlans, dropped| Kind {
         what,
-        from: From::Access,
+        side: Side::Access,
         frames,
         dropped,
         exceeds: Some(Exceeded { level, vlans }),
@@ -99,9 +99,9 @@ fn others(lab: &Lab) -> Result<Vec<Kind>> {
         let numbers = (0..=u16::MAX).map(u16::to_be_bytes);
         numbers.map(frame).collect()
     };
-    let of = |what, dropped, from, frames| Kind {
+    let of = |what, dropped, side, frames| Kind {
         what,
-        from,
+        side,
         frames,
         dropped,
         exceeds: None,
@@ -122,25 +122,25 @@ fn others(lab: &Lab) -> Result<Vec<Kind>> {
         of(
             "packets of sessions that there are not",
             "unknown-session",
-            From::Access,
+            Side::Access,
             all(&no_session),
         ),
         of(
             "ARP requests of changing addresses",
             "line-policed",
-            From::Core,
+            Side::Core,
             all(&|[high, low]| frames::arp_request([2, 0x77, 0, 0, high, low], host, gateway)),
         ),
         of(
             "ICMP echoes to the gateway",
             "line-policed",
-            From::Core,
+            Side::Core,
             all(&|number| echo(gateway, u16::from_be_bytes(number))),
         ),
         of(
             "TCP connections to port 179 of the gateway",
             "line-policed",
-            From::Core,
+            Side::Core,
             all(&|number| {
                 frames::tcp_syn(macs, (host, u16::from_be_bytes(number)), (gateway, 179))
             }),
@@ -148,13 +148,13 @@ fn others(lab: &Lab) -> Result<Vec<Kind>> {
         of(
             "packets to a pool's addresses that nobody has",
             "discard-route",
-            From::Core,
+            Side::Core,
             all(&|[_, low]| echo(Ipv4Addr::new(a, b, 0, low.max(200)), 1)),
         ),
         of(
             "packets to hosts on the core's network that there are not",
             "no-adjacency",
-            From::Core,
+            Side::Core,
             all(&|[_, low]| echo(Ipv4Addr::new(x, y, z, low.clamp(10, 250)), 1)),
         ),
     ])
@@ -190,7 +190,7 @@ fn at(fixture: &mut Fixture, per_second: u64, share: f64, all: bool) -> Result<(
     for kind in kinds {
         guard::limit("set-ups beside a flood");
         let losses = Losses::of(lab)?;
-        let flood = Flood::start(lab, kind.from, kind.frames, per_second)?;
+        let flood = Flood::start(lab, kind.side, kind.frames, per_second)?;
         let beside = set_ups(lab)?;
         let shown = kind.exceeds.map(|exceeds| offender(lab, exceeds));
         let flooded = flood.end()?;

@@ -2,7 +2,6 @@
 
 use super::commands;
 use super::document::LINES;
-use super::losses::Losses;
 use super::plane::{DAEMONS, Planes, Used};
 use super::rows::{Rows, Target};
 use super::tools::{Crowd, Tools, lost, per_second, worse};
@@ -11,6 +10,7 @@ use crate::accounting::AccountingRecords;
 use crate::fixture::Fixture;
 use crate::guard::{self, PATIENCE};
 use crate::load_tool::{INTERFACE, Report};
+use crate::losses::Losses;
 use crate::radius::ALONE;
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;

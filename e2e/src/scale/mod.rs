@@ -4,7 +4,6 @@
 mod commands;
 mod document;
 mod homes;
-pub mod losses;
 mod plane;
 mod rows;
 mod tools;

@@ -1,12 +1,12 @@
 //! A town's power comes back: all of its homes connect within a second, while others are online.
 
-use super::losses::Losses;
 use super::plane::Planes;
 use super::rows::{Rows, Target};
 use super::tools::{Crowd, Tools, lost, per_second, worse};
 use crate::fixture::Fixture;
 use crate::guard;
 use crate::load_tool::INTERFACE;
+use crate::losses::Losses;
 use anyhow::Result;
 
 const PART: &str = "town";
