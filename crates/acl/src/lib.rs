@@ -7,11 +7,11 @@
 //! Any room may use this one. It uses none. What a packet without a matching rule gets is the caller's decision.
 //!
 //! ```
-//! use acl::reference::{Packet, first_match};
-//! use acl::{Action, Packet4, Rule, Upper};
+//! use acl::{Action, Classifier, Packet4, Rule, Upper};
 //!
 //! let texts = ["permit in tcp from any to 192.0.2.0/24 443 mark af21", "deny ip from any to any"];
 //! let rules: Vec<Rule> = texts.iter().map(|text| text.parse().unwrap()).collect();
+//! let classifier = Classifier::new(&rules).unwrap();
 //!
 //! let packet = Packet4 {
 //!     source: 0x6440_0007,
@@ -23,19 +23,21 @@
 //!     tcp_flags: 2,
 //!     ..Packet4::default()
 //! };
-//! let first = first_match(&rules, Packet::V4(packet)).unwrap();
-//! assert_eq!(rules[first].action(), Action::Permit);
-//! assert_eq!(rules[first].mark(), Some(18));
+//! let first = classifier.first_match_v4(&packet).unwrap();
+//! assert_eq!(rules[first as usize].action(), Action::Permit);
+//! assert_eq!(rules[first as usize].mark(), Some(18));
 //!
 //! let refused = "deny tcp from any to 192.0.2.7/24".parse::<Rule>().unwrap_err();
 //! assert_eq!(refused.to_string(), "`192.0.2.7/24`: bits are set beyond the prefix length, `192.0.2.0/24` is the prefix");
 //! ```
 #![forbid(unsafe_code)]
 
+mod classifier;
 mod packet;
 pub mod reference;
 mod rule;
 
+pub use classifier::{Classifier, MOST_OCTETS, MOST_RULES, TooLarge};
 pub use packet::{Fragment, Packet4, Packet6, Upper};
 pub use rule::{
     Action, Address, Direction, LONGEST_TEXT, MOST_RANGES, Rule, RuleError, dscp_name, dscp_value,

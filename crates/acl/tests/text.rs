@@ -251,7 +251,7 @@ fn bounds() {
         "the rule has 1025 octets, 1024 are permitted"
     );
     let port = |number: u32| match 10_000 + number * 3 {
-        low if number < 11 => format!("{low}-{}", low + 1),
+        low if number < 13 => format!("{low}-{}", low + 1),
         low => low.to_string(),
     };
     let ports: Vec<String> = (0..64).map(port).collect();

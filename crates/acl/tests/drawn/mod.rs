@@ -1,6 +1,9 @@
 //! Rules that are drawn at random, as texts, and packets at their edges.
 #![allow(dead_code, reason = "each test uses its part")]
 
+use acl::{Address, Fragment, Packet4, Packet6, Rule, Upper};
+use ipnet::IpNet;
+
 /// Small generator of random numbers (splitmix64): the same seed gives the same rules.
 pub struct Dice(pub u64);
 
@@ -171,4 +174,129 @@ fn address6(dice: &mut Dice, style: Style) -> u128 {
         0
     };
     0x2001_0db8_0000_0000_0000_0000_0000_0000 ^ upper ^ lower ^ other
+}
+
+/// Values at which rules begin or end, and their neighbours.
+pub struct Edges {
+    v4: Vec<u32>,
+    v6: Vec<u128>,
+    numbers: Vec<u16>,
+}
+
+impl Edges {
+    pub fn of(rules: &[Rule]) -> Edges {
+        let mut edges = Edges {
+            v4: vec![0, u32::MAX],
+            v6: vec![0, u128::MAX],
+            numbers: vec![0, u16::MAX],
+        };
+        for rule in rules {
+            for address in [rule.source(), rule.destination()] {
+                match address {
+                    Address::Prefix(IpNet::V4(prefix)) => edges
+                        .v4
+                        .extend([prefix.network().into(), u32::from(prefix.broadcast())]),
+                    Address::Prefix(IpNet::V6(prefix)) => edges
+                        .v6
+                        .extend([prefix.network().into(), u128::from(prefix.broadcast())]),
+                    _ => {}
+                }
+            }
+            let text = rule.to_string();
+            let numbers = text
+                .split([' ', ',', '-'])
+                .filter_map(|word| word.parse::<u16>().ok());
+            edges
+                .numbers
+                .extend(numbers.flat_map(|number| [number, number << 8]));
+        }
+        edges
+    }
+
+    fn number(&self, dice: &mut Dice) -> u16 {
+        match dice.once_in(8) {
+            true => dice.next() as u16,
+            false => dice
+                .pick(&self.numbers)
+                .wrapping_add(dice.pick(&[0, 0, 1, u16::MAX])),
+        }
+    }
+
+    fn v4(&self, dice: &mut Dice) -> u32 {
+        match dice.once_in(16) {
+            true => dice.next() as u32,
+            false => dice
+                .pick(&self.v4)
+                .wrapping_add(dice.pick(&[0, 0, 1, u32::MAX])),
+        }
+    }
+
+    fn v6(&self, dice: &mut Dice) -> u128 {
+        match dice.once_in(16) {
+            true => u128::from(dice.next()) << 64 | u128::from(dice.next()),
+            false => dice
+                .pick(&self.v6)
+                .wrapping_add(dice.pick(&[0, 0, 1, u128::MAX])),
+        }
+    }
+
+    /// An IPv4 packet at the edges.
+    pub fn packet4(&self, dice: &mut Dice) -> Packet4 {
+        let (fragment, upper) = dice.pick(&STATES);
+        Packet4 {
+            source: self.v4(dice),
+            destination: self.v4(dice),
+            source_port: self.number(dice),
+            destination_port: self.number(dice),
+            length: self.number(dice),
+            protocol: dice.pick(&[6, 6, 6, 17, 17, 1, 132, 47, 200, 58, 0, 255]),
+            dscp: dice.pick(&[0, 46, 10, 56, 1, 63, 64 + 46]),
+            tcp_flags: dice.next() as u8,
+            fragment,
+            upper,
+        }
+    }
+
+    /// An IPv6 packet at the edges.
+    pub fn packet6(&self, dice: &mut Dice) -> Packet6 {
+        let other = self.packet4(dice);
+        Packet6 {
+            source: self.v6(dice),
+            destination: self.v6(dice),
+            source_port: other.source_port,
+            destination_port: other.destination_port,
+            length: other.length,
+            protocol: if other.protocol == 1 {
+                58
+            } else {
+                other.protocol
+            },
+            dscp: other.dscp,
+            tcp_flags: other.tcp_flags,
+            fragment: other.fragment,
+            upper: other.upper,
+        }
+    }
+}
+
+const STATES: [(Fragment, Upper); 8] = [
+    (Fragment::None, Upper::Flags),
+    (Fragment::None, Upper::Flags),
+    (Fragment::None, Upper::Ports),
+    (Fragment::None, Upper::Unread),
+    (Fragment::First, Upper::Flags),
+    (Fragment::First, Upper::Ports),
+    (Fragment::Later, Upper::Unread),
+    (Fragment::Later, Upper::Unread),
+];
+
+/// So many rules.
+pub fn rules(dice: &mut Dice, count: u64) -> Vec<Rule> {
+    let style = Style::draw(dice);
+    let texts = (0..count).map(|_| rule(dice, style));
+    let parsed = texts.map(|text| {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    });
+    parsed.collect()
 }

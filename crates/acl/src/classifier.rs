@@ -1,0 +1,114 @@
+//! Finds the first rule that matches a packet.
+
+mod intervals;
+mod list;
+mod pages;
+mod service;
+mod sets;
+
+use intervals::Key;
+use list::List;
+use service::Fields;
+
+use crate::{Packet4, Packet6, Rule};
+
+macro_rules! fields {
+    ($packet:expr) => {
+        Fields {
+            source_port: $packet.source_port,
+            destination_port: $packet.destination_port,
+            length: $packet.length,
+            protocol: $packet.protocol,
+            dscp: $packet.dscp,
+            tcp_flags: $packet.tcp_flags,
+            fragment: $packet.fragment,
+            upper: $packet.upper,
+        }
+    };
+}
+
+/// Most rules of a classifier.
+pub const MOST_RULES: usize = 8192;
+
+/// Most octets of a classifier: 64 MiB.
+pub const MOST_OCTETS: usize = 64 << 20;
+
+/// Why rules cannot be compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// There are more than [`MOST_RULES`] rules.
+    #[error("{0} rules, {MOST_RULES} are permitted")]
+    Rules(usize),
+    /// The compiled rules take more than [`MOST_OCTETS`].
+    #[error("the compiled rules take {0} octets, {MOST_OCTETS} are permitted")]
+    Octets(usize),
+}
+
+/// Rules that are compiled for the packet path.
+///
+/// A look-up allocates nothing, and its cost hardly depends on the number of rules. IPv4 packets do not touch what is
+/// compiled from IPv6 rules, nor the other way round.
+pub struct Classifier {
+    v4: Box<[List<u32>]>,
+    v6: Box<[List<u128>]>,
+}
+
+impl Classifier {
+    /// Compiles rules. The caller puts the rules of several lists one behind the other, and leaves out those of the other
+    /// direction.
+    pub fn new(rules: &[Rule]) -> Result<Classifier, TooLarge> {
+        if rules.len() > MOST_RULES {
+            return Err(TooLarge::Rules(rules.len()));
+        }
+        let v4 = lists(rules, Rule::concerns_ipv4);
+        let v6 = lists(rules, Rule::concerns_ipv6);
+        let classifier = Classifier { v4, v6 };
+        match classifier.octets() {
+            octets if octets > MOST_OCTETS => Err(TooLarge::Octets(octets)),
+            _ => Ok(classifier),
+        }
+    }
+
+    /// Index of the first rule that matches an IPv4 packet.
+    #[inline]
+    pub fn first_match_v4(&self, packet: &Packet4) -> Option<u32> {
+        let fields = fields!(packet);
+        first_match(&self.v4, packet.source, packet.destination, &fields)
+    }
+
+    /// Index of the first rule that matches an IPv6 packet.
+    #[inline]
+    pub fn first_match_v6(&self, packet: &Packet6) -> Option<u32> {
+        let fields = fields!(packet);
+        first_match(&self.v6, packet.source, packet.destination, &fields)
+    }
+
+    /// Octets of memory.
+    pub fn octets(&self) -> usize {
+        let v4: usize = self.v4.iter().map(List::octets).sum();
+        let v6: usize = self.v6.iter().map(List::octets).sum();
+        size_of_val(self) + size_of_val(&*self.v4) + size_of_val(&*self.v6) + v4 + v6
+    }
+}
+
+fn lists<K: Key>(rules: &[Rule], concerns: impl Fn(&Rule) -> bool) -> Box<[List<K>]> {
+    let numbered = rules
+        .iter()
+        .enumerate()
+        .map(|(number, rule)| (number as u16, rule));
+    let of_family: Vec<(u16, &Rule)> = numbered.filter(|(_, rule)| concerns(rule)).collect();
+    of_family.chunks(list::MOST_RULES).map(List::new).collect()
+}
+
+#[inline]
+fn first_match<K: Key>(
+    lists: &[List<K>],
+    source: K,
+    destination: K,
+    fields: &Fields,
+) -> Option<u32> {
+    let mut found = lists
+        .iter()
+        .filter_map(|list| list.first_match(source, destination, fields));
+    found.next().map(u32::from)
+}

@@ -1,0 +1,49 @@
+//! Classes of 16-bit numbers: ports and lengths.
+
+use std::collections::HashMap;
+
+use super::sets::Cut;
+
+const PAGE: usize = 64;
+
+/// A table in two steps: the upper ten bits select a page of 64 classes. Equal pages are one.
+pub(super) struct Pages {
+    top: Box<[u16; 65_536 / PAGE]>,
+    pages: Box<[[u16; PAGE]]>,
+}
+
+impl Pages {
+    pub(super) fn new(cut: &Cut) -> Pages {
+        let mut top = Box::new([0; 65_536 / PAGE]);
+        let mut pages = Vec::new();
+        let mut known = HashMap::new();
+        let mut interval = 0;
+        for (number, entry) in top.iter_mut().enumerate() {
+            let mut page = [0; PAGE];
+            for (place, class) in page.iter_mut().enumerate() {
+                let value = (number * PAGE + place) as u128;
+                interval += usize::from(cut.bounds.get(interval) == Some(&value));
+                *class = cut.classes[interval];
+            }
+            *entry = *known.entry(page).or_insert_with(|| {
+                pages.push(page);
+                pages.len() as u16 - 1
+            });
+        }
+        Pages {
+            top,
+            pages: pages.into(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn class(&self, number: u16) -> u16 {
+        let number = usize::from(number);
+        let page = self.top[number / PAGE];
+        self.pages[usize::from(page)][number % PAGE]
+    }
+
+    pub(super) fn octets(&self) -> usize {
+        size_of_val(&*self.top) + size_of_val(&*self.pages)
+    }
+}

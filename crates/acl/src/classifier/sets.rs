@@ -1,0 +1,165 @@
+//! Sets of rules as rows of bits, and the classes of values that the rules tell apart.
+
+use std::collections::HashMap;
+
+/// Rules as bits: rule n is bit n % 64 of word n / 64.
+pub(super) type Row = Box<[u64]>;
+
+/// Number of words for so many rules.
+pub(super) fn words(rules: usize) -> usize {
+    rules.div_ceil(64).max(1)
+}
+
+/// The row with the rules for which `is_in` holds.
+pub(super) fn row(rules: usize, is_in: impl Fn(usize) -> bool) -> Row {
+    let mut row = vec![0; words(rules)].into_boxed_slice();
+    for rule in (0..rules).filter(|rule| is_in(*rule)) {
+        row[rule / 64] |= 1 << (rule % 64);
+    }
+    row
+}
+
+/// The rules that are in both rows.
+pub(super) fn both(one: &[u64], other: &[u64]) -> Row {
+    one.iter()
+        .zip(other)
+        .map(|(one, other)| one & other)
+        .collect()
+}
+
+/// Different rows, each with a number: its class.
+#[derive(Default)]
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    known: HashMap<Row, u16>,
+}
+
+impl Rows {
+    /// Most classes of one dimension.
+    const MOST: usize = 1 << 16;
+
+    /// The class of a row, a new one if the row is new. Nothing if there are too many.
+    pub(super) fn class(&mut self, row: &[u64]) -> Option<u16> {
+        if let Some(class) = self.known.get(row) {
+            return Some(*class);
+        }
+        if self.rows.len() == Self::MOST {
+            return None;
+        }
+        let class = self.rows.len() as u16;
+        self.rows.push(row.into());
+        self.known.insert(row.into(), class);
+        Some(class)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    /// All rows, one behind the other.
+    pub(super) fn concatenated(&self) -> Box<[u64]> {
+        self.rows
+            .iter()
+            .flat_map(|row| row.iter().copied())
+            .collect()
+    }
+}
+
+/// Numbers cut into intervals in which the same rules match.
+pub(super) struct Cut {
+    /// First numbers of all intervals but the one that begins with 0. Sorted, all different.
+    pub(super) bounds: Vec<u128>,
+    /// Class of each interval, one more than there are bounds.
+    pub(super) classes: Vec<u16>,
+    pub(super) rows: Rows,
+}
+
+impl Cut {
+    /// Cuts the numbers from 0 to `highest`. The rules of `always` match everywhere, the others in their ranges, which include
+    /// both ends and do not overlap for one rule. The class of `always` is 0.
+    pub(super) fn new(
+        always: &[u64],
+        highest: u128,
+        ranges: impl Iterator<Item = (usize, u128, u128)>,
+    ) -> Cut {
+        let mut turns = Vec::new();
+        for (rule, low, high) in ranges {
+            turns.push((low, rule));
+            if high < highest {
+                turns.push((high + 1, rule));
+            }
+        }
+        turns.sort_unstable();
+        let mut rows = Rows::default();
+        let mut row: Row = always.into();
+        let mut cut = Cut {
+            bounds: Vec::new(),
+            classes: vec![0],
+            rows: Rows::default(),
+        };
+        rows.class(&row);
+        for turn in turns.chunk_by(|one, other| one.0 == other.0) {
+            for (_, rule) in turn {
+                row[rule / 64] ^= 1 << (rule % 64);
+            }
+            let class = rows
+                .class(&row)
+                .expect("at most two bounds for each of 4,096 rules with 64 ranges");
+            match turn[0].0 {
+                0 => cut.classes[0] = class,
+                bound if cut.classes.last() != Some(&class) => {
+                    cut.bounds.push(bound);
+                    cut.classes.push(class);
+                }
+                _ => {}
+            }
+        }
+        Cut { rows, ..cut }
+    }
+}
+
+/// Classes of pairs of classes.
+pub(super) struct Fold {
+    table: Box<[u16]>,
+    width: usize,
+}
+
+impl Fold {
+    /// Most pairs in a table.
+    const MOST: usize = 1 << 17;
+
+    /// Folds two dimensions into one. Nothing if the table or its rows were too large.
+    pub(super) fn new(one: &Rows, other: &Rows, most_rows: usize) -> Option<(Fold, Rows)> {
+        if one.len() * other.len() > Self::MOST {
+            return None;
+        }
+        let mut rows = Rows::default();
+        let mut table = Vec::with_capacity(one.len() * other.len());
+        for first in one.iter() {
+            for second in other.iter() {
+                table.push(rows.class(&both(first, second))?);
+            }
+            if rows.len() > most_rows {
+                return None;
+            }
+        }
+        let fold = Fold {
+            table: table.into(),
+            width: other.len(),
+        };
+        Some((fold, rows))
+    }
+
+    #[inline]
+    pub(super) fn class(&self, one: u16, other: u16) -> u16 {
+        self.table[usize::from(one) * self.width + usize::from(other)]
+    }
+
+    pub(super) fn octets(&self) -> usize {
+        size_of_val(&*self.table)
+    }
+}
