@@ -36,9 +36,11 @@ mod classifier;
 mod packet;
 pub mod reference;
 mod rule;
+mod shadow;
 
 pub use classifier::{Classifier, MOST_OCTETS, MOST_RULES, TooLarge};
 pub use packet::{Fragment, Packet4, Packet6, Upper};
 pub use rule::{
     Action, Address, Direction, LONGEST_TEXT, MOST_RANGES, Rule, RuleError, dscp_name, dscp_value,
 };
+pub use shadow::shadowed;

@@ -201,6 +201,12 @@ impl Ranges {
         self.0.iter().copied()
     }
 
+    /// Whether every number of the other ranges is one of these, and its absence too.
+    pub(crate) fn covers(&self, other: &Ranges) -> bool {
+        let covers = |(low, high)| self.iter().any(|range| range.0 <= low && high <= range.1);
+        self.is_any() || !other.is_any() && other.iter().all(covers)
+    }
+
     pub(crate) fn contains(&self, number: u16) -> bool {
         self.iter()
             .any(|(low, high)| (low..=high).contains(&number))
