@@ -110,6 +110,7 @@ impl Layout {
             pppoe_session_id: self.pppoe_id(session),
             instance: self.instance(session),
             packets: PacketSettings::with_mtu(1492),
+            policies: Default::default(),
             subscriber: session.into(),
             ipv4: Some(address_v4(session).into()),
             ipv6: Some(ipnet::Ipv6Net::new_assert(prefix, 64)),

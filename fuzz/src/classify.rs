@@ -89,6 +89,7 @@ fn entry(home: u8) -> SessionEntry {
         pppoe_session_id: 0x100 + u16::from(home),
         instance: InstanceIndex(0),
         packets: PacketSettings::with_mtu(mtu(home)),
+        policies: Default::default(),
         subscriber: home.into(),
         // The last one has IPv6 alone, the first one IPv4 alone.
         ipv4: (home != HOMES - 1).then_some([100, 64, 0, home + 1].into()),

@@ -27,7 +27,7 @@ mod op {
     pub const ANSWER: u8 = 2;
 }
 
-const SETTINGS: [Setting; 14] = [
+const SETTINGS: [Setting; 16] = [
     Setting::RateUp,
     Setting::RateDown,
     Setting::RateUpDown,
@@ -37,6 +37,8 @@ const SETTINGS: [Setting; 14] = [
     Setting::Ipv4Pool,
     Setting::Ipv6Pool,
     Setting::VlanPriority,
+    Setting::PolicyUp,
+    Setting::PolicyDown,
     Setting::Mtu,
     Setting::SessionTimeout,
     Setting::IdleTimeout,

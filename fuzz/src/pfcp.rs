@@ -6,7 +6,7 @@ use pfcp::bng::{
     Circuit, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, delete, query_usage,
 };
 use pfcp::{Config, Event, Features, Node, Output, Role};
-use policy::{Access, Bindings, Forwarding, PacketSettings};
+use policy::{Access, Bindings, Forwarding, Name, PacketSettings, TrafficPolicies};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -336,6 +336,10 @@ fn spec() -> SessionSpec {
                 Some("2001:db8:0:7::/64".parse().expect("a prefix")),
             ),
             packets: PacketSettings::with_mtu(1492),
+            policies: TrafficPolicies {
+                policy_up: Name::new("home-up"),
+                policy_down: Name::new("home-down"),
+            },
         },
         urr_id: 1,
         usage_period: Some(600),

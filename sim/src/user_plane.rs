@@ -29,6 +29,7 @@ use userplane::cpri::{Redirection, Verdict};
 use userplane::engine::{Engine, FromSubscriber, Now, Output};
 use userplane::ledger::Shown;
 use userplane::managed::Managed;
+use userplane::policies::PolicyNumbers;
 use wire::eth::MacAddr;
 use wire::gtpu;
 use wire::pfcp::ntp_seconds;
@@ -104,6 +105,8 @@ pub struct UserPlane {
     moment: control::Now,
     node: Node,
     engine: Engine<RequestId>,
+    /// Numbers of policies at the workers.
+    policies: PolicyNumbers,
     redirection: Redirection,
     /// The packet path.
     pub workers: Workers,
@@ -158,6 +161,7 @@ impl UserPlane {
             moment,
             node,
             engine: Engine::new(engine),
+            policies: PolicyNumbers::default(),
             redirection: Redirection::new(start.address, Vec::new()),
             workers: Workers::new(start.workers),
             punts: vec![VecDeque::new(); start.workers.into()],
@@ -477,6 +481,7 @@ impl Managed for UserPlane {
                 .map(|(port, name)| (name, (port, mac(port))))
                 .collect(),
             instances: HashMap::from([("default".to_owned(), InstanceIndex(0))]),
+            policies: self.policies.clone(),
             address: Some(self.start.address),
         });
         self.engine.set_hold(match document.hold_sessions {

@@ -108,6 +108,7 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
         ignored: invalid.map(|a| name(a.kind).to_owned()).collect(),
     };
     let interim = reader.time(Kind::ACCT_INTERIM_INTERVAL);
+    let filters = reader.filter_ids();
     let mut accept = AccessAccept {
         framed_ip: reader.framed_ip(),
         framed_ipv6_prefixes: reader.prefixes(Kind::FRAMED_IPV6_PREFIX, MOST_LINKS, |_| true),
@@ -116,7 +117,10 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
             Value::InterfaceId(identifier) => Some(*identifier),
             _ => None,
         }),
-        filter_id: reader.text(Kind::FILTER_ID),
+        filter_id: filters.profile,
+        policy_up: filters.policy_up,
+        policy_down: filters.policy_down,
+        contradiction: filters.contradiction,
         framed_pool: reader.text(Kind::FRAMED_POOL),
         framed_ipv6_pool: reader.text(Kind::FRAMED_IPV6_POOL),
         framed_ipv6_address: reader.single(Kind::FRAMED_IPV6_ADDRESS, |value| match value {
@@ -182,6 +186,15 @@ struct Reader<'a> {
     ignored: Vec<String>,
 }
 
+/// What the Filter-Ids of a packet name.
+#[derive(Default)]
+struct FilterIds {
+    profile: Option<String>,
+    policy_up: Option<String>,
+    policy_down: Option<String>,
+    contradiction: Option<String>,
+}
+
 impl<'a> Reader<'a> {
     /// The values of an attribute that has its standard meaning.
     fn values(&self, kind: Kind) -> impl Iterator<Item = &'a Value> + use<'a> {
@@ -232,6 +245,34 @@ impl<'a> Reader<'a> {
             Value::Text(text) if !text.is_empty() => Some(text.clone()),
             _ => None,
         })
+    }
+
+    /// Filter-Ids (RFC 2865 §5.11): the direction of a policy is the end of its name, as access servers have it since their beginnings.
+    /// Without one it is the name of a profile.
+    fn filter_ids(&mut self) -> FilterIds {
+        let mut filters = FilterIds::default();
+        let names = self.several(Kind::FILTER_ID, |value| match value {
+            Value::Text(text) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        });
+        for name in names {
+            let (place, name) = match (name.strip_suffix(".in"), name.strip_suffix(".out")) {
+                (Some(policy), _) => (&mut filters.policy_up, policy),
+                (_, Some(policy)) => (&mut filters.policy_down, policy),
+                _ if filters.profile.is_none() => {
+                    filters.profile = Some(name);
+                    continue;
+                }
+                _ => {
+                    self.ignored.push(self::name(Kind::FILTER_ID).to_owned());
+                    continue;
+                }
+            };
+            if place.get_or_insert_with(|| name.to_owned()) != name {
+                filters.contradiction = Some(self::name(Kind::FILTER_ID).to_owned());
+            }
+        }
+        filters
     }
 
     /// RFC 2865 §5.8: with two of the values the user may choose, which we do not support, or the NAS chooses.

@@ -45,6 +45,10 @@ pub enum Setting {
     IdleTimeout,
     /// Network behind the subscriber.
     Route,
+    /// Name of the policy of packets from the subscriber.
+    PolicyUp,
+    /// Name of the policy of packets to the subscriber.
+    PolicyDown,
     /// No setting: the attribute is accepted and has no effect.
     Nothing,
 }
@@ -233,6 +237,8 @@ impl Setting {
             Setting::RateUpDown
             | Setting::RateDownUp
             | Setting::Profile
+            | Setting::PolicyUp
+            | Setting::PolicyDown
             | Setting::Ipv4Pool
             | Setting::Ipv6Pool => is_text,
             Setting::Dns => {

@@ -110,8 +110,14 @@ pub struct AccessAccept {
     pub framed_interface_id: Option<u64>,
     /// Framed-Pool: name of the subscriber's IPv4 pool (RFC 2869).
     pub framed_pool: Option<String>,
-    /// Filter-Id: name of the subscriber's settings (RFC 2865 §5.11).
+    /// Filter-Id without a direction: name of the subscriber's settings (RFC 2865 §5.11).
     pub filter_id: Option<String>,
+    /// Policy of packets from the subscriber: a Filter-Id that ends in `.in`, or a mapped attribute.
+    pub policy_up: Option<String>,
+    /// Policy of packets to the subscriber: a Filter-Id that ends in `.out`, or a mapped attribute.
+    pub policy_down: Option<String>,
+    /// Name of an attribute that names a second policy for a direction. The answer cannot be carried out: nobody knows which one is meant.
+    pub contradiction: Option<String>,
     /// Framed-IPv6-Pool: name of the subscriber's IPv6 prefix pool (RFC 3162).
     pub framed_ipv6_pool: Option<String>,
     /// Framed-IPv6-Address: address of the subscriber's router by DHCPv6 (RFC 6911 §3.1).

@@ -101,7 +101,7 @@ pub static STANDARD: &[Standard] = &[
     row(Kind::FRAMED_IP_ADDRESS, RECORD, InAccept::Obeyed, InChange::Identifies, "IPv4 address of the subscriber."),
     row(Kind::FRAMED_IP_NETMASK, NOWHERE, InAccept::NotEnforced, InChange::Unsupported, "PPP gives the subscriber no mask. 255.255.255.255 needs no action; a Framed-Route routes a network."),
     row(Kind::FRAMED_ROUTING, NOWHERE, InAccept::NotEnforced, InChange::Unsupported, "No routing protocol runs with the subscriber. 0 needs no action."),
-    row(Kind::FILTER_ID, RECORD, InAccept::Obeyed, InChange::Changes, "Name of the subscriber profile."),
+    row(Kind::FILTER_ID, RECORD, InAccept::Obeyed, InChange::Changes, "Name of the subscriber profile; with `.in` or `.out` behind it, name of the policy of packets from or to the subscriber."),
     row(Kind::FRAMED_MTU, NOWHERE, InAccept::Obeyed, InChange::Changes, "Largest IP packet to the subscriber, 576 to 9,216 octets."),
     row(Kind::FRAMED_COMPRESSION, NOWHERE, InAccept::NoAction, InChange::Unsupported, "The link negotiates compression (RFC 2865 §5.13)."),
     row(Kind::LOGIN_IP_HOST, NOWHERE, InAccept::NotEnforced, InChange::Unsupported, "Of a service that the gateway does not offer."),

@@ -63,7 +63,14 @@ pub fn check(tree: &Json) -> Result<Checked, Vec<Fault>> {
 pub fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
     let instances = serde_json::to_value(&document.network_instances);
     let ports = serde_json::to_value(&document.ports);
-    let trees = [("network-instances", instances), ("ports", ports)];
+    let acls = serde_json::to_value(&document.acls);
+    let policies = serde_json::to_value(&document.policies);
+    let trees = [
+        ("network-instances", instances),
+        ("ports", ports),
+        ("acls", acls),
+        ("policies", policies),
+    ];
     let nodes = trees.map(|(name, tree)| {
         let tree = tree.expect("a document has only names and values");
         (name.to_owned(), unwritten(&tree))
@@ -77,10 +84,12 @@ pub fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
         path: Path::default(),
         faults: Vec::new(),
     };
-    for ((name, node), model) in nodes
-        .iter()
-        .zip(["network-instances", "user-planes * ports"])
-    {
+    for ((name, node), model) in nodes.iter().zip([
+        "network-instances",
+        "user-planes * ports",
+        "acls",
+        "policies",
+    ]) {
         let model = schema::root().find(&Path::from_iter(model.split(' ')));
         checker.path.push(name);
         checker.node(model.expect("the model has it"), node);
@@ -166,13 +175,17 @@ impl Checker<'_> {
             }
             (
                 Kind::Entries {
-                    reference, entry, ..
+                    reference,
+                    format,
+                    entry,
+                    ..
                 },
                 Value::Map(map),
             ) => {
+                let (reference, format) = (reference.as_ref(), format.as_deref());
                 let map = map
                     .iter()
-                    .filter_map(|(name, node)| self.entry(reference.as_ref(), entry, name, node));
+                    .filter_map(|(name, node)| self.entry(reference, format, entry, name, node));
                 Some(Json::Object(map.collect()))
             }
             (Kind::Entries { .. }, Value::Nothing) => Some(Json::Object(serde_json::Map::new())),
@@ -255,6 +268,7 @@ impl Checker<'_> {
     fn entry(
         &mut self,
         reference: Option<&Path>,
+        format: Option<&str>,
         schema: &Schema,
         name: &str,
         node: &Node,
@@ -266,6 +280,15 @@ impl Checker<'_> {
                 "this is not a valid name: expected 1 to {MAX_NAME} octets without blanks, quotes and `*`"
             );
             self.fault(node.line, message);
+        }
+        if let Some(format) = format
+            && !crate::values::check(format, name)
+        {
+            let expected = crate::values::describe(format);
+            self.fault(
+                node.line,
+                format!("`{name}` is not valid here: expected {expected}"),
+            );
         }
         if let Some(reference) = reference {
             self.reference(reference, node.line, name);

@@ -170,6 +170,9 @@ fn set(tree: &mut Value, schema: &Schema, steps: &[String]) -> Result<(), String
         (Kind::Entries { .. }, []) => {
             return Err(format!("the name is missing: {}", parts(schema)));
         }
+        (Kind::Entries { entry, .. }, [_]) if entry.leaf().is_some() => {
+            return Err(format!("the value is missing: {}", parts(entry)));
+        }
         (Kind::Entries { .. }, [name]) => {
             map(tree)
                 .entry(name)

@@ -6,6 +6,7 @@
 mod aaa;
 mod access;
 mod mapping;
+mod policies;
 mod pools;
 mod protection;
 mod subscriber;
@@ -20,6 +21,9 @@ pub use access::{
     SubscriberIdentity,
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
+pub use policies::{
+    Acl, DeepHeaders, MOST_ACL_RULES, MOST_ACLS, MOST_POLICY_RULES, TrafficPolicy, Unmatched,
+};
 pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};
 pub use protection::{
     DiscoveryRates, EchoRates, ForUsRates, HoldDown, LocalRates, MulticastRates, Protection,
@@ -69,6 +73,12 @@ pub struct Configuration {
     /// Pools of IPv6 prefixes and IPv6 addresses for subscribers.
     #[schemars(extend("x-key" = "the pool's name"))]
     pub ipv6_pools: BTreeMap<String, Ipv6Pool>,
+    /// Access control lists: at most 256. Policies name them.
+    #[schemars(extend("x-key" = "the ACL's name"))]
+    pub acls: BTreeMap<String, Acl>,
+    /// Policies: what happens to the packets of one direction. Subscriber profiles, users and RADIUS name them.
+    #[schemars(extend("x-key" = "the policy's name"))]
+    pub policies: BTreeMap<String, TrafficPolicy>,
     /// Authentication, authorization and accounting by RADIUS (RFC 2865, RFC 2866).
     pub aaa: Aaa,
     /// Local users. A segment whose access profile names no server group authenticates its subscribers with these entries; one with

@@ -29,6 +29,8 @@ pub enum Kind {
         key: String,
         /// The place whose entries they name, if they do.
         reference: Option<Path>,
+        /// The format of the names, if not every name will do.
+        format: Option<String>,
         /// Each entry.
         entry: Box<Schema>,
     },
@@ -176,6 +178,7 @@ impl Reader<'_> {
             Kind::Entries {
                 key: text("x-key").unwrap_or_else(|| "its name".into()),
                 reference: text("x-key-reference").map(|r| reference(&r)),
+                format: text("x-key-format"),
                 entry: Box::new(self.node(entry, false)),
             }
         } else if merged.get("type").is_some_and(|t| t == "array") {

@@ -116,6 +116,38 @@ impl<'de> Deserialize<'de> for Addresses {
     }
 }
 
+/// Rule of an ACL, as a text in the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AclRule(pub acl::Rule);
+
+impl Serialize for AclRule {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for AclRule {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let rule = String::deserialize(d)?.parse();
+        rule.map(AclRule).map_err(D::Error::custom)
+    }
+}
+
+impl schemars::JsonSchema for AclRule {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AclRule".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Rule of an ACL.",
+            "type": "string",
+            "x-format": "acl-rule",
+            "x-example": "deny tcp from any to 192.0.2.0/24 25,465",
+        })
+    }
+}
+
 /// Processors, as the kernel writes them: `2-5,8`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuList(BTreeSet<u16>);
@@ -296,7 +328,7 @@ impl<'de> Deserialize<'de> for SvlanSet {
 }
 
 /// The formats of texts in the model, with what each is.
-const FORMATS: [(&str, &str); 14] = [
+const FORMATS: [(&str, &str); 16] = [
     ("ip", "an IP address such as 192.0.2.1 or 2001:db8::1"),
     ("ipv4", "an IPv4 address such as 192.0.2.1"),
     ("ipv6", "an IPv6 address such as 2001:db8::1"),
@@ -323,6 +355,11 @@ const FORMATS: [(&str, &str); 14] = [
         "s-vlans",
         "VLAN ids or ranges between 0 and 4095, or `untagged`, separated by commas, such as untagged,100-199",
     ),
+    (
+        "acl-rule",
+        "a rule such as `deny tcp from any to 192.0.2.0/24 25`",
+    ),
+    ("rule-number", "a number from 1 to 4294967295"),
     ("hold", "`forever`, or at least 1 second"),
     (
         "endpoint",
@@ -361,6 +398,10 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
         }
         "mac" => mac(text).is_some_and(|mac| mac[0] & 1 == 0 && mac != [0; 6]),
         "s-vlans" => SvlanSet::parse(text).is_ok(),
+        // as it is written by us: a zero in front would be another name for the same rule
+        "rule-number" => text
+            .parse()
+            .is_ok_and(|n: u32| n > 0 && n.to_string() == text),
         "hold" => text == "forever" || text.parse::<u32>().is_ok_and(|seconds| seconds > 0),
         "endpoint" => {
             text.starts_with('/')
@@ -377,6 +418,12 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
 pub(crate) fn fault(format: &str, text: &str) -> Option<String> {
     match format {
         "template" => text.parse::<Template>().err(),
+        "acl-rule" => match text.parse::<acl::Rule>() {
+            Err(why) => Some(why.to_string()),
+            Ok(rule) => rule.direction().map(|_| {
+                "a rule of an ACL has no direction: expected no `in` or `out`, as `policy-up` and `policy-down` say it".into()
+            }),
+        },
         _ => None,
     }
 }

@@ -39,7 +39,10 @@ fn mask(schema: &Schema, tree: &Value) -> Value {
 }
 
 fn node(out: &mut String, schema: &Schema, tree: &Value, depth: usize, secrets: bool) {
-    for (name, value) in tree.as_object().into_iter().flatten() {
+    let mut entries: Vec<(&String, &Value)> = tree.as_object().into_iter().flatten().collect();
+    // numbers in their order, not that of the alphabet
+    entries.sort_by_key(|(name, _)| name.parse::<u32>().ok());
+    for (name, value) in entries {
         let Some(below) = schema.step(name) else {
             continue;
         };

@@ -306,6 +306,7 @@ fn every_node_is_explained() {
                 key,
                 reference,
                 entry,
+                ..
             } => {
                 assert!(key != "its name", "{path}: what is the name of?");
                 assert!(

@@ -8,8 +8,8 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use policy::{
-    Bindings, ControlSettings, Forwarding, Keepalive, Origin, Origins, Overrides, PacketSettings,
-    Policy, Rate, TimeoutAction,
+    Bindings, ControlSettings, Forwarding, Keepalive, Name, Origin, Origins, Overrides,
+    PacketSettings, Policy, Rate, TimeoutAction, TrafficPolicies,
 };
 use std::sync::LazyLock;
 
@@ -60,6 +60,8 @@ impl AaaAnswer {
                 rate_up: accept.rate_up.map(|kbps| Some(Rate(kbps))),
                 rate_down: accept.rate_down.map(|kbps| Some(Rate(kbps))),
                 dns: (!accept.dns.is_empty()).then(|| accept.dns.clone()),
+                policy_up: accept.policy_up.as_deref().map(Name::new),
+                policy_down: accept.policy_down.as_deref().map(Name::new),
                 vlan_priority: accept.vlan_priority,
                 ..Overrides::default()
             },
@@ -142,6 +144,12 @@ impl<'a> PolicyInputs<'a> {
             chosen(&answer.rate_up, (rate(profile.rate_up), of_profile));
         let (rate_down, rate_down_origin) =
             chosen(&answer.rate_down, (rate(profile.rate_down), of_profile));
+        let (policy_up, policy_up_origin) =
+            chosen(&answer.policy_up, (name(&profile.policy_up), of_profile));
+        let (policy_down, policy_down_origin) = chosen(
+            &answer.policy_down,
+            (name(&profile.policy_down), of_profile),
+        );
         let (mtu, mtu_origin) = least([
             chosen(&answer.mtu, (profile.mtu, of_profile)),
             (Some(self.link_mtu), Origin::Link),
@@ -159,6 +167,10 @@ impl<'a> PolicyInputs<'a> {
                     rate_down,
                     keepalive: keepalive(self.access),
                 },
+                policies: TrafficPolicies {
+                    policy_up,
+                    policy_down,
+                },
             },
             control: ControlSettings {
                 session_timeout,
@@ -175,6 +187,8 @@ impl<'a> PolicyInputs<'a> {
             rate_up: rate_up_origin,
             rate_down: rate_down_origin,
             keepalive: Origin::AccessProfile,
+            policy_up: policy_up_origin,
+            policy_down: policy_down_origin,
             session_timeout: timeout_origin,
             interim_interval: interim_origin,
             dns: dns_origin,
@@ -219,6 +233,11 @@ fn least([a, b]: [(Option<u16>, Origin); 2]) -> (Option<u16>, Origin) {
 /// A rate in kbit/s; none if it is 0.
 pub(crate) fn rate(kbps: u32) -> Option<Rate> {
     (kbps > 0).then(|| Rate(kbps.into()))
+}
+
+/// A name of the configuration.
+pub(crate) fn name(text: &Option<String>) -> Option<Name> {
+    text.as_deref().and_then(Name::new)
 }
 
 /// How subscribers of an access profile are watched; `None` if they are not.
@@ -322,6 +341,8 @@ mod tests {
             row("rate_up ", "default"),
             row("rate_down ", "default"),
             row("keepalive 30 s, 3 failures", "access-profile"),
+            row("policy_up ", "default"),
+            row("policy_down ", "default"),
             row("session_timeout ", "default"),
             row("timeout_action ", "default"),
             row("interim_interval 600 s", "server-group"),
@@ -340,6 +361,8 @@ mod tests {
             row("rate_up 20000 kbit/s", "profile"),
             row("rate_down 100000 kbit/s", "profile"),
             row("keepalive 30 s, 3 failures", "access-profile"),
+            row("policy_up ", "profile"),
+            row("policy_down ", "profile"),
             row("session_timeout 3600 s", "profile"),
             row("timeout_action ", "default"),
             row("interim_interval 600 s", "server-group"),
@@ -347,6 +370,7 @@ mod tests {
         ];
         assert_eq!(rows(&configuration, 1492, &answer), gold);
         answer.overrides.session_timeout = Some(hours(2));
+        answer.overrides.policy_up = Some(Name::new("filtered"));
         answer.overrides.interim_interval = Some(hours(1));
         let of_aaa = [
             row("mtu 1400", "link"),
@@ -356,6 +380,8 @@ mod tests {
             row("rate_up 20000 kbit/s", "profile"),
             row("rate_down 100000 kbit/s", "profile"),
             row("keepalive 30 s, 3 failures", "access-profile"),
+            row("policy_up filtered", "aaa"),
+            row("policy_down ", "profile"),
             row("session_timeout 7200 s", "aaa"),
             row("timeout_action ", "default"),
             row("interim_interval 3600 s", "aaa"),

@@ -9,7 +9,7 @@ use aaa::{AccessAccept, Authentic, FramedRoute, Outcome, Unavailable};
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
-use policy::Overrides;
+use policy::{Name, Overrides};
 use serde::{Deserialize, Serialize};
 
 /// Prefix of the keys of last answers, followed by an encoded [`AnswerKey`].
@@ -125,6 +125,8 @@ impl LastAnswer {
                 delegated_prefixes: accept.delegated_prefixes.clone(),
                 delegated_pool: accept.delegated_pool.clone(),
                 filter_id: accept.filter_id.clone(),
+                policy_up: accept.policy_up.clone(),
+                policy_down: accept.policy_down.clone(),
                 class: accept.class.clone(),
                 port_limit: accept.port_limit,
                 ..AccessAccept::default()
@@ -152,6 +154,8 @@ impl LastAnswer {
         let routes = stored.routes.into_iter().zip(metrics);
         let routes = routes.map(|(net, metric)| FramedRoute { net, metric });
         let prefixes = stored.ipv6_prefix.into_iter().chain(more.ipv6_prefixes);
+        let overrides = Overrides::decoded(&stored.overrides)?;
+        let policy = |name: &Option<Option<Name>>| Some(name.as_ref()?.as_ref()?.to_string());
         Ok(LastAnswer {
             accepted: stored.accepted,
             accept: AccessAccept {
@@ -166,13 +170,15 @@ impl LastAnswer {
                 delegated_prefixes: more.delegated_prefixes,
                 delegated_pool: more.delegated_pool,
                 filter_id: stored.profile.as_deref().map(str::to_owned),
+                policy_up: policy(&overrides.policy_up),
+                policy_down: policy(&overrides.policy_down),
                 class: stored.class,
                 port_limit,
                 ..AccessAccept::default()
             },
             answer: AaaAnswer {
                 profile: stored.profile,
-                overrides: Overrides::decoded(&stored.overrides)?,
+                overrides,
             },
         })
     }

@@ -90,6 +90,8 @@ fn setting(setting: MappedSetting) -> Setting {
         MappedSetting::SessionTimeout => Setting::SessionTimeout,
         MappedSetting::IdleTimeout => Setting::IdleTimeout,
         MappedSetting::Route => Setting::Route,
+        MappedSetting::PolicyUp => Setting::PolicyUp,
+        MappedSetting::PolicyDown => Setting::PolicyDown,
         MappedSetting::None => Setting::Nothing,
     }
 }

@@ -1,6 +1,6 @@
 //! What the configured users say of themselves.
 
-use crate::evaluate::{rate, seconds};
+use crate::evaluate::{name, rate, seconds};
 use aaa::{Password, Secret};
 use config::model::User;
 use policy::Overrides;
@@ -36,6 +36,8 @@ pub(crate) fn overrides(user: &User) -> Overrides {
         session_timeout: user.session_timeout.map(seconds),
         interim_interval: user.interim_interval.map(seconds),
         dns: (!user.dns.is_empty()).then(|| user.dns.clone()),
+        policy_up: user.policy_up.is_some().then(|| name(&user.policy_up)),
+        policy_down: user.policy_down.is_some().then(|| name(&user.policy_down)),
         timeout_action: None,
         keepalive: None,
     }

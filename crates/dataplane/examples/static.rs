@@ -59,6 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         pppoe_session_id: 5,
         instance: InstanceIndex(0),
         packets: PacketSettings::with_mtu(1492),
+        policies: Default::default(),
         subscriber: 1,
         ipv4: Some("100.64.0.7".parse()?),
         ipv6: None,

@@ -1,6 +1,7 @@
 //! What passes between the control thread and the workers: commands' subjects, events, punts, counters.
 use crate::punt::{PuntClass, PuntKind, PuntLimits};
 use core::net::{IpAddr, Ipv4Addr};
+use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use ipnet::{IpNet, Ipv6Net};
 use policy::PacketSettings;
@@ -127,6 +128,8 @@ pub struct Limits {
     pub routes: usize,
     /// Packets that wait on their way from one worker to another.
     pub handed_over: u32,
+    /// Policies of the packets of a direction.
+    pub policies: u16,
 }
 
 impl Default for Limits {
@@ -140,6 +143,7 @@ impl Default for Limits {
             groups: 1024,
             routes: 1 << 21,
             handed_over: 2048,
+            policies: 4096,
         }
     }
 }
@@ -151,6 +155,19 @@ pub struct PuntRate {
     pub per_second: u32,
     /// Packets at once.
     pub burst: u32,
+}
+
+/// A policy of the packets of one direction, chosen by the control thread; 1 to [`Limits::policies`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PolicyIndex(pub NonZeroU16);
+
+/// The policies that a session's packets pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policies {
+    /// Of packets from the subscriber.
+    pub up: Option<PolicyIndex>,
+    /// Of packets to the subscriber.
+    pub down: Option<PolicyIndex>,
 }
 
 /// A subscriber's session, as the worker needs it.
@@ -173,6 +190,8 @@ pub struct SessionEntry {
     pub instance: InstanceIndex,
     /// How its policy treats its packets.
     pub packets: PacketSettings,
+    /// Which policies its packets pass.
+    pub policies: Policies,
     /// The subscriber handle that ties sessions together (QER Correlation ID).
     pub subscriber: u64,
     /// The IPv4 address, once the family is up; its host route comes with the session.

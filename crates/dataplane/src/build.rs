@@ -13,6 +13,7 @@ use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Reader, Writer};
 use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
+use crate::tables::policies::CompiledPolicies;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use crate::worker::Worker;
@@ -94,6 +95,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
         inspecting: false,
         pool,
         ports: Ports::new(&limits),
+        policies: Vec::new(),
         routes: routes.map_err(|_| Error::Config(no_room.into()))?,
         asked: None,
         limits,
@@ -168,6 +170,7 @@ impl Common<'_> {
             tables: Tables {
                 interfaces: Interfaces::new(limits.interfaces),
                 sessions: Sessions::new(&limits, self.shard, self.ids, second)?,
+                policies: CompiledPolicies::new(limits.policies),
                 fibs,
                 likely: InstanceIndex(0),
                 six: Batch::new(),

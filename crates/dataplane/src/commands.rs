@@ -45,6 +45,11 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             worker.punter.set(&limits);
             None
         }
+        Command::SetPolicy(index, policy) => {
+            // the controller has it as well, so that it is not freed here
+            worker.tables.policies.set(index, policy);
+            None
+        }
         Command::RemovePort(port) => {
             worker.unschedule(port);
             remove_port(worker, port);

@@ -1,6 +1,7 @@
 //! The control thread's end.
 use crate::api::*;
 use crate::build::INJECTS;
+use crate::compiled::CompiledPolicy;
 use crate::counters::{self, Shared, Wake};
 use crate::drops::DropReason;
 use crate::egress::{Egress, Shaper};
@@ -45,6 +46,8 @@ pub struct Controller {
     pub(crate) pool: Pool,
     pub(crate) ports: Ports,
     pub(crate) routes: Routes,
+    /// Policies that workers may have: the last to let go of one frees it, and that is never a worker.
+    pub(crate) policies: Vec<Arc<CompiledPolicy>>,
     /// The piece that was asked for, if it is one of routes.
     pub(crate) asked: Option<(InstanceIndex, Option<IpNet>)>,
     pub(crate) limits: Limits,
@@ -315,6 +318,22 @@ impl Controller {
                 self.link(index.0).send(Command::Refuse(index, reason))
             }
         }
+    }
+
+    /// Sets a policy, or forgets it: then the packets of its sessions are dropped (`policy-missing`). Packets are treated by the former
+    /// one or by this one, never by both.
+    ///
+    /// # Errors
+    /// The workers do not take a command now.
+    pub fn set_policy(
+        &mut self,
+        index: PolicyIndex,
+        policy: Option<Arc<CompiledPolicy>>,
+    ) -> Result<(), Busy> {
+        self.send_all(|_| Command::SetPolicy(index, policy.clone()))?;
+        self.policies.retain(|policy| Arc::strong_count(policy) > 1);
+        self.policies.extend(policy);
+        Ok(())
     }
 
     /// Removes a session and its host routes. [`Event::Usage`] with `removed` answers, also for one that is not there.

@@ -57,6 +57,14 @@ drops! {
         "The IPv6 source address is not one of the session's.",
     LinkLocal "link-local" [Session]
         "A link-local IPv6 packet from a subscriber is not one that the control plane answers.",
+    DeniedUp "denied-up" [Policy]
+        "A rule of the session's policy denies the packet from the subscriber, or no rule permits it.",
+    DeniedDown "denied-down" [Policy]
+        "A rule of the session's policy denies the packet to the subscriber, or no rule permits it.",
+    DeepHeaders "deep-headers" [Policy]
+        "The session's policy needs the packet's ports, which lie behind more options or extension headers than are looked at.",
+    PolicyMissing "policy-missing" [Policy]
+        "The user plane does not have the session's policy, or is still compiling it.",
     RateExceededUp "rate-exceeded-up" [Policy]
         "The packet from a subscriber is above the rate that its policy permits.",
     RateExceededDown "rate-exceeded-down" [Policy]

@@ -34,6 +34,7 @@ use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::Reader;
 use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
+use crate::tables::policies::CompiledPolicies;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use dpdk::{Burst, Exits, HEAD, Pool, TxBuffers};
@@ -78,6 +79,7 @@ const TAGGED_IP: usize = IP + TAG;
 pub(crate) struct Tables {
     pub interfaces: Interfaces,
     pub sessions: Sessions,
+    pub policies: CompiledPolicies,
     pub fibs: Reader,
     /// The instance of the last packet from a subscriber, and so probably of the next.
     pub likely: InstanceIndex,

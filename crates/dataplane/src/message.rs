@@ -1,5 +1,6 @@
 //! Commands from the control thread to a worker.
 use crate::api::*;
+use crate::compiled::CompiledPolicy;
 use crate::egress::Egress;
 use crate::inspect::{Held, Part};
 use crate::punt::PuntLimits;
@@ -7,6 +8,7 @@ use crate::routes::Admitted;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
+use std::sync::Arc;
 
 /// A change to the tables or a question; applied between bursts.
 pub(crate) enum Command {
@@ -32,4 +34,5 @@ pub(crate) enum Command {
     SetMtu(PortIndex, u16),
     SetEgress(PortIndex, Egress),
     SetPuntLimits(Box<PuntLimits>),
+    SetPolicy(PolicyIndex, Option<Arc<CompiledPolicy>>),
 }

@@ -95,6 +95,7 @@ fn spec() -> SessionSpec {
                 Some("2001:db8:0:1::/64".parse().unwrap()),
             ),
             packets: PacketSettings::with_mtu(1492),
+            ..Default::default()
         },
         urr_id: 1,
         usage_period: Some(300),

@@ -29,8 +29,8 @@ mod stored;
 pub use access::Access;
 pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, MOST_LINKS, Role};
 pub use settings::{
-    ControlSettings, Keepalive, Origin, Origins, Overrides, PacketSettings, Rate, Reach, Row,
-    Setting, TimeoutAction,
+    ControlSettings, Keepalive, Name, Origin, Origins, Overrides, PacketSettings, Rate, Reach, Row,
+    Setting, TimeoutAction, TrafficPolicies,
 };
 
 /// The largest IP packet over PPPoE unless both sides agree on more, in octets (RFC 2516 §7).
@@ -45,6 +45,30 @@ pub struct Policy {
     pub control: ControlSettings,
 }
 
+/// Which way packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the subscriber.
+    Up,
+    /// To the subscriber.
+    Down,
+}
+
+impl Direction {
+    /// Both directions.
+    pub const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
+}
+
+impl TrafficPolicies {
+    /// Policy of a direction.
+    pub fn of(&self, direction: Direction) -> Option<&Name> {
+        match direction {
+            Direction::Up => self.policy_up.as_ref(),
+            Direction::Down => self.policy_down.as_ref(),
+        }
+    }
+}
+
 /// The part of a policy that concerns packets: what the user plane is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
@@ -54,6 +78,8 @@ pub struct Forwarding {
     pub bindings: Bindings,
     /// How packets are treated.
     pub packets: PacketSettings,
+    /// Which policies of the user plane's configuration they pass.
+    pub policies: TrafficPolicies,
 }
 
 impl Forwarding {
@@ -67,6 +93,7 @@ impl Forwarding {
             network_instance: self.network_instance.clone(),
             bindings,
             packets: self.packets,
+            policies: self.policies.clone(),
         }
     }
 }
@@ -75,13 +102,19 @@ impl Policy {
     /// The settings that differ. Bindings and network instance are no settings.
     pub fn differences(&self, other: &Policy) -> impl Iterator<Item = &'static Setting> {
         let (own, others) = (&self.forwarding.packets, &other.forwarding.packets);
+        let policies = self
+            .forwarding
+            .policies
+            .differences(&other.forwarding.policies);
         own.differences(others)
+            .chain(policies)
             .chain(self.control.differences(&other.control))
     }
 
     /// Every setting with its value as text, and where that came from.
     pub fn rows(&self, origins: &Origins) -> Vec<Row> {
         let mut rows = self.forwarding.packets.rows(origins);
+        rows.extend(self.forwarding.policies.rows(origins));
         rows.extend(self.control.rows(origins));
         rows
     }

@@ -3,6 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Which plane carries a setting out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +15,7 @@ pub enum Reach {
 }
 
 /// One setting, as declared.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Number in stored policies. Never given to another setting.
     pub id: u8,
@@ -173,6 +174,15 @@ settings! {
         11 keepalive: Option<Keepalive>, "keepalive";
     }
 
+    /// Names of what the user plane's own configuration says for the packets of each direction.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    TrafficPolicies of Packets {
+        /// Policy of packets from the subscriber. `None`: all of them pass.
+        12 policy_up: Option<Name>, "policy up";
+        /// Policy of packets to the subscriber. `None`: all of them pass.
+        13 policy_down: Option<Name>, "policy down";
+    }
+
     /// Settings that the control plane alone carries out.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     ControlSettings of Control {
@@ -184,6 +194,56 @@ settings! {
         3 interim_interval: Option<Duration>, "interval of interim records";
         /// Name servers, the preferred ones first.
         4 dns: Vec<IpAddr>, "name servers";
+    }
+}
+
+/// Name of something that the configuration defines: 1 to [`Name::MOST`] octets. Copies share the text.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(
+    // a thin pointer: most sessions name few policies, and all have room for them
+    Arc<Box<str>>,
+);
+
+impl Name {
+    /// Length of the longest name, in octets.
+    pub const MOST: usize = 253;
+
+    /// The name with this text; `None` if it is empty or too long.
+    pub fn new(text: &str) -> Option<Self> {
+        (1..=Name::MOST)
+            .contains(&text.len())
+            .then(|| Name(Arc::new(text.into())))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl core::fmt::Debug for Name {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl core::fmt::Display for Name {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let wrong = || serde::de::Error::custom("a name has 1 to 253 octets");
+        Name::new(&text).ok_or_else(wrong)
     }
 }
 
@@ -353,6 +413,12 @@ impl Value for Option<Rate> {
     }
 }
 
+impl Value for Option<Name> {
+    fn text(&self) -> String {
+        self.as_ref().map_or(String::new(), Name::to_string)
+    }
+}
+
 impl Value for Option<Keepalive> {
     fn text(&self) -> String {
         self.map_or(String::new(), |Keepalive { interval, failures }| {
@@ -383,8 +449,9 @@ mod tests {
     #[test]
     fn numbers_and_names_are_distinct() {
         let all = || {
-            PacketSettings::SETTINGS
-                .iter()
+            let packets = PacketSettings::SETTINGS.iter();
+            packets
+                .chain(TrafficPolicies::SETTINGS)
                 .chain(ControlSettings::SETTINGS)
         };
         let ids: BTreeSet<u8> = all().map(|setting| setting.id).collect();
@@ -406,12 +473,16 @@ mod tests {
             interim_interval: Some(Some(Duration::from_secs(60))),
             dns: Some(vec![[192, 0, 2, 53].into()]),
             timeout_action: Some(TimeoutAction::Reauthenticate),
+            policy_up: Some(Name::new("home-up")),
+            policy_down: Some(None),
         };
         let stored = all.encoded();
-        assert_eq!(
-            stored.len(),
-            PacketSettings::SETTINGS.len() + ControlSettings::SETTINGS.len()
-        );
+        let settings = [
+            PacketSettings::SETTINGS,
+            TrafficPolicies::SETTINGS,
+            ControlSettings::SETTINGS,
+        ];
+        assert_eq!(stored.len(), settings.concat().len());
         assert_eq!(Overrides::decoded(&stored), Ok(all));
         assert_eq!(Overrides::default().encoded(), []);
         let why = Overrides::decoded(&[(200, vec![])]).unwrap_err();
@@ -466,10 +537,12 @@ mod tests {
             interval: 30,
             failures: 3,
         });
+        policy.forwarding.policies.policy_up = Name::new("home-up");
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.dns = vec![[192, 0, 2, 53].into(), "2001:db8::53".parse().unwrap()];
         let origins = Origins {
             mtu: Origin::Profile,
+            policy_up: Origin::Profile,
             keepalive: Origin::AccessProfile,
             session_timeout: Origin::Aaa,
             ..Origins::default()
@@ -489,6 +562,8 @@ mod tests {
                 row("rate_up", "", "default"),
                 row("rate_down", "", "default"),
                 row("keepalive", "30 s, 3 failures", "access-profile"),
+                row("policy_up", "home-up", "profile"),
+                row("policy_down", "", "default"),
                 row("session_timeout", "3600 s", "aaa"),
                 row("timeout_action", "", "default"),
                 row("interim_interval", "", "default"),

@@ -21,7 +21,8 @@ impl Policy {
     /// The policy in octets.
     pub fn to_bytes(&self) -> Vec<u8> {
         let packets = self.forwarding.packets.encoded().into_iter();
-        let all = packets.chain(self.control.encoded());
+        let policies = self.forwarding.policies.encoded();
+        let all = packets.chain(policies).chain(self.control.encoded());
         let bindings = self.forwarding.bindings.iter();
         let stored = Stored {
             network_instance: self.forwarding.network_instance.clone(),
@@ -58,6 +59,7 @@ impl Policy {
         policy.forwarding.bindings = bindings.map_err(|why| format!("policy: {why}"))?;
         for (id, value) in stored.settings {
             let set = policy.forwarding.packets.decode(id, &value);
+            let set = set.or_else(|| policy.forwarding.policies.decode(id, &value));
             let set = set.or_else(|| policy.control.decode(id, &value));
             match set {
                 Some(Ok(())) => {}
@@ -84,7 +86,7 @@ fn read_metrics(octets: &[u8]) -> Result<Metrics, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keepalive, Rate, TimeoutAction};
+    use crate::{Keepalive, Name, Rate, TimeoutAction};
     use core::time::Duration;
     use proptest::prelude::*;
 
@@ -103,6 +105,8 @@ mod tests {
             interval: 30,
             failures: 3,
         });
+        policy.forwarding.policies.policy_up = Name::new("home-up");
+        policy.forwarding.policies.policy_down = Name::new("home-down");
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.interim_interval = Some(Duration::from_secs(60));
         policy.control.dns = vec![[192, 0, 2, 53].into()];
@@ -115,8 +119,12 @@ mod tests {
         let policy = full();
         assert_eq!(Policy::from_bytes(&policy.to_bytes()), Ok(policy.clone()));
         let differences = policy.differences(&Policy::default()).count();
-        let settings =
-            crate::PacketSettings::SETTINGS.len() + crate::ControlSettings::SETTINGS.len();
+        let settings = [
+            crate::PacketSettings::SETTINGS,
+            crate::TrafficPolicies::SETTINGS,
+            crate::ControlSettings::SETTINGS,
+        ];
+        let settings = settings.concat().len();
         assert_eq!(differences, settings, "a setting is missing in `full`");
     }
 

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use dataplane::{InstanceIndex, PortIndex, SessionEntry, SessionIndex};
+use dataplane::{InstanceIndex, Policies, PolicyIndex, PortIndex, SessionEntry, SessionIndex};
 use ipnet::IpNet;
 use pfcp::bng::{ControlTunnel, DecodedRules, DefaultRules, Rejection, SubscriberRules, UsageRule};
-use policy::Access;
+use policy::{Access, Direction, TrafficPolicies};
 use wire::eth::MacAddr;
 use wire::pfcp::{Cause, IeId, bbf_ie, ie};
 
 use crate::announcement::Announcement;
+use crate::policies::PolicyNumbers;
 
 /// Minimum IPv4 MTU (RFC 791 §3.2).
 const LEAST_MTU: u16 = 68;
@@ -22,6 +23,8 @@ pub struct Layout {
     pub access_ports: HashMap<Vec<u8>, (PortIndex, MacAddr)>,
     /// Network instances by name.
     pub instances: HashMap<String, InstanceIndex>,
+    /// Numbers of policies by name.
+    pub policies: PolicyNumbers,
     /// Address of this user plane's end of every tunnel.
     pub address: Option<IpAddr>,
 }
@@ -178,6 +181,10 @@ impl Layout {
             pppoe_session_id,
             instance,
             packets: forwarding.packets,
+            policies: Policies {
+                up: self.policy(&forwarding.policies, Direction::Up)?,
+                down: self.policy(&forwarding.policies, Direction::Down)?,
+            },
             subscriber: rules.subscriber.unwrap_or(0).into(),
             ipv4,
             ipv6,
@@ -198,6 +205,22 @@ impl Layout {
             .get(name)
             .copied()
             .ok_or(refused(bbf_ie::LOGICAL_PORT))
+    }
+
+    fn policy(
+        &self,
+        policies: &TrafficPolicies,
+        direction: Direction,
+    ) -> Result<Option<PolicyIndex>, Rejection> {
+        let number = policies.of(direction).map(|name| self.policies.of(name));
+        match number {
+            None => Ok(None),
+            Some(Some(number)) => Ok(Some(number)),
+            Some(None) => Err(Rejection {
+                cause: Cause::NO_RESOURCES_AVAILABLE,
+                ..refused(ie::ACTIVATE_PREDEFINED_RULES)
+            }),
+        }
     }
 
     fn instance(&self, name: &str) -> Result<InstanceIndex, Rejection> {

@@ -264,6 +264,7 @@ impl UserPlane {
         }
         self.close_instances(to)?;
         self.limit_punts(&to.protection)?;
+        self.follow_policies(to)?;
         self.engine.set_hold(match to.hold_sessions {
             HoldSessions::Forever => None,
             HoldSessions::Seconds(seconds) => Some(Duration::from_secs(seconds.into())),
@@ -279,6 +280,18 @@ impl UserPlane {
             .controller
             .set_punt_limits(&protection::limits(protection));
         set.map_err(|busy| fault(&path, busy))
+    }
+
+    /// Follows the policies of a document. New and changed ones are compiled first.
+    fn follow_policies(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
+        let path = Path::from_iter(["policies"]);
+        let engine = &self.engine;
+        let forgotten = (self.policies).follow(to, |number| engine.names_policy(number));
+        for change in forgotten {
+            self.catch_up(&path)?;
+            self.set_policy(change).map_err(|busy| fault(&path, busy))?;
+        }
+        Ok(())
     }
 
     /// Whether a new port needs something that an existing port has.
@@ -307,6 +320,7 @@ impl UserPlane {
             instances: instances
                 .map(|(index, instance)| (instance.name.clone(), *index))
                 .collect(),
+            policies: self.policies.numbers.clone(),
             address: Some(self.address),
         });
         // Port positions have changed.

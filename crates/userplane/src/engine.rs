@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use dataplane::{InstanceIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
+use dataplane::{InstanceIndex, PolicyIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
 use pfcp::bng::{Rejection, Usage, UsageMeter};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -340,6 +340,19 @@ impl<T: Copy> Engine<T> {
     /// Replaces the names and indexes of ports and instances. Existing sessions stay as they are.
     pub fn set_layout(&mut self, layout: Layout) {
         self.config.layout = layout;
+    }
+
+    /// Whether a session names the policy with this number.
+    pub fn names_policy(&self, number: PolicyIndex) -> bool {
+        let sessions = self.table.iter();
+        sessions
+            .into_iter()
+            .any(|(_, session)| match &session.compiled {
+                CompiledSession::Subscriber { entry, .. } => {
+                    [entry.policies.up, entry.policies.down].contains(&Some(number))
+                }
+                CompiledSession::Default { .. } => false,
+            })
     }
 
     /// Sets how long a control plane's sessions are held after the path to it is lost. It applies to paths lost from now on.

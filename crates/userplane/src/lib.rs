@@ -57,6 +57,7 @@ pub mod icmp;
 pub mod ledger;
 pub mod managed;
 pub mod netlink;
+pub mod policies;
 pub mod run;
 mod start;
 pub mod table;

@@ -35,6 +35,7 @@ use crate::fib::{Command, Fib};
 use crate::icmp::ErrorSource;
 use crate::netlink::follower::Follower;
 use crate::netlink::socket::{Change, Requester};
+use crate::policies::{self, PolicyChange, PolicyNumbers, TrafficPolicies};
 use crate::start::{Parts, SetLevel, WorkerThreads};
 use watchdog::{Received, Watchdog};
 
@@ -180,6 +181,10 @@ pub struct UserPlane {
     workers: WorkerThreads,
     wakeup: AsyncFd<OwnedFd>,
     pub(crate) backlog: VecDeque<ForWorker>,
+    /// Policies of the packets of a direction.
+    pub(crate) policies: TrafficPolicies,
+    /// Compiled policies that the workers have not taken yet.
+    policy_changes: VecDeque<PolicyChange>,
     /// Whether frames for subscribers wait for the workers.
     room: packets::Room,
     /// When announcements that nobody repeated are withdrawn.
@@ -211,6 +216,7 @@ enum Ready {
     Kernel(io::Result<Change>),
     Call(Call),
     Asked(Ask),
+    Compiled(policies::Done),
     Other,
 }
 
@@ -256,6 +262,8 @@ impl UserPlane {
             workers: parts.workers,
             wakeup,
             backlog: VecDeque::new(),
+            policies: TrafficPolicies::start(PolicyNumbers::default(), parts.source.queues)?,
+            policy_changes: VecDeque::new(),
             room: packets::Room::default(),
             end_keeping_at: Some(clock.now().monotonic + KEEP_NETS),
             watchdog: Watchdog::default(),
@@ -305,8 +313,10 @@ impl UserPlane {
                 Ready::Kernel(change) => self.kernel_changed(change?),
                 Ready::Call(call) => self.answer(call),
                 Ready::Asked(ask) => self.asked(ask),
+                Ready::Compiled(done) => self.policy_changes.extend(self.policies.compiled(done)),
             }
             drained = self.drain_worker();
+            self.set_policies();
             self.judge_piece();
             self.read_tables();
             self.read_for_check();
@@ -364,6 +374,21 @@ impl UserPlane {
         }
     }
 
+    /// Gives the workers the policies that were compiled.
+    fn set_policies(&mut self) {
+        while let Some(change) = self.policy_changes.pop_front() {
+            if self.set_policy(change.clone()).is_err() {
+                self.policy_changes.push_front(change);
+                return;
+            }
+        }
+    }
+
+    /// Gives the workers a policy, or takes it away.
+    pub(crate) fn set_policy(&mut self, change: PolicyChange) -> Result<(), Busy> {
+        self.controller.set_policy(change.number, change.policy)
+    }
+
     /// Name of the port with this index.
     fn port_name(&self, index: PortIndex) -> &str {
         packets::port_name(&self.ports, index)
@@ -384,7 +409,7 @@ impl UserPlane {
         ];
         let mut at = times.into_iter().flatten().min();
         let takes_frames = self.takes_frames();
-        if !self.backlog.is_empty() || !takes_frames {
+        if !self.backlog.is_empty() || !self.policy_changes.is_empty() || !takes_frames {
             let retry = self.clock.now().monotonic + RETRY;
             at = Some(at.map_or(retry, |at| at.min(retry)));
         }
@@ -416,6 +441,7 @@ impl UserPlane {
             }
             Some(call) = self.calls.recv() => Ready::Call(call),
             Some(ask) = self.asked.recv() => Ready::Asked(ask),
+            Some(done) = self.policies.done.recv() => Ready::Compiled(done),
             () = sleep => Ready::Other,
             () = tokio::task::yield_now(), if busy => Ready::Other,
         }

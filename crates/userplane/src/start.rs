@@ -16,7 +16,7 @@ use mi::{Call, Configured, Kept};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
-use policy::PacketSettings;
+use policy::{PacketSettings, TrafficPolicies};
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -340,7 +340,10 @@ fn node_config(document: &Document, now: Now, sequence: u32) -> pfcp::Config {
         ),
         lanes: Some(Lanes::even(document.workers)),
         known_settings: Some(KnownSettings::of(
-            PacketSettings::SETTINGS.iter().map(|setting| setting.id),
+            PacketSettings::SETTINGS
+                .iter()
+                .chain(TrafficPolicies::SETTINGS)
+                .map(|setting| setting.id),
         )),
         ..Default::default()
     };

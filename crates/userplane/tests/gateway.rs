@@ -213,6 +213,7 @@ fn session_spec() -> SessionSpec {
             network_instance: "default".into(),
             bindings: Bindings::of(Some(HOME_ADDRESS), None),
             packets: PacketSettings::with_mtu(1492),
+            ..Default::default()
         },
         urr_id: 1,
         usage_period: None,

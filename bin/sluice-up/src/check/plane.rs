@@ -296,6 +296,7 @@ impl Plane {
             pppoe_session_id: session.pppoe_session_id,
             instance: instance.expect("it was checked"),
             packets: session.packets()?,
+            policies: Default::default(),
             subscriber: index.0.into(),
             ipv4: session.ipv4,
             ipv6: session.ipv6,

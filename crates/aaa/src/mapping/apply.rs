@@ -175,6 +175,24 @@ impl Reading<'_> {
                 accept.framed_routes.extend(route.map(|(route, _)| route));
                 route.is_some_and(|(_, is_odd)| !is_odd)
             }
+            Setting::PolicyUp => {
+                let policy = read::name(value);
+                name_policy(
+                    &mut accept.policy_up,
+                    policy,
+                    name,
+                    &mut accept.contradiction,
+                )
+            }
+            Setting::PolicyDown => {
+                let policy = read::name(value);
+                name_policy(
+                    &mut accept.policy_down,
+                    policy,
+                    name,
+                    &mut accept.contradiction,
+                )
+            }
             Setting::Nothing => true,
         }
     }
@@ -208,6 +226,21 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+/// Sets the policy of a direction. Another one than it has is a contradiction, and so is a name that cannot be read: without a policy more
+/// would pass than the server wants.
+fn name_policy(
+    setting: &mut Option<String>,
+    policy: Option<String>,
+    attribute: &str,
+    contradiction: &mut Option<String>,
+) -> bool {
+    let is_set = fill(setting, policy);
+    if !is_set {
+        *contradiction = Some(attribute.to_owned());
+    }
+    is_set
 }
 
 /// Sets a value if there is none yet. `false`: there is no value to set, or there is another one already.

@@ -37,6 +37,8 @@ const ROWS: &[Row] = &[
     ("ERX-Secondary-Dns", None, Setting::Dns, None),
     ("ERX-Ipv6-Primary-Dns", None, Setting::Dns, None),
     ("ERX-Ipv6-Secondary-Dns", None, Setting::Dns, None),
+    ("ERX-Ingress-Policy-Name", None, Setting::PolicyUp, None),
+    ("ERX-Egress-Policy-Name", None, Setting::PolicyDown, None),
     ("ERX-Address-Pool-Name", None, Setting::Ipv4Pool, None),
     ("ERX-IPv6-NdRa-Pool-Name", None, Setting::Ipv6Pool, None),
     ("Alc-Primary-Dns", None, Setting::Dns, None),

@@ -367,14 +367,37 @@ fn of_several_names_the_first_is_used_and_of_the_prefixes_all_for_which_there_is
     let routes = ["192.0.2.0/29", "192.0.2.8/29"];
     assert_eq!(accept.framed_routes, routes.map(|net| net.parse().unwrap()));
     let ignored = [
+        "Filter-Id",
+        "Filter-Id",
         "Framed-IPv6-Prefix", // the same again, and the ninth
         "Framed-IPv6-Prefix",
         "Framed-Route", // no network
         "Framed-Route", // no metric
-        "Filter-Id",
-        "Filter-Id",
     ];
     assert_eq!(accept.ignored, ignored);
+}
+
+#[test]
+fn the_end_of_a_filter_id_is_a_direction_and_each_direction_has_one_policy() {
+    let filters = |names: &[&str]| {
+        let filters = names.iter().map(|name| (Kind::FILTER_ID, (*name).into()));
+        let outcome = accept(&filters.collect::<Vec<_>>());
+        let Outcome::Accept(accept) = outcome else {
+            panic!("{outcome:?}")
+        };
+        let contradiction = accept.contradiction.clone();
+        let all = [accept.filter_id, accept.policy_up, accept.policy_down];
+        (all.map(Option::unwrap_or_default), contradiction)
+    };
+    let none = ["", "", ""].map(str::to_owned);
+    assert_eq!(filters(&[]), (none, None));
+    let all = ["gold", "base", "base.x"].map(str::to_owned);
+    let (named, contradiction) = filters(&["base.in", "gold", "base.x.out", "base.in"]);
+    assert_eq!((named, contradiction), (all, None));
+    for both in [["a.in", "b.in"], ["a.out", "b.out"]] {
+        let (_, contradiction) = filters(&both);
+        assert_eq!(contradiction.as_deref(), Some("Filter-Id"));
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
 use crate::model::{
-    AccessProfile, Configuration, Port, PortRole, RouterAdvertisements, User, UserPlaneDocument,
+    AccessProfile, Acl, Configuration, MOST_ACL_RULES, MOST_ACLS, MOST_POLICY_RULES, Port,
+    PortRole, RouterAdvertisements, TrafficPolicy, User, UserPlaneDocument,
 };
 use crate::{Fault, Path, password};
 use std::collections::BTreeMap;
@@ -11,6 +12,9 @@ use std::net::IpAddr;
 const MOST_ROUTES: usize = 32;
 /// Maximum number of delegated prefixes of a user.
 const MOST_DELEGATED: usize = 8;
+
+/// Maximum number of policies.
+const MOST_POLICIES: usize = 4_096;
 
 pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     let mut found = Found(Vec::new());
@@ -50,6 +54,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     for (name, user) in &configuration.users {
         found.user(&["users", name].into_iter().collect(), user);
     }
+    found.policies(&configuration.acls, &configuration.policies);
     found.radius(&configuration.aaa);
     found.dynamic_clients(configuration);
     found.0
@@ -64,6 +69,7 @@ pub(super) fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
         let here = Path::from_iter(["network-instances", name]);
         found.gateway(&here, &instance.gateway);
     }
+    found.policies(&document.acls, &document.policies);
     found.0
 }
 
@@ -221,6 +227,40 @@ impl Found {
         if routes > MOST_ROUTES {
             let why = format!("{routes} routes: expected at most {MOST_ROUTES}");
             self.at(here, "routes", why);
+        }
+    }
+
+    /// ACLs and policies are bounded: each policy is compiled as a whole.
+    fn policies(
+        &mut self,
+        acls: &BTreeMap<String, Acl>,
+        policies: &BTreeMap<String, TrafficPolicy>,
+    ) {
+        if acls.len() > MOST_ACLS {
+            let why = format!("{} ACLs: expected at most {MOST_ACLS}", acls.len());
+            self.at(&Path::from_iter(["acls"]), "", why);
+        }
+        for (name, acl) in acls {
+            let rules = acl.rules.len();
+            if rules > MOST_ACL_RULES {
+                let why = format!("{rules} rules: expected at most {MOST_ACL_RULES}");
+                self.at(&Path::from_iter(["acls", name]), "rules", why);
+            }
+        }
+        if policies.len() > MOST_POLICIES {
+            let why = format!(
+                "{} policies: expected at most {MOST_POLICIES}",
+                policies.len()
+            );
+            self.at(&Path::from_iter(["policies"]), "", why);
+        }
+        for (name, policy) in policies {
+            let rules = policy.acls.iter().filter_map(|name| acls.get(name));
+            let rules: usize = rules.map(|acl| acl.rules.len()).sum();
+            if rules > MOST_POLICY_RULES {
+                let why = format!("{rules} rules together: expected at most {MOST_POLICY_RULES}");
+                self.at(&Path::from_iter(["policies", name]), "acls", why);
+            }
         }
     }
 

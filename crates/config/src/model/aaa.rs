@@ -365,6 +365,14 @@ pub struct User {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_down: Option<u32>,
+    /// Policy of packets from the user. Default: the profile's.
+    #[serde(default)]
+    #[schemars(extend("x-reference" = "/policies"))]
+    pub policy_up: Option<String>,
+    /// Policy of packets to the user. Default: the profile's.
+    #[serde(default)]
+    #[schemars(extend("x-reference" = "/policies"))]
+    pub policy_down: Option<String>,
     /// Maximum duration of a session. Default: the profile's. 0: unlimited.
     #[serde(default)]
     #[schemars(extend("x-unit" = "seconds"))]

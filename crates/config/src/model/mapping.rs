@@ -53,6 +53,10 @@ pub enum MappedSetting {
     IdleTimeout,
     /// Network behind the subscriber.
     Route,
+    /// Name of the policy of packets from the subscriber.
+    PolicyUp,
+    /// Name of the policy of packets to the subscriber.
+    PolicyDown,
     /// No setting: the attribute is accepted and has no effect.
     None,
 }

@@ -68,6 +68,12 @@ pub struct SubscriberProfile {
     /// Rate of IP packets to the subscriber, with the same burst. 0: no limit.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_down: u32,
+    /// Policy of packets from the subscriber. RADIUS takes precedence (Filter-Id that ends in `.in`). Default: all of them pass.
+    #[schemars(extend("x-reference" = "/policies"))]
+    pub policy_up: Option<String>,
+    /// Policy of packets to the subscriber. RADIUS takes precedence (Filter-Id that ends in `.out`). Default: all of them pass.
+    #[schemars(extend("x-reference" = "/policies"))]
+    pub policy_down: Option<String>,
     /// Maximum duration of a session if AAA sends no Session-Timeout. 0: unlimited.
     #[schemars(extend("x-unit" = "seconds"))]
     pub session_timeout: u32,
@@ -90,6 +96,8 @@ impl Default for SubscriberProfile {
             idle_both_ways: false,
             rate_up: 0,
             rate_down: 0,
+            policy_up: None,
+            policy_down: None,
             session_timeout: 0,
         }
     }

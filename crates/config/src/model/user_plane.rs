@@ -1,5 +1,6 @@
 //! User planes and their ports.
 
+use super::policies::{Acl, TrafficPolicy};
 use super::{AccessProfile, Configuration, Level, Protection};
 use crate::{HoldSessions, SvlanSet};
 use ipnet::IpNet;
@@ -197,6 +198,12 @@ pub struct UserPlaneDocument {
     /// How much it passes on that is for the gateway itself. User planes of before know nothing of it.
     #[serde(skip_serializing_if = "Protection::is_default")]
     pub protection: Protection,
+    /// ACLs by name. User planes of before know nothing of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub acls: BTreeMap<String, Acl>,
+    /// Policies by name. User planes of before know nothing of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub policies: BTreeMap<String, TrafficPolicy>,
     /// Network instances of its ports and subscribers, by name.
     pub network_instances: BTreeMap<String, DeviceDocument>,
     /// Ports, without the settings that only the control plane needs.
@@ -250,6 +257,8 @@ impl Configuration {
             log_level: self.logging.level,
             hold_sessions: plane.hold_sessions,
             protection: self.protection.clone(),
+            acls: self.acls.clone(),
+            policies: self.policies.clone(),
             network_instances: instances.collect(),
             ports,
         })

@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::entry::Sending;
 use crate::topology::UserPlaneId;
 use aaa::ErrorCause;
-use policy::{Bindings, PacketSettings, Policy};
+use policy::{Bindings, PacketSettings, Policy, TrafficPolicies};
 use std::sync::Arc;
 use wire::pfcp::Cause;
 
@@ -56,7 +56,16 @@ impl ControlPlane {
         };
         let known = packets.limited_to(|setting| self.user_planes.takes_setting(plane, setting));
         let lacking = packets.differences(&known);
-        let mut lacking: Vec<&str> = lacking.map(|setting| setting.label).collect();
+        // as if nothing were known of them, as they are none to be left out quietly: less would be filtered
+        let policies = policy
+            .forwarding
+            .policies
+            .differences(&TrafficPolicies::default());
+        let policies = policies.filter(|setting| !self.user_planes.takes_setting(plane, setting));
+        let mut lacking: Vec<&str> = lacking
+            .chain(policies)
+            .map(|setting| setting.label)
+            .collect();
         let bindings = &policy.forwarding.bindings;
         let known = Bindings::of(bindings.ipv4(), bindings.ipv6());
         let others = bindings.iter().count() > known.iter().count();

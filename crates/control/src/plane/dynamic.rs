@@ -221,6 +221,10 @@ impl ControlPlane {
         if change.framed_mtu.is_some() && answer.overrides.mtu.is_none() {
             return Err(ErrorCause::InvalidAttributeValue);
         }
+        if let Err(why) = self.check_names(change) {
+            tracing::info!(session = %entry.seid, server = %by, why, "the session's profile and policies cannot be changed");
+            return Err(ErrorCause::InvalidAttributeValue);
+        }
         if let Some(name) = &change.filter_id {
             let profile = self.configuration.subscriber_profiles.get(name);
             let profile = profile.ok_or(ErrorCause::InvalidAttributeValue)?;

@@ -254,7 +254,7 @@ impl ControlPlane {
     }
 
     pub(super) fn on_accept(&mut self, now: Now, index: u32, accept: AccessAccept) {
-        if let Err(why) = self.check_profile(&accept) {
+        if let Err(why) = self.check_names(&accept) {
             let message = b"service is not available".to_vec();
             self.counters.count(Counter::AuthenticationRejected);
             return self.reject(now, index, &why, message);
@@ -319,13 +319,28 @@ impl ControlPlane {
         self.drive(now, index, Command::Auth { attempt, reply });
     }
 
-    /// Whether the subscriber profile that AAA names is configured.
-    pub(super) fn check_profile(&self, accept: &AccessAccept) -> Result<(), String> {
-        match &accept.filter_id {
-            Some(name) if !self.configuration.subscriber_profiles.contains_key(name) => Err(
-                format!("AAA names the subscriber profile `{name}`, which is not configured"),
-            ),
-            _ => Ok(()),
+    /// Whether what AAA names is configured: the subscriber profile, and the policies, without which more would pass than AAA wants.
+    pub(super) fn check_names(&self, accept: &AccessAccept) -> Result<(), String> {
+        if let Some(attribute) = &accept.contradiction {
+            return Err(format!(
+                "AAA names a second policy for a direction, or one that cannot be read ({attribute})"
+            ));
+        }
+        let configured = &self.configuration;
+        let profile = accept.filter_id.iter().map(|name| {
+            let is_known = configured.subscriber_profiles.contains_key(name);
+            ("subscriber profile", name, is_known)
+        });
+        let policies = accept.policy_up.iter().chain(&accept.policy_down);
+        let policies = policies.map(|name| {
+            let is_known = configured.policies.contains_key(name);
+            ("policy", name, is_known)
+        });
+        match profile.chain(policies).find(|(_, _, is_known)| !is_known) {
+            Some((what, name, _)) => Err(format!(
+                "AAA names the {what} `{name}`, which is not configured"
+            )),
+            None => Ok(()),
         }
     }
 

@@ -179,7 +179,7 @@ impl ControlPlane {
 
     /// Whether an open session can go on with an answer. Otherwise why it ends, and with which cause.
     fn check_answer(&self, index: u32, accept: &AccessAccept) -> Result<(), (String, Cause)> {
-        self.check_profile(accept)
+        self.check_names(accept)
             .map_err(|why| (why, Cause::NasError))?;
         let entry = &self.sessions[index];
         let pools = self.check_pools(entry.instance, accept);

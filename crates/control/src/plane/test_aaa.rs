@@ -143,7 +143,7 @@ impl ControlPlane {
         };
         let (profile, _) = evaluate::profile(&self.configuration, inputs.profile_name());
         let instance = self.topology.find_instance(&profile.network_instance);
-        let usable = self.check_profile(accept).and_then(|()| match instance {
+        let usable = self.check_names(accept).and_then(|()| match instance {
             Some(instance) => self.check_pools(instance, accept),
             None => Ok(()),
         });
@@ -221,6 +221,8 @@ fn given(accept: &AccessAccept) -> Vec<AaaResult> {
     let interface = accept.framed_interface_id.map(|id| format!("{id:016x}"));
     let named = [
         ("profile", accept.filter_id.clone()),
+        ("policy up", accept.policy_up.clone()),
+        ("policy down", accept.policy_down.clone()),
         ("IPv4 address", accept.framed_ip.map(|ip| ip.to_string())),
         ("IPv4 pool", accept.framed_pool.clone()),
         ("IPv6 pool", accept.framed_ipv6_pool.clone()),

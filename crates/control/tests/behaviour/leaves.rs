@@ -11,9 +11,14 @@ use probes::quiet;
 use std::collections::BTreeSet;
 
 /// What takes effect elsewhere: on user planes, as `protection` does, and in the daemon around the control plane.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 20] = [
+    "acls * count",
+    "acls * rules *",
     "logging level",
     "network-instances * interface",
+    "policies * acls",
+    "policies * deep-headers",
+    "policies * unmatched",
     "user-planes * hold-sessions",
     "user-planes * management",
     "user-planes * ports * addresses",

@@ -10,6 +10,7 @@ use crate::nodes::lookup::{self, Origin};
 use crate::nodes::punt::for_kernel;
 use crate::tables::fib::{Table, Target};
 use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, Window, prefetch_early};
+use policy::Direction;
 use wire::eth::TPID_8021Q;
 
 #[inline(never)]
@@ -196,7 +197,7 @@ impl Tables {
         if let Some(index) = target.session()
             && self.sessions.down(index).is_some_and(|down| down.policed)
         {
-            self.sessions.ask_for_policy(index);
+            self.sessions.ask_for_policy(index, Direction::Down);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::handoff;
 use crate::nodes::classify::ETHERNET;
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
+use crate::nodes::policy::Examined;
 use crate::nodes::{Exit, fragment, mss, policy, rewrite, session};
 use crate::punt::{NextHop, PuntKind};
 use crate::tables::fib::Target;
@@ -176,10 +177,17 @@ fn policed<const TRACE: bool>(
     index: SessionIndex,
     a: PacketContext,
     total: usize,
-    packet: Packet<'_, Exit>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::PolicyDown);
-    if let Err(reason) = policy::down(&mut t.sessions, index, total, t.now) {
+    let examined = Examined {
+        w: packet.window(),
+        family: a.family,
+        ip: a.ip(),
+        total,
+        now: t.now,
+    };
+    if let Err(reason) = policy::down(&mut t.sessions, &t.policies, index, examined) {
         return packet.leave(reason.into());
     }
     t.took::<TRACE>(Edge::PermittedDown);

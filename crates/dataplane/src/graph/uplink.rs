@@ -8,11 +8,13 @@ use crate::handoff;
 use crate::nodes::classify::{self, Access};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Batch};
+use crate::nodes::policy::Examined;
 use crate::nodes::{Exit, Part, mss, policy, session};
 use crate::punt::PuntKind;
 use crate::tables::Vlans;
 use crate::tables::fib::{Reader, Table};
 use crate::tables::sessions::Sessions;
+use ::policy::Direction;
 use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, WINDOW, Window, prefetch, prefetch_early};
 
 #[inline(never)]
@@ -185,10 +187,12 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
         }
     };
     let (instance, policed) = (up.instance, up.is_policed());
-    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, family, total) {
+    let arrived = PacketContext::upstream::<DEPTH>(instance);
+    if policed
+        && let Err(leave) = t.permit_up::<TRACE>(slot, arrived.of(family), total, packet.window())
+    {
         return packet.leave(leave);
     }
-    let arrived = PacketContext::upstream::<DEPTH>(instance);
     if instance != table.instance().0 {
         return elsewhere_upstream::<TRACE>(t, slot, arrived, packet);
     }
@@ -245,7 +249,9 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
             return packet.leave(leave);
         }
     };
-    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, family, total) {
+    if policed
+        && let Err(leave) = t.permit_up::<TRACE>(slot, arrived.of(family), total, packet.window())
+    {
         return packet.leave(leave);
     }
     t.took::<TRACE>(Edge::SampledUp);
@@ -271,7 +277,9 @@ fn full_upstream<const TRACE: bool, const DEPTH: usize>(
         up.is_policed(),
     );
     let (family, total) = t.carry_up(slot, arrived, packet.window());
-    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, family, total) {
+    if policed
+        && let Err(leave) = t.permit_up::<TRACE>(slot, arrived.of(family), total, packet.window())
+    {
         return packet.leave(leave);
     }
     elsewhere_upstream::<TRACE>(t, slot, arrived, packet)
@@ -359,11 +367,19 @@ impl Tables {
     fn permit_up<const TRACE: bool>(
         &mut self,
         slot: u32,
-        family: Family,
+        a: PacketContext,
         total: usize,
+        w: &mut Window,
     ) -> Result<(), Exit> {
         self.took::<TRACE>(Edge::PolicyUp);
-        policy::up(&mut self.sessions, slot, family, total, self.now)?;
+        let examined = Examined {
+            w,
+            family: a.family,
+            ip: a.ip(),
+            total,
+            now: self.now,
+        };
+        policy::up(&mut self.sessions, &self.policies, slot, examined)?;
         self.took::<TRACE>(Edge::PermittedUp);
         Ok(())
     }
@@ -374,7 +390,8 @@ impl Tables {
     fn ask_for_policies(&mut self, all: &mut dpdk::Seen<Seen>) {
         all.ask(|_, seen| {
             if seen.kind.is_session() && self.sessions.up(seen.slot).is_policed() {
-                self.sessions.ask_for_policy(self.sessions.index(seen.slot));
+                let index = self.sessions.index(seen.slot);
+                self.sessions.ask_for_policy(index, Direction::Up);
             }
         });
     }

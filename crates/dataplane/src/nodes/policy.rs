@@ -1,58 +1,166 @@
 //! Node `policy`: does the policy of the session permit the packet?
 //!
-//! Only sessions whose policy has something to do for each packet come here. Out: back to where the packet came from.
-//! Drops: `rate-exceeded-up`, `rate-exceeded-down`.
+//! Only sessions whose policy has something to do for each packet come here. The rules come first, so that what they deny takes no
+//! tokens. Out: back to where the packet came from. Drops: `denied-up`, `denied-down`, `deep-headers`, `policy-missing`,
+//! `rate-exceeded-up`, `rate-exceeded-down`.
 use crate::api::SessionIndex;
 use crate::drops::DropReason;
+use crate::nodes::acl;
 use crate::nodes::ip::Family;
+use crate::tables::policies::{CompiledPolicies, PolicyLine};
 use crate::tables::sessions::Sessions;
+use dpdk::Window;
+use policy::Direction;
 
-/// A packet of so many octets from the subscriber of an upstream entry, which the session has counted already.
+/// What the policies look at.
+pub(crate) struct Examined<'a> {
+    pub w: &'a mut Window,
+    pub family: Family,
+    /// Where the IP header is.
+    pub ip: usize,
+    /// Octets of the IP packet.
+    pub total: usize,
+    /// Time (TSC).
+    pub now: u64,
+}
+
+/// A packet from the subscriber of an upstream entry, which the session has counted already.
 #[inline(never)]
 pub(crate) fn up(
     sessions: &mut Sessions,
+    policies: &CompiledPolicies,
     slot: u32,
-    family: Family,
-    octets: usize,
-    now: u64,
+    packet: Examined<'_>,
 ) -> Result<(), DropReason> {
     let index = sessions.index(slot);
-    let line = sessions.policy(index);
-    if line.is_none_or(|line| line.up.permits(octets, now)) {
-        return Ok(());
-    }
-    sessions.up(slot).counts.uncount(family, octets);
-    Err(DropReason::RateExceededUp)
+    let worker = sessions.shard.own;
+    let (family, total) = (packet.family, packet.total);
+    let permitted = match sessions.policy(index, Direction::Up) {
+        None => Ok(()),
+        Some(line) => permit(line, policies, worker, packet),
+    };
+    permitted.map_err(|refused| {
+        sessions.up(slot).counts.uncount(family, total);
+        match refused {
+            Refused::Denied => DropReason::DeniedUp,
+            Refused::Exceeded => DropReason::RateExceededUp,
+            Refused::Other(reason) => reason,
+        }
+    })
 }
 
-/// A packet of so many octets to a subscriber, which the session counts later.
+/// A packet to a subscriber, which the session counts later.
 #[inline(never)]
 pub(crate) fn down(
     sessions: &mut Sessions,
+    policies: &CompiledPolicies,
     index: SessionIndex,
-    octets: usize,
-    now: u64,
+    packet: Examined<'_>,
 ) -> Result<(), DropReason> {
-    let line = sessions.policy(index);
-    match line.is_none_or(|line| line.down.permits(octets, now)) {
-        true => Ok(()),
-        false => Err(DropReason::RateExceededDown),
+    let worker = sessions.shard.own;
+    let permitted = match sessions.policy(index, Direction::Down) {
+        None => Ok(()),
+        Some(line) => permit(line, policies, worker, packet),
+    };
+    permitted.map_err(|refused| match refused {
+        Refused::Denied => DropReason::DeniedDown,
+        Refused::Exceeded => DropReason::RateExceededDown,
+        Refused::Other(reason) => reason,
+    })
+}
+
+/// Why a packet does not pass.
+enum Refused {
+    /// By a rule.
+    Denied,
+    /// It is above the rate.
+    Exceeded,
+    Other(DropReason),
+}
+
+#[inline(always)]
+fn permit(
+    line: &mut PolicyLine,
+    policies: &CompiledPolicies,
+    worker: u16,
+    packet: Examined<'_>,
+) -> Result<(), Refused> {
+    let (total, now) = (packet.total, packet.now);
+    if line.policy.is_some() {
+        match_rules(line, policies, worker, packet)?;
     }
+    if line.policer.permits(total, now) {
+        return Ok(());
+    }
+    line.exceeded += 1;
+    Err(Refused::Exceeded)
+}
+
+/// The first rule that matches decides.
+#[inline(always)]
+fn match_rules(
+    line: &mut PolicyLine,
+    policies: &CompiledPolicies,
+    worker: u16,
+    packet: Examined<'_>,
+) -> Result<(), Refused> {
+    let Examined {
+        w,
+        family,
+        ip,
+        total,
+        ..
+    } = packet;
+    // nothing passes unfiltered while the policy is being made
+    let compiled = line.policy.and_then(|index| policies.get(index));
+    let compiled = compiled.ok_or(Refused::Other(DropReason::PolicyMissing))?;
+    let ((rule, verdict), is_deep) = match family {
+        Family::V4 => {
+            let read = acl::read_v4(w, ip, total);
+            (compiled.of_v4(&read.packet, worker), read.is_deep)
+        }
+        Family::V6 => {
+            let read = acl::read_v6(w, ip, total);
+            (compiled.of_v6(&read.packet, worker), read.is_deep)
+        }
+    };
+    if is_deep && !compiled.takes_deep() {
+        return Err(Refused::Other(DropReason::DeepHeaders));
+    }
+    if !verdict.permits() {
+        line.denied += 1;
+        line.denied_octets += total as u64;
+        line.denied_by = rule;
+        return Err(Refused::Denied);
+    }
+    if let Some(dscp) = verdict.mark() {
+        match family {
+            Family::V4 => acl::mark_v4(w, ip, dscp),
+            Family::V6 => acl::mark_v6(w, ip, dscp),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::api::*;
+    use crate::compiled::{CompiledPolicy, Hits, PolicyRules};
     use crate::tables::sessions::Sources;
+    use core::num::NonZeroU16;
+    use dpdk::HEAD;
     use policy::{PacketSettings, Rate};
+    use std::sync::Arc;
     use wire::eth::{MacAddr, Tags};
 
     const HZ: u64 = Sessions::HZ;
+    const INDEX: SessionIndex = SessionIndex(1);
+    const IP: usize = HEAD + 14;
 
-    fn entry(packets: PacketSettings) -> SessionEntry {
+    fn entry(packets: PacketSettings, policies: Policies) -> SessionEntry {
         SessionEntry {
-            index: SessionIndex(1),
+            index: INDEX,
             port: PortIndex(0),
             tags: Tags::NONE,
             peer_mac: MacAddr([2; 6]),
@@ -60,6 +168,7 @@ mod tests {
             pppoe_session_id: 7,
             instance: InstanceIndex(0),
             packets,
+            policies,
             subscriber: 0,
             ipv4: None,
             ipv6: None,
@@ -67,55 +176,196 @@ mod tests {
         }
     }
 
+    /// One session, and a policy with the number 1.
+    struct World {
+        sessions: Sessions,
+        policies: CompiledPolicies,
+        w: Window,
+    }
+
+    impl World {
+        fn new(packets: PacketSettings, policies: Policies) -> Self {
+            let mut sessions = Sessions::with(8, &[0..=4095]);
+            sessions.set(entry(packets, policies), Sources::default(), 0);
+            World {
+                sessions,
+                policies: CompiledPolicies::new(8),
+                w: Window::default(),
+            }
+        }
+
+        fn set(&mut self, packets: PacketSettings) {
+            self.sessions
+                .set(entry(packets, Policies::default()), Sources::default(), 0);
+        }
+
+        fn compile(&mut self, rules: &[&str], change: impl Fn(&mut PolicyRules)) {
+            let rules: Vec<::acl::Rule> = rules.iter().map(|text| text.parse().unwrap()).collect();
+            let mut policy = PolicyRules {
+                counted: rules.iter().map(|_| true).collect(),
+                rules,
+                ..PolicyRules::default()
+            };
+            change(&mut policy);
+            let compiled = CompiledPolicy::new(&policy, 1).unwrap();
+            self.policies.set(number(), Some(Arc::new(compiled)));
+        }
+
+        fn examined(w: &mut Window, family: Family, total: usize, now: u64) -> Examined<'_> {
+            Examined {
+                w,
+                family,
+                ip: IP,
+                total,
+                now,
+            }
+        }
+
+        /// Of so many octets of IPv6.
+        fn down(&mut self, octets: usize, now: u64) -> Result<(), DropReason> {
+            let packet = World::examined(&mut self.w, Family::V6, octets, now);
+            down(&mut self.sessions, &self.policies, INDEX, packet)
+        }
+
+        /// Of so many octets of IPv6, which were counted.
+        fn up(&mut self, octets: usize, now: u64) -> Result<(), DropReason> {
+            let slot = self.sessions.slot(0, 0, 7).unwrap();
+            assert!(self.sessions.up(slot).is_policed());
+            let is_full = self.sessions.up(slot).counts.count(Family::V6, octets);
+            assert!(!is_full);
+            let packet = World::examined(&mut self.w, Family::V6, octets, now);
+            up(&mut self.sessions, &self.policies, slot, packet)
+        }
+
+        /// A packet of IPv4 with these octets.
+        fn down_v4(&mut self, octets: &[u8]) -> Result<(), DropReason> {
+            let frame = [&[0; 14], octets].concat();
+            self.w = Window::of(&frame);
+            let packet = World::examined(&mut self.w, Family::V4, octets.len(), 9);
+            down(&mut self.sessions, &self.policies, INDEX, packet)
+        }
+    }
+
+    fn number() -> PolicyIndex {
+        PolicyIndex(NonZeroU16::new(1).unwrap())
+    }
+
+    fn policies() -> Policies {
+        Policies {
+            up: None,
+            down: Some(number()),
+        }
+    }
+
+    /// UDP over IPv4 to a port, with a DSCP field.
+    fn udp(port: u16, tos: u8) -> Vec<u8> {
+        let mut octets = vec![
+            0x45, tos, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7,
+        ];
+        let sum = wire::checksum::of(&octets);
+        octets[10..12].copy_from_slice(&sum.to_be_bytes());
+        octets.extend([0, 53]);
+        octets.extend(port.to_be_bytes());
+        octets.extend([0, 8, 0, 0]);
+        octets
+    }
+
     #[test]
     fn what_is_above_the_rate_is_dropped_and_not_counted() {
-        let mut sessions = Sessions::with(8, &[0..=4095]);
         let packets = PacketSettings {
             rate_up: Some(Rate(1000)),
             ..PacketSettings::with_mtu(1492)
         };
-        sessions.set(entry(packets), Sources::default(), 0);
-        let slot = sessions.slot(0, 0, 7).unwrap();
-        assert!(sessions.up(slot).is_policed());
-        let mut send = |now| {
-            let is_full = sessions.up(slot).counts.count(Family::V6, 1500);
-            assert!(!is_full);
-            up(&mut sessions, slot, Family::V6, 1500, now)
-        };
+        let mut world = World::new(packets, Policies::default());
         // a burst of 15,000 octets, then 125,000 octets a second
-        let at_once = (0..20).filter(|_| send(9).is_ok()).count();
+        let at_once = (0..20).filter(|_| world.up(1500, 9).is_ok()).count();
         assert_eq!(at_once, 10);
-        assert_eq!(send(9), Err(DropReason::RateExceededUp));
-        assert_eq!(send(9 + HZ * 1500 / 125_000), Ok(()));
-        let usage = sessions.usage(SessionIndex(1)).unwrap();
+        assert_eq!(world.up(1500, 9), Err(DropReason::RateExceededUp));
+        assert_eq!(world.up(1500, 9 + HZ * 1500 / 125_000), Ok(()));
+        let usage = world.sessions.usage(INDEX).unwrap();
         assert_eq!((usage.ipv6.up_packets, usage.ipv6.up_octets), (11, 16_500));
         // the other direction has no limit
-        assert!((0..100).all(|_| down(&mut sessions, SessionIndex(1), 1500, 9).is_ok()));
+        assert!((0..100).all(|_| world.down(1500, 9).is_ok()));
     }
 
     #[test]
     fn a_change_of_something_else_leaves_the_tokens_as_they_are() {
-        let mut sessions = Sessions::with(8, &[0..=4095]);
         let packets = PacketSettings {
             rate_down: Some(Rate(1000)),
             ..PacketSettings::with_mtu(1492)
         };
-        sessions.set(entry(packets), Sources::default(), 0);
-        let index = SessionIndex(1);
-        while down(&mut sessions, index, 1500, 9).is_ok() {}
+        let mut world = World::new(packets, Policies::default());
+        while world.down(1500, 9).is_ok() {}
         let mtu = PacketSettings {
             mtu: Some(1400),
             ..packets
         };
-        sessions.set(entry(mtu), Sources::default(), 0);
-        assert!(down(&mut sessions, index, 1400, 9).is_err());
-        assert!(sessions.is_whole(index) && sessions.any_policed());
+        world.set(mtu);
+        assert!(world.down(1400, 9).is_err());
+        assert!(world.sessions.is_whole(INDEX) && world.sessions.any_policed());
         // without a rate there is no line any more, and the next session at its place begins anew
-        sessions.set(entry(PacketSettings::with_mtu(1492)), Sources::default(), 0);
-        assert!(!sessions.any_policed() && sessions.policy(index).is_none());
-        sessions.set(entry(packets), Sources::default(), 0);
-        assert_eq!(down(&mut sessions, index, 1400, 9), Ok(()));
-        sessions.remove(index).unwrap();
-        assert!(!sessions.any_policed());
+        world.set(PacketSettings::with_mtu(1492));
+        assert!(!world.sessions.any_policed());
+        assert!(world.sessions.policy(INDEX, Direction::Down).is_none());
+        world.set(packets);
+        assert_eq!(world.down(1400, 9), Ok(()));
+        world.sessions.remove(INDEX).unwrap();
+        assert!(!world.sessions.any_policed());
+    }
+
+    #[test]
+    fn the_first_rule_decides_and_what_it_denies_takes_no_tokens() {
+        let packets = PacketSettings {
+            rate_down: Some(Rate(1000)),
+            ..PacketSettings::with_mtu(1492)
+        };
+        let mut world = World::new(packets, policies());
+        assert_eq!(world.down_v4(&udp(80, 0)), Err(DropReason::PolicyMissing));
+        let rules = [
+            "deny udp from any to any 25",
+            "permit udp from any to any 1-100",
+        ];
+        world.compile(&rules, |_| {});
+        for _ in 0..1000 {
+            assert_eq!(world.down_v4(&udp(25, 0)), Err(DropReason::DeniedDown));
+        }
+        assert_eq!(world.down_v4(&udp(80, 0)), Ok(()));
+        assert_eq!(
+            world.down_v4(&udp(101, 0)),
+            Err(DropReason::DeniedDown),
+            "unmatched"
+        );
+        world.compile(&rules, |policy| policy.unmatched_pass = true);
+        assert_eq!(world.down_v4(&udp(101, 0)), Ok(()));
+        let line = world.sessions.policy(INDEX, Direction::Down).unwrap();
+        assert_eq!((line.denied, line.denied_octets), (1001, 28_028));
+        assert_eq!((line.denied_by, line.exceeded), (0, 0));
+        let hits = world.policies.get(number()).unwrap().hits();
+        assert_eq!(hits, [Hits::default(); 2], "those of another policy");
+    }
+
+    #[test]
+    fn a_mark_replaces_the_code_point_and_leaves_ecn() {
+        let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+        world.compile(
+            &[
+                "permit udp from any to any 53 mark ef",
+                "permit ip from any to any",
+            ],
+            |_| {},
+        );
+        for tos in 0..=255 {
+            assert_eq!(world.down_v4(&udp(53, tos)), Ok(()));
+            assert_eq!(world.w.u8(IP + 1), 46 << 2 | tos & 3);
+            assert!(world.w.sums_up(IP), "{tos}");
+            assert_eq!(world.down_v4(&udp(54, tos)), Ok(()));
+            assert_eq!(world.w.u8(IP + 1), tos);
+        }
+        let hits = world.policies.get(number()).unwrap().hits();
+        let each = Hits {
+            packets: 256,
+            octets: 256 * 28,
+        };
+        assert_eq!(hits, [each; 2]);
     }
 }

@@ -188,6 +188,7 @@ mod tests {
                     vlan_priority: 5,
                     ..PacketSettings::with_mtu(1492)
                 },
+                policies: Default::default(),
                 subscriber: 1,
                 ipv4: None,
                 ipv6: None,

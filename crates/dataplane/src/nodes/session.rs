@@ -273,6 +273,7 @@ mod tests {
             pppoe_session_id: 5,
             instance: InstanceIndex(0),
             packets: PacketSettings::with_mtu(1492),
+            policies: Default::default(),
             subscriber: 1,
             ipv4: Some([100, 64, 0, 7].into()),
             ipv6: Some("2001:db8:0:700::/56".parse().unwrap()),

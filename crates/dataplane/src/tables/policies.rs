@@ -1,44 +1,90 @@
-//! What only sessions need whose policy has something to do for each packet: one cache line for both directions, which packets of other
-//! sessions do not touch.
+//! What only sessions need whose policy has something to do for each packet: one cache line for each direction, which packets of other
+//! sessions do not touch. And the policies that they name, compiled.
+use crate::api::{Policies, PolicyIndex};
+use crate::compiled::CompiledPolicy;
 use crate::police::Policer;
-use policy::PacketSettings;
+use policy::{Direction, PacketSettings};
+use std::sync::Arc;
 
-/// What the policy of a session does for each packet.
+/// What the policy of a session does for each packet of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
 pub(crate) struct PolicyLine {
-    /// Rate of packets from the subscriber.
-    pub up: Policer,
-    /// Rate of packets to the subscriber.
-    pub down: Policer,
+    /// Rate of the packets.
+    pub policer: Policer,
+    /// Packets that a rule denied.
+    pub denied: u64,
+    /// Octets of these.
+    pub denied_octets: u64,
+    /// Packets above the rate.
+    pub exceeded: u64,
+    /// Number of the policy that they pass; `None`: all of them pass.
+    pub policy: Option<PolicyIndex>,
+    /// The rule that denied the last one of them, counted from 1; 0: none.
+    pub denied_by: u16,
 }
 
 const _: () = assert!(size_of::<PolicyLine>() == 64);
 
 impl PolicyLine {
-    /// The line of these settings; `hz` ticks are a second.
-    pub fn of(packets: &PacketSettings, hz: u64) -> Self {
+    /// The line of these settings for a direction; `hz` ticks are a second.
+    pub fn of(packets: &PacketSettings, policies: Policies, direction: Direction, hz: u64) -> Self {
+        let (rate, policy) = match direction {
+            Direction::Up => (packets.rate_up, policies.up),
+            Direction::Down => (packets.rate_down, policies.down),
+        };
         PolicyLine {
-            up: Policer::new(packets.rate_up, hz),
-            down: Policer::new(packets.rate_down, hz),
+            policer: Policer::new(rate, hz),
+            policy,
+            ..PolicyLine::default()
         }
     }
 
     /// Whether there is something to do for packets.
-    pub fn has_rates(&self) -> bool {
-        self.up.has_limit() || self.down.has_limit()
+    pub fn is_needed(&self) -> bool {
+        self.policer.has_limit() || self.policy.is_some()
     }
 
-    /// Whether two lines say the same, whatever tokens there are.
+    /// Whether two lines say the same, whatever tokens there are and whatever was counted.
     pub fn agrees(self, other: PolicyLine) -> bool {
         self.continuing(other) == other
     }
 
     /// The line with the state of another one.
     pub fn continuing(self, other: PolicyLine) -> Self {
-        PolicyLine {
-            up: self.up.with_tokens_of(other.up),
-            down: self.down.with_tokens_of(other.down),
+        if !self.is_needed() {
+            return PolicyLine::default();
         }
+        PolicyLine {
+            policer: self.policer.with_tokens_of(other.policer),
+            policy: self.policy,
+            ..other
+        }
+    }
+}
+
+/// The compiled policies of a worker, by their numbers.
+pub(crate) struct CompiledPolicies(Box<[Option<Arc<CompiledPolicy>>]>);
+
+impl CompiledPolicies {
+    /// Room for policies up to this number.
+    pub fn new(most: u16) -> Self {
+        CompiledPolicies((0..=most).map(|_| None).collect())
+    }
+
+    /// The policy of a number, if the worker has it.
+    #[inline(always)]
+    pub fn get(&self, PolicyIndex(index): PolicyIndex) -> Option<&CompiledPolicy> {
+        self.0.get(usize::from(index.get()))?.as_deref()
+    }
+
+    /// Sets or forgets a policy; the former one. No packet is treated by both: nobody calls this within a burst.
+    pub fn set(
+        &mut self,
+        PolicyIndex(index): PolicyIndex,
+        policy: Option<Arc<CompiledPolicy>>,
+    ) -> Option<Arc<CompiledPolicy>> {
+        let place = self.0.get_mut(usize::from(index.get()))?;
+        core::mem::replace(place, policy)
     }
 }

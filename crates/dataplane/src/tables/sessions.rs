@@ -1,5 +1,5 @@
 //! Sessions: found upstream by access segment and PPPoE session id, downstream by index.
-use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
+use crate::api::{Limits, Policies, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
 use crate::nodes::ip::Family;
 use crate::police::Bucket;
 use crate::shard::{Ids, Shard};
@@ -9,6 +9,7 @@ use crate::tables::{NO_VLANS, Vlans};
 use counts::Carried;
 use dpdk::Lines;
 use pages::{Pages, Vacancy};
+use policy::{Direction, PacketSettings};
 use wire::eth::{TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 mod counts;
@@ -40,12 +41,12 @@ pub(crate) struct Sessions {
     segments: Box<[Option<Box<Vlans>>]>,
     pages: Pages,
     down: dpdk::Table<Down>,
-    /// What those need that have something in their policy for each packet, by the place of the session.
+    /// What those need that have something in their policy for each packet: by the place of the session, one for each direction.
     policies: dpdk::Table<PolicyLine>,
     known: Vec<Option<Known>>,
     /// Sessions whose subscribers may send from what the routes say.
     routed: usize,
-    /// Sessions with policy lines.
+    /// Policy lines of sessions.
     policed: usize,
     /// Ticks of a second.
     hz: u64,
@@ -123,7 +124,7 @@ impl Sessions {
             segments: (0..limits.interfaces).map(|_| None).collect(),
             pages: Pages::new(sessions, limits.interfaces, limits.segments.into(), ids)?,
             down: dpdk::Table::new(sessions)?,
-            policies: dpdk::Table::new(sessions)?,
+            policies: dpdk::Table::new(2 * sessions)?,
             known: Vec::with_capacity(sessions),
             routed: 0,
             policed: 0,
@@ -233,14 +234,15 @@ impl Sessions {
 
     /// The policy line of a session that has one.
     #[inline(always)]
-    pub fn policy(&mut self, index: SessionIndex) -> Option<&mut PolicyLine> {
-        let place = self.place(index);
-        self.policies.get_mut(place).filter(|line| line.has_rates())
+    pub fn policy(&mut self, index: SessionIndex, direction: Direction) -> Option<&mut PolicyLine> {
+        let place = policy_place(self.place(index), direction);
+        self.policies.get_mut(place).filter(|line| line.is_needed())
     }
 
     /// Asks for the policy line of a session.
-    pub fn ask_for_policy(&self, index: SessionIndex) {
-        if let Some(line) = self.policies.get(self.place(index)) {
+    pub fn ask_for_policy(&self, index: SessionIndex, direction: Direction) {
+        let place = policy_place(self.place(index), direction);
+        if let Some(line) = self.policies.get(place) {
             dpdk::prefetch(line);
         }
     }
@@ -331,7 +333,7 @@ impl Sessions {
         let bank = self
             .bank(entry.port.0, outer_vid(entry.tags))
             .expect("the segment was checked");
-        self.set_policy(index, PolicyLine::of(&entry.packets, self.hz));
+        self.set_policy(index, &entry.packets, entry.policies);
         let (shard, known) = (self.shard, &mut self.known);
         let moved = |SessionIndex(index), slot| {
             let known = known[shard.place(index) as usize].as_mut();
@@ -362,19 +364,23 @@ impl Sessions {
         let known = self.known[place].take()?;
         self.vacate(&known);
         self.down[place] = Down::default();
-        self.set_policy(place, PolicyLine::default());
+        self.set_policy(place, &PacketSettings::default(), Policies::default());
         Some((known.entry, usage))
     }
 
-    /// Gives the session at a place its policy line. Sessions without rates take no memory for it, unless later ones have them.
-    fn set_policy(&mut self, place: usize, line: PolicyLine) {
-        if line.has_rates() && self.policies.len() <= place {
-            self.policies.resize(place + 1, PolicyLine::default());
-        }
-        if let Some(there) = self.policies.get_mut(place) {
-            self.policed -= usize::from(there.has_rates());
-            self.policed += usize::from(line.has_rates());
-            *there = line.continuing(*there);
+    /// Gives the session at a place its policy lines. Sessions without any take no memory for them, unless later ones have them.
+    fn set_policy(&mut self, place: usize, packets: &PacketSettings, policies: Policies) {
+        for direction in Direction::BOTH {
+            let line = PolicyLine::of(packets, policies, direction, self.hz);
+            let place = policy_place(place, direction);
+            if line.is_needed() && self.policies.len() <= place {
+                self.policies.resize(place + 1, PolicyLine::default());
+            }
+            if let Some(there) = self.policies.get_mut(place) {
+                self.policed -= usize::from(there.is_needed());
+                self.policed += usize::from(line.is_needed());
+                *there = line.continuing(*there);
+            }
         }
     }
 
@@ -399,6 +405,12 @@ impl Sessions {
         let bank = session.and_then(|entry| self.bank(entry.port.0, vid));
         bank == Some(self.pages.row(slot).bank())
     }
+}
+
+/// Place of the policy line of a direction.
+#[inline(always)]
+fn policy_place(place: usize, direction: Direction) -> usize {
+    2 * place + usize::from(direction == Direction::Down)
 }
 
 /// The bank of a VLAN.
@@ -448,7 +460,6 @@ mod tests {
     use super::*;
     use crate::api::{InstanceIndex, Volume};
     use crate::tables::no_vlans;
-    use policy::PacketSettings;
     use proptest::prelude::*;
     use wire::eth::MacAddr;
 
@@ -462,6 +473,7 @@ mod tests {
             pppoe_session_id: id,
             instance: InstanceIndex(3),
             packets: PacketSettings::with_mtu(1492),
+            policies: Default::default(),
             subscriber: 1,
             ipv4: Some([100, 64, 0, 7].into()),
             ipv6: Some("2001:db8:0:7::/64".parse().unwrap()),

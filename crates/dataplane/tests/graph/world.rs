@@ -283,6 +283,7 @@ impl World {
             pppoe_session_id: home.id,
             instance: InstanceIndex(0),
             packets: PacketSettings::with_mtu(home.mtu as u16),
+            policies: Default::default(),
             subscriber: 7,
             ipv4: Some(home.v4.into()),
             ipv6: Some(ipnet::Ipv6Net::new(Ipv6Addr::from(v6), 64).unwrap()),

@@ -7,7 +7,7 @@
 use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
 use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, echoes, settings};
 use ipnet::IpNet;
-use policy::{Access, Binding, Forwarding, Role};
+use policy::{Access, Binding, Direction, Forwarding, Role};
 use wire::eth::PPPOE_DISCOVERY;
 use wire::pfcp::*;
 
@@ -142,18 +142,17 @@ fn ue_ip_address(binding: &Binding) -> Option<UeIpAddress> {
     }
 }
 
-/// FAR for packets of an address family to the subscriber.
-fn far_to_subscriber(family: Family) -> u32 {
+/// First data rule of an address family: the PDR and the FAR of packets from the subscriber. Those to the subscriber follow.
+fn first_data_rule(family: Family) -> u16 {
     match family {
-        Family::Ipv4 => 4,
-        Family::Ipv6 => 7,
+        Family::Ipv4 => 3,
+        Family::Ipv6 => 6,
     }
 }
 
 /// Ids in the rules of one address family.
 struct FamilyRules {
     family: Family,
-    first_rule: u16,
     access: u8,
     core: u8,
     ppp: u16,
@@ -231,7 +230,7 @@ impl SessionSpec {
             Family::Ipv4 => (&[3, 4], [endpoint::IPV4_ACCESS, endpoint::IPV4_CORE]),
             Family::Ipv6 => (&[5, 6, 7], [endpoint::IPV6_ACCESS, endpoint::IPV6_CORE]),
         };
-        let first_far = if family == Family::Ipv4 { 3 } else { 6 };
+        let first_far = u32::from(first_data_rule(family));
         SessionModificationRequest {
             remove_pdrs: pdrs.iter().map(|id| RemovePdr { pdr_id: *id }).collect(),
             remove_fars: [first_far, first_far + 1]
@@ -285,12 +284,20 @@ impl SessionSpec {
                 change.create_pdrs.extend(rules.pdrs);
                 change.create_fars.extend(rules.fars);
                 change.create_traffic_endpoints.extend(rules.endpoints);
-            } else if let (true, Some(parameters)) = (has, &parameters) {
-                change.update_fars.push(UpdateFar {
-                    far_id: far_to_subscriber(family),
-                    forwarding_parameters: Some(parameters.clone()),
-                    ..Default::default()
-                });
+            } else if has {
+                let up = first_data_rule(family);
+                change
+                    .update_fars
+                    .extend(parameters.iter().map(|parameters| UpdateFar {
+                        far_id: u32::from(up + 1),
+                        forwarding_parameters: Some(parameters.clone()),
+                        ..Default::default()
+                    }));
+                for (direction, pdr) in [(Direction::Up, up), (Direction::Down, up + 1)] {
+                    let (old, new) = (&before.policies, &self.forwarding.policies);
+                    let changed = settings::change_of_policy(old, new, direction, pdr);
+                    change.update_pdrs.extend(changed);
+                }
             }
         }
         // a keepalive needs the number, which an earlier control plane may not have told
@@ -392,7 +399,6 @@ impl SessionSpec {
         Some(match family {
             Family::Ipv4 => self.data_rules(FamilyRules {
                 family,
-                first_rule: 3,
                 access: endpoint::IPV4_ACCESS,
                 core: endpoint::IPV4_CORE,
                 ppp: 0x0021,
@@ -400,7 +406,6 @@ impl SessionSpec {
             Family::Ipv6 => {
                 let mut rules = self.data_rules(FamilyRules {
                     family,
-                    first_rule: 6,
                     access: endpoint::IPV6_ACCESS,
                     core: endpoint::IPV6_CORE,
                     ppp: 0x0057,
@@ -412,18 +417,21 @@ impl SessionSpec {
     }
 
     fn data_rules(&self, family: FamilyRules) -> Rules {
-        let (up_id, down_id) = (family.first_rule, family.first_rule + 1);
-        let data = |pdr_id: u16, pdi: Pdi| CreatePdr {
+        let up_id = first_data_rule(family.family);
+        let down_id = up_id + 1;
+        let data = |pdr_id: u16, direction: Direction, pdi: Pdi| CreatePdr {
             pdr_id,
             precedence: precedence::DATA,
             pdi,
             far_id: Some(u32::from(pdr_id)),
             urr_ids: vec![self.urr_id],
             qer_ids: vec![QER],
+            predefined_rules: settings::predefined(&self.forwarding.policies, direction),
             ..Default::default()
         };
         let mut up = data(
             up_id,
+            Direction::Up,
             Pdi {
                 source_interface: Interface::Access,
                 traffic_endpoints: vec![family.access],
@@ -434,6 +442,7 @@ impl SessionSpec {
         up.bbf_outer_header_removal = Some(BbfOuterHeaderRemoval::PPP);
         let down = data(
             down_id,
+            Direction::Down,
             Pdi {
                 source_interface: Interface::Core,
                 traffic_endpoints: vec![family.core],

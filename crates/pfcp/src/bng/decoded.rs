@@ -1,7 +1,7 @@
 //! Rules of a PFCP session, decoded: what they mean for the user plane.
 use super::{Circuit, PoolNet, Tunnel, settings};
 use core::net::IpAddr;
-use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
+use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role, TrafficPolicies};
 
 /// Both ends of a tunnel for control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,6 +105,7 @@ impl SubscriberRules {
         hash.bytes(&[self.redirect_nd.into(), self.redirect_dhcpv6.into()]);
         hash.further(&self.forwarding.bindings);
         hash.settings(&self.forwarding.packets);
+        hash.policies(&self.forwarding.policies);
         hash.0
     }
 }
@@ -178,6 +179,14 @@ impl Fnv {
     fn settings(&mut self, packets: &PacketSettings) {
         let others = packets.encoded().into_iter();
         for (setting, value) in others.filter(|(setting, _)| setting.id != settings::MTU) {
+            self.bytes(&[setting.id]);
+            self.bytes(&value);
+        }
+    }
+
+    /// Hashes the names of policies. Without one the digest stays the same.
+    fn policies(&mut self, policies: &TrafficPolicies) {
+        for (setting, value) in policies.encoded() {
             self.bytes(&[setting.id]);
             self.bytes(&value);
         }

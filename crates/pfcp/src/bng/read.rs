@@ -41,6 +41,7 @@ fn default_session(rules: &RuleSet) -> Outcome<DefaultRules> {
     let mut port = None;
     for pdr in &rules.pdrs {
         let view = View::of(rules, pdr)?;
+        view.names_no_policy()?;
         let to = view.destination()?;
         match (
             pdr.pdi.source_interface,

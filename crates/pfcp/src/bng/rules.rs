@@ -338,6 +338,8 @@ fn update_pdr(pdr: &mut CreatePdr, new: &UpdatePdr) {
     set_list(&mut pdr.urr_ids, &new.urr_ids);
     set_list(&mut pdr.qer_ids, &new.qer_ids);
     pdr.predefined_rules
+        .retain(|name| !new.former_predefined_rules.contains(name));
+    pdr.predefined_rules
         .extend_from_slice(&new.predefined_rules);
 }
 

@@ -1,11 +1,11 @@
 //! How settings of a policy are carried in rules: the one place where both planes look.
 //!
 //! A setting for which 3GPP or the BBF has an element travels in that. All others travel by number in an element of our own
-//! ([`Settings`]), so that one more needs nothing here.
-use policy::{PacketSettings, Rate};
+//! ([`Settings`]), so that one more needs nothing here. The policies of a direction are predefined rules (TS 29.244 §5.19) of its PDRs.
+use policy::{Direction, Name, PacketSettings, Rate, TrafficPolicies};
 use wire::pfcp::{
-    BitRate, Change, ForwardingParameters, IeId, Settings, UpdateForwardingParameters, bbf_ie, ie,
-    own,
+    BitRate, Change, CreatePdr, ForwardingParameters, IeId, Settings, UpdateForwardingParameters,
+    UpdatePdr, bbf_ie, ie, own,
 };
 
 /// Number of the MTU, which the BBF's element carries.
@@ -98,6 +98,40 @@ pub fn read(to_subscriber: &ForwardingParameters) -> Result<PacketSettings, IeId
 pub fn difference(a: &PacketSettings, b: &PacketSettings) -> Option<IeId> {
     let by_number = (numbered(a) != numbered(b)).then_some(own::SETTINGS);
     by_number.or((a.mtu != b.mtu).then_some(bbf_ie::MTU))
+}
+
+/// Predefined rules that stand for the policy of a direction.
+pub fn predefined(policies: &TrafficPolicies, direction: Direction) -> Vec<String> {
+    let policy = policies.of(direction).into_iter();
+    policy.map(Name::to_string).collect()
+}
+
+/// What changes a PDR of a direction; `None` without a difference.
+pub fn change_of_policy(
+    before: &TrafficPolicies,
+    now: &TrafficPolicies,
+    direction: Direction,
+    pdr_id: u16,
+) -> Option<UpdatePdr> {
+    let differs = before.of(direction) != now.of(direction);
+    differs.then(|| UpdatePdr {
+        pdr_id,
+        predefined_rules: predefined(now, direction),
+        former_predefined_rules: predefined(before, direction),
+        ..Default::default()
+    })
+}
+
+/// The policy that a PDR names, or the element that cannot be carried out.
+pub fn policy(pdr: &CreatePdr) -> Result<Option<Name>, IeId> {
+    match &pdr.predefined_rules[..] {
+        [] => Ok(None),
+        [name] => match Name::new(name) {
+            Some(name) => Ok(Some(name)),
+            None => Err(ie::ACTIVATE_PREDEFINED_RULES),
+        },
+        _ => Err(ie::ACTIVATE_PREDEFINED_RULES),
+    }
 }
 
 fn changed<T: PartialEq>(before: Option<T>, now: Option<T>) -> Option<Change<T>> {

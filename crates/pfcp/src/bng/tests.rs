@@ -1,6 +1,6 @@
 //! Specs come out of rules as they went in, and what cannot be done is refused.
 use super::*;
-use policy::{Access, Binding, Bindings, PacketSettings, Rate, Role};
+use policy::{Access, Binding, Bindings, Name, PacketSettings, Rate, Role, TrafficPolicies};
 use wire::eth::{TPID_8021AD, Tag};
 use wire::pfcp::*;
 
@@ -42,6 +42,7 @@ fn spec() -> SessionSpec {
                 Some("2001:db8:0:1::/64".parse().unwrap()),
             ),
             packets: PacketSettings::with_mtu(1492),
+            ..Default::default()
         },
         urr_id: 1,
         usage_period: Some(600),
@@ -204,6 +205,35 @@ fn every_setting_is_carried_told_again_and_part_of_the_digest() {
         );
     }
     assert_eq!(before.change_from(&before.told()), None);
+}
+
+#[test]
+fn a_policy_is_a_predefined_rule_of_its_directions_data() {
+    let before = spec();
+    let policies = |up, down| TrafficPolicies {
+        policy_up: Name::new(up),
+        policy_down: Name::new(down),
+    };
+    let mut told = before.clone();
+    let mut rules = established(before.establish());
+    let mut digests = vec![before.digest()];
+    // one direction, the other one, both, another name, none
+    for (up, down) in [("a", ""), ("", "a"), ("a", "b"), ("c", "b"), ("", "")] {
+        let mut spec = spec();
+        spec.forwarding.policies = policies(up, down);
+        let decoded = subscriber_rules(&established(spec.establish()));
+        assert_eq!(decoded.forwarding.policies, spec.forwarding.policies);
+        assert_eq!(decoded, spec.decoded());
+        let change = spec.change_from(&told.told()).expect("a difference");
+        rules = modified(&rules, change);
+        assert_eq!(subscriber_rules(&rules), decoded);
+        digests.push(spec.digest());
+        told = spec;
+    }
+    assert_eq!(digests.pop(), Some(digests[0]), "as without one");
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), 5);
 }
 
 /// A session with every kind of binding: of the pools, fixed ones, and some that are announced.

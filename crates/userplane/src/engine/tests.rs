@@ -271,6 +271,7 @@ fn spec(n: u16) -> SessionSpec {
                 Some("2001:db8:64:1::/64".parse().unwrap()),
             ),
             packets: PacketSettings::with_mtu(1480),
+            ..Default::default()
         },
         urr_id: 1,
         usage_period: None,

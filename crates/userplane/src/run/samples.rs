@@ -199,6 +199,7 @@ mod tests {
             pppoe_session_id: 5,
             instance: InstanceIndex(0),
             packets: PacketSettings::with_mtu(1492),
+            policies: Default::default(),
             subscriber: 1,
             ipv4: None,
             ipv6: None,

@@ -453,17 +453,19 @@ fn rules_that_change() {
         urr_ids: vec![5],
         qer_ids: vec![6],
         predefined_rules: vec!["gold".into()],
+        former_predefined_rules: vec!["old".into()],
         ..Default::default()
     };
     let octets = "
-        0009 0032                # Update PDR (table 7.5.4.2-1)
+        0009 0039                # Update PDR (table 7.5.4.2-1)
           0038 0002 0003         # PDR ID
           001d 0004 000000c8     # Precedence
           005f 0000              # Outer Header Removal: none any more
           006c 0004 00000004     # FAR ID
           0051 0004 00000005     # URR ID
           006d 0004 00000006     # QER ID
-          006a 0004 676f6c64     # Activate Predefined Rules (§8.2.72)";
+          006a 0004 676f6c64     # Activate Predefined Rules (§8.2.72)
+          006b 0003 6f6c64       # Deactivate Predefined Rules (§8.2.73)";
     agree(ie::UPDATE_PDR, pdr, octets);
     let urr = UpdateUrr {
         urr_id: 1,

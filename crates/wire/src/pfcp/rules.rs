@@ -198,6 +198,8 @@ group! {
         repeated qer_ids: u32 = ie::QER_ID,
         /// Further rules that the user plane knows by name.
         repeated predefined_rules: String = ie::ACTIVATE_PREDEFINED_RULES,
+        /// Those among the old ones that end.
+        repeated former_predefined_rules: String = ie::DEACTIVATE_PREDEFINED_RULES,
     }
 }
 

@@ -9,6 +9,12 @@ mod users;
 use super::Case;
 use crate::world::World;
 
+/// Policies for settings that name one.
+const POLICIES: &[&str] = &[
+    "set policies open unmatched permit",
+    "set policies filtered",
+];
+
 const fn case(
     place: &'static str,
     values: [&'static str; 2],

@@ -105,7 +105,7 @@ impl Up {
         };
         let (v6, v6_length) = half(entry.ipv6);
         let (delegated, delegated_length) = half(sources.delegated);
-        let policed = entry.packets.rate_up.is_some();
+        let policed = entry.packets.rate_up.is_some() || entry.policies.up.is_some();
         let flags = if sources.routed { ROUTED } else { 0 } | if policed { POLICED } else { 0 };
         let mac = number(entry.peer_mac);
         let tags = tag(entry.tags.outer) << 48 | inner_tpid << 32 | tag(entry.tags.inner) << 16;
@@ -178,7 +178,7 @@ impl Down {
             plain: if self.is_sampled() { 0 } else { mtu },
             mtu,
             length: 32 - at as u8,
-            policed: entry.packets.rate_down.is_some(),
+            policed: entry.packets.rate_down.is_some() || entry.policies.down.is_some(),
             ..self
         }
     }

@@ -1,8 +1,9 @@
 //! Whether what packets meet of a session is what the control thread set.
-use super::{Known, Sessions, Up, outer_vid};
+use super::{Known, Sessions, Up, outer_vid, policy_place};
 use crate::api::SessionIndex;
 use crate::inspect::Held;
 use crate::tables::policies::PolicyLine;
+use policy::Direction;
 
 impl Sessions {
     /// How many places there are for sessions, by index; later ones are empty.
@@ -23,13 +24,16 @@ impl Sessions {
             let place = self.slot(entry.port.0, outer_vid(entry.tags), entry.pppoe_session_id);
             let here = self.place(index);
             let (up, down) = (&self.pages.up[*slot as usize], &self.down[here]);
-            let policy = PolicyLine::of(&entry.packets, self.hz);
-            let held = self.policies.get(here).copied().unwrap_or_default();
+            let policies = Direction::BOTH.iter().all(|direction| {
+                let line = PolicyLine::of(&entry.packets, entry.policies, *direction, self.hz);
+                let held = self.policies.get(policy_place(here, *direction));
+                line.agrees(held.copied().unwrap_or_default())
+            });
             place == Some(*slot)
                 && self.index(*slot) == index
                 && *up == up.with(entry, *sources)
                 && *down == down.with(entry)
-                && policy.agrees(held)
+                && policies
         })
     }
 
@@ -106,7 +110,7 @@ mod tests {
             |t: &mut Sessions, slot: u32| t.pages.up[slot as usize].v4 += 1,
             |t: &mut Sessions, slot: u32| t.pages.indexes[slot as usize] = SessionIndex(5),
             |t: &mut Sessions, _| t.down[4].mtu = 9,
-            |t: &mut Sessions, _| t.policies[4] = Default::default(),
+            |t: &mut Sessions, _| t.policies[8] = Default::default(),
             |t: &mut Sessions, _| t.pages.mislead(1, 5),
         ] {
             let mut t = tables();

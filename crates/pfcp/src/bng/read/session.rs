@@ -7,7 +7,7 @@ use super::super::settings;
 use super::view::{AccessLine, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
 use super::{Outcome, control_tunnel, qer, usage_rule};
 use ipnet::Ipv6Net;
-use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
+use policy::{Access, Binding, Bindings, Forwarding, Name, PacketSettings, Role, TrafficPolicies};
 use wire::pfcp::*;
 
 /// What the rules have said so far.
@@ -19,6 +19,8 @@ struct Gathered<'a> {
     downlink: Option<Tunnel>,
     network_instance: Option<&'a str>,
     packets: Option<PacketSettings>,
+    policy_up: Option<Option<Name>>,
+    policy_down: Option<Option<Name>>,
     up: Named,
     down: Named,
     control: bool,
@@ -46,10 +48,12 @@ pub fn session(rules: &RuleSet) -> Outcome<SubscriberRules> {
         };
         match (pdr.pdi.source_interface, to.destination_interface) {
             (Interface::Access, Interface::CpFunction) => {
+                view.names_no_policy()?;
                 forbid(view.routes().next().is_some(), pdr, ie::FRAMED_ROUTE)?;
                 gathered.control_up(&view, to)?;
             }
             (Interface::CpFunction, Interface::Access) => {
+                view.names_no_policy()?;
                 forbid(view.routes().next().is_some(), pdr, ie::FRAMED_ROUTE)?;
                 let tunnel = downlink_of(&view, to)?;
                 agree(&mut gathered.downlink, tunnel, pdr, ie::F_TEID)?;
@@ -142,6 +146,7 @@ impl<'a> Gathered<'a> {
         if let Some(name) = view.network_instance() {
             self.instance(view, Some(name))?;
         }
+        agree_on_policy(&mut self.policy_up, view)?;
         let families = families_of(view)?;
         self.up.add(view, families)?;
         if families.ipv6 {
@@ -175,6 +180,7 @@ impl<'a> Gathered<'a> {
         if let Some(offending) = other.and_then(|other| settings::difference(&other, &packets)) {
             return Err(view.refuse(offending));
         }
+        agree_on_policy(&mut self.policy_down, view)?;
         self.down.add(view, Families::BOTH)
     }
 
@@ -214,11 +220,21 @@ impl<'a> Gathered<'a> {
                 network_instance: self.network_instance.unwrap_or_default().to_owned(),
                 bindings,
                 packets,
+                policies: TrafficPolicies {
+                    policy_up: self.policy_up.flatten(),
+                    policy_down: self.policy_down.flatten(),
+                },
             },
             redirect_nd: self.nd,
             redirect_dhcpv6: self.dhcpv6,
         })
     }
+}
+
+/// The rules of a direction name one policy, or all of them none.
+fn agree_on_policy(known: &mut Option<Option<Name>>, view: &View<'_>) -> Outcome<()> {
+    let policy = settings::policy(view.pdr).map_err(|offending| view.refuse(offending))?;
+    agree(known, policy, view.pdr, ie::ACTIVATE_PREDEFINED_RULES)
 }
 
 /// Which families pass.

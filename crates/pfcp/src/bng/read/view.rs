@@ -78,11 +78,6 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     pub fn of(rules: &'a RuleSet, pdr: &'a CreatePdr) -> Outcome<View<'a>> {
         forbid(
-            !pdr.predefined_rules.is_empty(),
-            pdr,
-            ie::ACTIVATE_PREDEFINED_RULES,
-        )?;
-        forbid(
             pdr.pdi.traffic_endpoints.len() > 1,
             pdr,
             ie::TRAFFIC_ENDPOINT_ID,
@@ -116,6 +111,12 @@ impl<'a> View<'a> {
             (ApplyAction::FORW, None) => refused(ie::FORWARDING_PARAMETERS),
             _ => refused(ie::APPLY_ACTION),
         }
+    }
+
+    /// Only data rules name policies.
+    pub fn names_no_policy(&self) -> Outcome<()> {
+        let names = &self.pdr.predefined_rules;
+        forbid(!names.is_empty(), self.pdr, ie::ACTIVATE_PREDEFINED_RULES)
     }
 
     pub fn refuse(&self, offending: IeId) -> Rejection {

@@ -2,7 +2,7 @@
 
 use super::super::Case;
 use super::super::probes::*;
-use super::{beside, case};
+use super::{POLICIES, beside, case};
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -117,6 +117,27 @@ pub(super) fn cases() -> Vec<Case> {
             ["50000", "90000"],
             ["down=Some(Rate(50000))", "down=Some(Rate(90000))"],
             has,
+        ),
+        beside(
+            POLICIES,
+            case(
+                "users home0 policy-up",
+                ["open", "filtered"],
+                ["policy_up: Some(\"open\")", "policy_up: Some(\"filtered\")"],
+                has,
+            ),
+        ),
+        beside(
+            POLICIES,
+            case(
+                "users home0 policy-down",
+                ["open", "filtered"],
+                [
+                    "policy_down: Some(\"open\")",
+                    "policy_down: Some(\"filtered\")",
+                ],
+                has,
+            ),
         ),
         case(
             "users home0 session-timeout",

@@ -1,0 +1,159 @@
+//! Policies of the packets of a direction, compiled: what the control thread makes and the workers look packets up in.
+use acl::{Action, Classifier, Packet4, Packet6, Rule, TooLarge};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::counters::add;
+
+/// What becomes of a packet, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict(u16);
+
+impl Verdict {
+    const PERMIT: u16 = 1;
+    /// With a code point from bit 8 on.
+    const MARK: u16 = 2;
+
+    fn of(rule: &Rule) -> Self {
+        let action = match rule.action() {
+            Action::Permit => Verdict::PERMIT,
+            Action::Deny => 0,
+        };
+        let mark = rule.mark().map(|dscp| u16::from(dscp) << 8 | Verdict::MARK);
+        Verdict(action | mark.unwrap_or(0))
+    }
+
+    fn unmatched(passes: bool) -> Self {
+        Verdict(if passes { Verdict::PERMIT } else { 0 })
+    }
+
+    /// Whether the packet passes.
+    #[inline(always)]
+    pub fn permits(self) -> bool {
+        self.0 & Verdict::PERMIT != 0
+    }
+
+    /// The differentiated services code point that the packet gets.
+    #[inline(always)]
+    pub fn mark(self) -> Option<u8> {
+        (self.0 & Verdict::MARK != 0).then_some((self.0 >> 8) as u8)
+    }
+}
+
+/// How often a rule was the first to match.
+#[derive(Debug, Default)]
+struct Counter {
+    packets: AtomicU64,
+    octets: AtomicU64,
+}
+
+/// How often a rule was the first to match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hits {
+    /// Packets.
+    pub packets: u64,
+    /// Octets of their IP packets.
+    pub octets: u64,
+}
+
+/// What a policy is compiled from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyRules {
+    /// Rules of all ACLs, in the order in which they are tried.
+    pub rules: Vec<Rule>,
+    /// Whether packets pass that no rule matches.
+    pub unmatched_pass: bool,
+    /// Whether packets are dropped whose ports lie beyond what the packet path sees of a packet.
+    pub denies_deep: bool,
+    /// For each of `rules`, whether its packets are counted.
+    pub counted: Vec<bool>,
+}
+
+/// A policy of the packets of a direction, compiled. It never changes; a changed policy is another one.
+pub struct CompiledPolicy {
+    classifier: Classifier,
+    /// For each rule, and behind them for packets that none matches.
+    verdicts: Box<[Verdict]>,
+    denies_deep: bool,
+    /// For each worker the counters of each rule; empty if none is counted.
+    counters: Box<[Box<[Counter]>]>,
+}
+
+impl core::fmt::Debug for CompiledPolicy {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "CompiledPolicy({} rules)", self.verdicts.len() - 1)
+    }
+}
+
+impl CompiledPolicy {
+    /// Compiles a policy for so many workers. Takes milliseconds for thousands of rules.
+    ///
+    /// # Errors
+    /// The rules need more memory than a classifier may have.
+    pub fn new(policy: &PolicyRules, workers: u16) -> Result<Self, TooLarge> {
+        let rules = policy.rules.iter().map(Verdict::of);
+        let unmatched = Verdict::unmatched(policy.unmatched_pass);
+        let counters = || policy.rules.iter().map(|_| Counter::default()).collect();
+        let is_counted = policy.counted.iter().any(|counted| *counted);
+        let workers = if is_counted { workers } else { 0 };
+        Ok(CompiledPolicy {
+            classifier: Classifier::new(&policy.rules)?,
+            verdicts: rules.chain([unmatched]).collect(),
+            denies_deep: policy.denies_deep,
+            counters: (0..workers).map(|_| counters()).collect(),
+        })
+    }
+
+    /// Memory of the tables, in octets.
+    pub fn octets(&self) -> usize {
+        let counters = self.counters.iter().map(|of| size_of_val(&of[..]));
+        self.classifier.octets() + size_of_val(&self.verdicts[..]) + counters.sum::<usize>()
+    }
+
+    /// How often each rule was the first to match, in all workers; empty if none is counted.
+    pub fn hits(&self) -> Vec<Hits> {
+        let rules = self.counters.first().map_or(0, |first| first.len());
+        let of = |rule: usize| {
+            let workers = self.counters.iter().map(|counters| &counters[rule]);
+            workers.fold(Hits::default(), |sum, counter| Hits {
+                packets: sum.packets + counter.packets.load(Relaxed),
+                octets: sum.octets + counter.octets.load(Relaxed),
+            })
+        };
+        (0..rules).map(of).collect()
+    }
+
+    /// Whether packets pass whose ports are not seen.
+    #[inline(always)]
+    pub(crate) fn takes_deep(&self) -> bool {
+        !self.denies_deep
+    }
+
+    /// The rule that decides on a packet, counted from 1, or 0; and what becomes of it.
+    #[inline(always)]
+    pub(crate) fn of_v4(&self, packet: &Packet4, worker: u16) -> (u16, Verdict) {
+        let rule = self.classifier.first_match_v4(packet);
+        self.decided(rule, packet.length, worker)
+    }
+
+    /// The same for IPv6.
+    #[inline(always)]
+    pub(crate) fn of_v6(&self, packet: &Packet6, worker: u16) -> (u16, Verdict) {
+        let rule = self.classifier.first_match_v6(packet);
+        self.decided(rule, packet.length, worker)
+    }
+
+    #[inline(always)]
+    fn decided(&self, rule: Option<u32>, octets: u16, worker: u16) -> (u16, Verdict) {
+        let unmatched = self.verdicts.len() - 1;
+        let place = rule.map_or(unmatched, |rule| rule as usize);
+        if let Some(counters) = self.counters.get(usize::from(worker))
+            && let Some(counter) = counters.get(place)
+        {
+            add(&counter.packets, 1);
+            add(&counter.octets, octets.into());
+        }
+        let verdict = self.verdicts.get(place).copied();
+        let number = rule.map_or(0, |rule| rule as u16 + 1);
+        (number, verdict.unwrap_or(self.verdicts[unmatched]))
+    }
+}

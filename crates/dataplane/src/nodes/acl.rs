@@ -1,0 +1,232 @@
+//! What rules see of a packet, read from its window.
+use acl::{Fragment, Packet4, Packet6, Upper};
+use dpdk::{WINDOW, Window};
+
+/// Protocols whose upper-layer header begins with ports, or type and code.
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const DCCP: u8 = 33;
+const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
+const UDP_LITE: u8 = 136;
+
+/// Octets of the TCP header up to its flags.
+const TCP_FLAGS: usize = 13;
+
+/// What could be read of a packet.
+pub(crate) struct Read<T> {
+    pub packet: T,
+    /// Part of the upper-layer header that rules may ask for lies behind the window.
+    pub is_deep: bool,
+}
+
+/// Ports or types, and flags.
+struct UpperLayer {
+    source_port: u16,
+    destination_port: u16,
+    tcp_flags: u8,
+    upper: Upper,
+    is_deep: bool,
+}
+
+impl UpperLayer {
+    const NONE: UpperLayer = UpperLayer {
+        source_port: 0,
+        destination_port: 0,
+        tcp_flags: 0,
+        upper: Upper::Unread,
+        is_deep: false,
+    };
+
+    /// The header of a protocol at `at` of a packet that ends at `end`.
+    #[inline(always)]
+    fn read(w: &Window, protocol: u8, at: usize, end: usize) -> Self {
+        let (wanted, ports) = match protocol {
+            TCP => (TCP_FLAGS + 1, Upper::Flags),
+            UDP | ICMP | ICMPV6 | SCTP | UDP_LITE | DCCP => (4, Upper::Ports),
+            _ => return UpperLayer::NONE,
+        };
+        if at + wanted > end {
+            return UpperLayer::NONE;
+        }
+        if at + wanted > WINDOW {
+            return UpperLayer {
+                is_deep: true,
+                ..UpperLayer::NONE
+            };
+        }
+        UpperLayer {
+            source_port: w.u16(at),
+            destination_port: w.u16(at + 2),
+            tcp_flags: if protocol == TCP {
+                w.u8(at + TCP_FLAGS)
+            } else {
+                0
+            },
+            upper: ports,
+            is_deep: false,
+        }
+    }
+}
+
+/// The IPv4 packet of so many octets at `ip`, whose header is sound.
+#[inline(always)]
+pub(crate) fn read_v4(w: &Window, ip: usize, total: usize) -> Read<Packet4> {
+    let (header, fragment) = (usize::from(w.u8(ip) & 0xf) * 4, w.u16(ip + 6));
+    let protocol = w.u8(ip + 9);
+    // offset, and the flag MF (RFC 791 §3.1)
+    let (offset, more) = (fragment & 0x1fff, fragment & 0x2000 != 0);
+    let (fragment, upper) = match offset {
+        0 => {
+            let upper = UpperLayer::read(w, protocol, ip + header, ip + total);
+            (
+                if more {
+                    Fragment::First
+                } else {
+                    Fragment::None
+                },
+                upper,
+            )
+        }
+        _ => (Fragment::Later, UpperLayer::NONE),
+    };
+    Read {
+        packet: Packet4 {
+            source: w.u32(ip + 12),
+            destination: w.u32(ip + 16),
+            source_port: upper.source_port,
+            destination_port: upper.destination_port,
+            length: total as u16,
+            protocol,
+            dscp: w.u8(ip + 1) >> 2,
+            tcp_flags: upper.tcp_flags,
+            fragment,
+            upper: upper.upper,
+        },
+        is_deep: upper.is_deep,
+    }
+}
+
+/// The IPv6 packet of so many octets at `ip`.
+#[inline(always)]
+pub(crate) fn read_v6(w: &Window, ip: usize, total: usize) -> Read<Packet6> {
+    let next = w.u8(ip + 6);
+    let chain = match is_extension(next) {
+        false => Chain {
+            protocol: next,
+            at: ip + 40,
+            fragment: Fragment::None,
+            is_deep: false,
+        },
+        true => Chain::follow(w, next, ip + 40, ip + total),
+    };
+    let upper = match chain.is_deep || chain.fragment == Fragment::Later {
+        true => UpperLayer::NONE,
+        false => UpperLayer::read(w, chain.protocol, chain.at, ip + total),
+    };
+    Read {
+        packet: Packet6 {
+            source: w.u128(ip + 8),
+            destination: w.u128(ip + 24),
+            source_port: upper.source_port,
+            destination_port: upper.destination_port,
+            length: total.min(usize::from(u16::MAX)) as u16,
+            protocol: chain.protocol,
+            dscp: (w.u16(ip) >> 6) as u8 & 0x3f,
+            tcp_flags: upper.tcp_flags,
+            fragment: chain.fragment,
+            upper: upper.upper,
+        },
+        is_deep: chain.is_deep | upper.is_deep,
+    }
+}
+
+/// Extension headers (RFC 8200 §4, RFC 4302, RFC 6275, RFC 7401, RFC 5533).
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION: u8 = 60;
+const MOBILITY: u8 = 135;
+const HIP: u8 = 139;
+const SHIM6: u8 = 140;
+
+#[inline(always)]
+fn is_extension(next: u8) -> bool {
+    matches!(
+        next,
+        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION | MOBILITY | HIP | SHIM6
+    )
+}
+
+/// Where a chain of extension headers ends.
+struct Chain {
+    /// What follows: the upper-layer protocol, or the extension header that could not be read.
+    protocol: u8,
+    at: usize,
+    fragment: Fragment,
+    /// It goes on behind the window.
+    is_deep: bool,
+}
+
+impl Chain {
+    /// Follows the headers from `at` to the packet's end. The window bounds how many there can be.
+    #[cold]
+    #[inline(never)]
+    fn follow(w: &Window, mut next: u8, mut at: usize, end: usize) -> Self {
+        let mut fragment = Fragment::None;
+        while is_extension(next) && fragment != Fragment::Later {
+            // a header that the packet has no room for is none: the receiver will not read on, either
+            let is_whole = at + 8 <= end;
+            if !is_whole || at + 8 > WINDOW {
+                let is_deep = is_whole;
+                return Chain {
+                    protocol: next,
+                    at,
+                    fragment,
+                    is_deep,
+                };
+            }
+            let length = match next {
+                FRAGMENT => {
+                    let offset = w.u16(at + 2);
+                    fragment = match (offset >> 3, offset & 1) {
+                        (0, 0) => fragment, // an atomic fragment is a whole datagram (RFC 6946)
+                        (0, _) => Fragment::First,
+                        _ => Fragment::Later,
+                    };
+                    8
+                }
+                AUTHENTICATION => (usize::from(w.u8(at + 1)) + 2) * 4,
+                _ => (usize::from(w.u8(at + 1)) + 1) * 8,
+            };
+            next = w.u8(at);
+            at += length;
+        }
+        Chain {
+            protocol: next,
+            at,
+            fragment,
+            is_deep: false,
+        }
+    }
+}
+
+/// Sets the differentiated services code point of the IPv4 packet at `ip`; what the ECN field says stays (RFC 3168 §5).
+#[inline(always)]
+pub(crate) fn mark_v4(w: &mut Window, ip: usize, dscp: u8) {
+    let old = w.u16(ip);
+    let new = old & 0xff03 | u16::from(dscp) << 2;
+    w.put16(ip, new);
+    // RFC 1624 §3: HC' = ~(~HC + ~m + m')
+    let sum = u32::from(!w.u16(ip + 10)) + u32::from(!old) + u32::from(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    w.put16(ip + 10, !((sum & 0xffff) + (sum >> 16)) as u16);
+}
+
+/// The same for IPv6.
+#[inline(always)]
+pub(crate) fn mark_v6(w: &mut Window, ip: usize, dscp: u8) {
+    w.put16(ip, w.u16(ip) & 0xf03f | u16::from(dscp) << 6);
+}

@@ -1,0 +1,310 @@
+//! Policies of the document: their numbers at the workers, and their compilation beside these.
+//!
+//! A session names a policy, and the document says what the policy is. Either may come first. A policy has a number as soon as one of
+//! both names it; packets of its sessions are dropped (`policy-missing`) until it is compiled. A changed policy is compiled by a thread of
+//! its own, while the workers use the former one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use config::UserPlaneDocument;
+use config::model::{DeepHeaders, Unmatched};
+use dataplane::{CompiledPolicy, Hits, PolicyIndex, PolicyRules};
+use policy::Name;
+use tokio::sync::mpsc;
+
+type Numbers = BTreeMap<Name, PolicyIndex>;
+
+/// Numbers of policies, by name. Copies are the same numbers.
+#[derive(Clone, Debug)]
+pub struct PolicyNumbers {
+    numbers: Arc<Mutex<Numbers>>,
+    most: u16,
+}
+
+impl PolicyNumbers {
+    /// Numbers from 1 to `most`.
+    pub fn new(most: u16) -> Self {
+        PolicyNumbers {
+            numbers: Arc::default(),
+            most,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Numbers> {
+        // whoever panics here leaves a map behind that is as good as before
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of a policy. `None`: no number is free.
+    pub fn of(&self, name: &Name) -> Option<PolicyIndex> {
+        let mut numbers = self.lock();
+        if let Some(number) = numbers.get(name) {
+            return Some(*number);
+        }
+        let taken: BTreeSet<PolicyIndex> = numbers.values().copied().collect();
+        let all = (1..=self.most).filter_map(NonZeroU16::new).map(PolicyIndex);
+        let free = all.into_iter().find(|number| !taken.contains(number))?;
+        numbers.insert(name.clone(), free);
+        Some(free)
+    }
+
+    /// The policy with a number.
+    pub fn name(&self, number: PolicyIndex) -> Option<Name> {
+        let numbers = self.lock();
+        let mut all = numbers.iter();
+        all.find(|(_, of)| **of == number)
+            .map(|(name, _)| name.clone())
+    }
+
+    /// Whether less than half of the numbers are free: time to look for those that nobody names.
+    fn are_scarce(&self) -> bool {
+        self.lock().len() > usize::from(self.most / 2)
+    }
+
+    /// Frees the numbers of policies that nobody names.
+    fn retain(&self, is_named: impl Fn(&Name, PolicyIndex) -> bool) {
+        self.lock().retain(|name, number| is_named(name, *number));
+    }
+}
+
+impl Default for PolicyNumbers {
+    fn default() -> Self {
+        PolicyNumbers::new(dataplane::Limits::default().policies)
+    }
+}
+
+/// A rule's place in the configuration: the name of its ACL, and its number.
+pub(crate) type RulePlace = (Arc<str>, u32);
+
+/// A policy as the document says it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Definition {
+    rules: PolicyRules,
+    places: Vec<RulePlace>,
+}
+
+impl Definition {
+    /// Definition of each policy of a document.
+    fn all(document: &UserPlaneDocument) -> BTreeMap<Name, Arc<Definition>> {
+        let policies = document.policies.iter();
+        let named = policies.filter_map(|(name, policy)| Some((Name::new(name)?, policy)));
+        let defined = named.map(|(name, policy)| {
+            let mut definition = Definition::default();
+            for acl in &policy.acls {
+                let acl_name: Arc<str> = acl.as_str().into();
+                let Some(acl) = document.acls.get(acl) else {
+                    continue; // the document was checked
+                };
+                for (number, rule) in &acl.rules {
+                    definition.rules.rules.push(rule.0.clone());
+                    definition.rules.counted.push(acl.count);
+                    definition.places.push((acl_name.clone(), *number));
+                }
+            }
+            let is_open = policy.acls.is_empty() || policy.unmatched == Unmatched::Permit;
+            definition.rules.unmatched_pass = is_open;
+            definition.rules.denies_deep =
+                !policy.acls.is_empty() && policy.deep_headers == DeepHeaders::Deny;
+            (name, Arc::new(definition))
+        });
+        defined.collect()
+    }
+}
+
+/// A policy that the workers have.
+struct InForce {
+    definition: Arc<Definition>,
+    compiled: Arc<CompiledPolicy>,
+}
+
+/// Compilation that was asked for.
+struct Job {
+    name: Name,
+    definition: Arc<Definition>,
+}
+
+/// Compilation that is done.
+pub(crate) struct Done {
+    name: Name,
+    definition: Arc<Definition>,
+    result: Result<CompiledPolicy, acl::TooLarge>,
+}
+
+/// A change for the workers.
+#[derive(Clone)]
+pub(crate) struct PolicyChange {
+    pub number: PolicyIndex,
+    pub policy: Option<Arc<CompiledPolicy>>,
+}
+
+/// The policies of the user plane.
+pub(crate) struct TrafficPolicies {
+    pub numbers: PolicyNumbers,
+    wanted: BTreeMap<Name, Arc<Definition>>,
+    in_force: BTreeMap<Name, InForce>,
+    jobs: std::sync::mpsc::Sender<Job>,
+    pub done: mpsc::UnboundedReceiver<Done>,
+    /// Hits of rules in policies that were replaced.
+    earlier: BTreeMap<RulePlace, Hits>,
+}
+
+impl TrafficPolicies {
+    /// None yet, for so many workers.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(numbers: PolicyNumbers, workers: u16) -> std::io::Result<Self> {
+        let (jobs, asked) = std::sync::mpsc::channel::<Job>();
+        let (finished, done) = mpsc::unbounded_channel();
+        let compile = move || {
+            for Job { name, definition } in asked {
+                let result = CompiledPolicy::new(&definition.rules, workers);
+                let done = Done {
+                    name,
+                    definition,
+                    result,
+                };
+                if finished.send(done).is_err() {
+                    return; // the user plane has ended
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("policies".to_owned());
+        thread.spawn(compile)?;
+        Ok(TrafficPolicies {
+            numbers,
+            wanted: BTreeMap::new(),
+            in_force: BTreeMap::new(),
+            jobs,
+            done,
+            earlier: BTreeMap::new(),
+        })
+    }
+
+    /// Follows a document: asks for the compilation of what is new or different, and returns the policies that the workers have to forget.
+    /// `is_used` says whether a session has a policy with a number.
+    pub fn follow(
+        &mut self,
+        document: &UserPlaneDocument,
+        is_used: impl Fn(PolicyIndex) -> bool,
+    ) -> Vec<PolicyChange> {
+        let wanted = Definition::all(document);
+        for (name, definition) in &wanted {
+            let before = self.wanted.get(name);
+            if before.is_none_or(|before| before != definition) {
+                let job = Job {
+                    name: name.clone(),
+                    definition: definition.clone(),
+                };
+                // the thread ends only with the user plane
+                let _ = self.jobs.send(job);
+            }
+        }
+        let gone = self
+            .in_force
+            .keys()
+            .filter(|name| !wanted.contains_key(*name));
+        let gone: Vec<Name> = gone.cloned().collect();
+        self.wanted = wanted;
+        let forgotten = gone.iter().filter_map(|name| self.replace(name, None));
+        let forgotten = forgotten.collect();
+        let configured = document.acls.iter();
+        let configured: BTreeSet<(&str, u32)> = configured
+            .flat_map(|(acl, of)| of.rules.keys().map(|number| (acl.as_str(), *number)))
+            .collect();
+        self.earlier
+            .retain(|(acl, number), _| configured.contains(&(acl, *number)));
+        if self.numbers.are_scarce() {
+            let wanted = &self.wanted;
+            self.numbers
+                .retain(|name, number| wanted.contains_key(name) || is_used(number));
+        }
+        forgotten
+    }
+
+    /// Takes a compiled policy; what the workers have to learn. `None`: a later document says something else, or the policy is too large.
+    pub fn compiled(&mut self, done: Done) -> Option<PolicyChange> {
+        let Done {
+            name,
+            definition,
+            result,
+        } = done;
+        if self.wanted.get(&name) != Some(&definition) {
+            return None;
+        }
+        match result {
+            Ok(compiled) => {
+                let (rules, octets) = (definition.places.len(), compiled.octets());
+                tracing::info!(policy = %name, rules, octets, "policy compiled");
+                let compiled = Arc::new(compiled);
+                self.replace(
+                    &name,
+                    Some(InForce {
+                        definition,
+                        compiled,
+                    }),
+                )
+            }
+            Err(why) => {
+                tracing::error!(policy = %name, %why, "policy cannot be compiled: its sessions keep the former one, and without one \
+                    their packets are dropped (`policy-missing`). Give it fewer or simpler rules");
+                None
+            }
+        }
+    }
+
+    /// Puts a policy in force, or takes it away. What its rules have counted stays.
+    fn replace(&mut self, name: &Name, policy: Option<InForce>) -> Option<PolicyChange> {
+        let number = self.numbers.of(name)?;
+        let compiled = policy.as_ref().map(|policy| policy.compiled.clone());
+        let former = match policy {
+            Some(policy) => self.in_force.insert(name.clone(), policy),
+            None => self.in_force.remove(name),
+        };
+        if let Some(former) = former {
+            add_hits(&mut self.earlier, &former);
+        }
+        Some(PolicyChange {
+            number,
+            policy: compiled,
+        })
+    }
+
+    /// How often each rule of an ACL was the first to match, in all policies, by its number. Empty if it does not count.
+    pub fn hits(&self, acl: &str) -> BTreeMap<u32, Hits> {
+        let mut all = self.earlier.clone();
+        for policy in self.in_force.values() {
+            add_hits(&mut all, policy);
+        }
+        let of_acl = all.into_iter().filter(|((name, _), _)| &**name == acl);
+        of_acl.map(|((_, number), hits)| (number, hits)).collect()
+    }
+
+    /// The rule of a policy with this position, counted from 0.
+    pub fn place(&self, number: PolicyIndex, rule: usize) -> Option<RulePlace> {
+        let name = self.numbers.name(number)?;
+        let policy = self.in_force.get(&name)?;
+        policy.definition.places.get(rule).cloned()
+    }
+
+    /// Names of policies that are wanted and not in force yet.
+    pub fn pending(&self) -> impl Iterator<Item = &Name> {
+        let is_old = |name: &Name, wanted: &Arc<Definition>| {
+            let in_force = self.in_force.get(name);
+            in_force.is_none_or(|policy| policy.definition != *wanted)
+        };
+        let wanted = self.wanted.iter();
+        wanted.filter_map(move |(name, wanted)| is_old(name, wanted).then_some(name))
+    }
+}
+
+fn add_hits(all: &mut BTreeMap<RulePlace, Hits>, policy: &InForce) {
+    let places = policy.definition.places.iter();
+    for (place, hits) in places.zip(policy.compiled.hits()) {
+        let sum = all.entry(place.clone()).or_default();
+        sum.packets += hits.packets;
+        sum.octets += hits.octets;
+    }
+}
