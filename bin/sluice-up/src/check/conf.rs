@@ -1,7 +1,7 @@
 //! What a check is told of the gateway.
 
 use config::{Document, Fault, SvlanSet};
-use dataplane::{HoldDown, Levels, PacketSettings, PuntLimits, PuntRate, SampleRate, Segment};
+use dataplane::{HoldDown, Levels, PacketSettings, PolicyRules, PuntLimits, PuntRate, SampleRate, Segment};
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,6 +27,9 @@ pub struct Conf {
     /// Adjacencies that share the flows to where they lead, by name.
     #[serde(default)]
     pub groups: BTreeMap<String, Vec<String>>,
+    /// Policies of the packets of a direction, by name.
+    #[serde(default)]
+    pub policies: BTreeMap<String, Policy>,
     /// The subscribers' sessions, by name.
     #[serde(default)]
     pub sessions: BTreeMap<String, Session>,
@@ -134,6 +137,11 @@ pub struct Session {
     rate_up: Option<u64>,
     #[serde(default)]
     rate_down: Option<u64>,
+    /// Policies of what comes from and goes to the subscriber. One that is not among `policies` is not known (yet).
+    #[serde(default)]
+    pub policy_up: Option<String>,
+    #[serde(default)]
+    pub policy_down: Option<String>,
     /// The subscriber's address.
     pub mac: MacAddr,
     /// The gateway's address towards it, if not that of the port.
@@ -159,6 +167,36 @@ pub struct Session {
     /// It was there, and is gone before the first packet comes.
     #[serde(default)]
     pub removed: bool,
+}
+
+/// A policy of the packets of a direction.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Policy {
+    /// Rules, the first one that matches decides.
+    rules: Vec<String>,
+    /// Packets pass that no rule matches.
+    #[serde(default)]
+    unmatched_pass: bool,
+    /// Packets are matched whose ports are not seen.
+    #[serde(default)]
+    takes_deep: bool,
+}
+
+impl Policy {
+    /// What it is compiled from.
+    pub fn rules(&self) -> Result<PolicyRules, String> {
+        let rule = |text: &String| {
+            let rule = text.parse();
+            rule.map_err(|why: acl::RuleError| format!("{text}: {why}"))
+        };
+        Ok(PolicyRules {
+            rules: self.rules.iter().map(rule).collect::<Result<_, _>>()?,
+            unmatched_pass: self.unmatched_pass,
+            denies_deep: !self.takes_deep,
+            counted: Vec::new(),
+        })
+    }
 }
 
 /// How many packets are copied.

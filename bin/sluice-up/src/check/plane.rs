@@ -1,11 +1,13 @@
 //! The data plane of a check, over ports in memory.
 
-use super::conf::{Adjacency, Conf, Destination, Port, Session};
+use super::conf::{Adjacency, Conf, Destination, Policy, Port, Session};
 use super::{Failure, wrong};
 use dataplane::*;
 use dpdk::{Eal, EalOptions, Mbuf, MemoryPeer, Pool};
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Packet buffers, and what they take.
@@ -162,6 +164,13 @@ pub struct Plane {
     dropped: Vec<DropCounter>,
 }
 
+/// Number of a policy; those that are not there share one.
+fn number(conf: &Conf, name: &str) -> PolicyIndex {
+    let names = conf.policies.keys();
+    let before = names.take_while(|other| *other != name).count();
+    PolicyIndex(NonZeroU16::MIN.saturating_add(before as u16))
+}
+
 impl Plane {
     /// Makes what `conf`, read from `file`, describes.
     pub fn new(conf: &Conf, file: &Path) -> Result<Self, Failure> {
@@ -211,6 +220,9 @@ impl Plane {
                 .collect();
             let set = plane.controller.set_group(index, &members);
             set.map_err(|why| wrong(file, format!("groups {name}: {why}")))?;
+        }
+        for (name, policy) in &conf.policies {
+            plane.set_policy(conf, name, policy).map_err(refused)?;
         }
         for (name, session) in &conf.sessions {
             plane.set_session(conf, name, session).map_err(refused)?;
@@ -284,6 +296,16 @@ impl Plane {
         self.settle()
     }
 
+    fn set_policy(&mut self, conf: &Conf, name: &str, policy: &Policy) -> Result<(), String> {
+        let refused = |why: String| format!("policies {name}: {why}");
+        let rules = policy.rules().map_err(refused)?;
+        let compiled = CompiledPolicy::new(&rules, conf.workers);
+        let compiled = Arc::new(compiled.map_err(|why| refused(why.to_string()))?);
+        let index = number(conf, name);
+        self.command(|c| c.set_policy(index, Some(compiled.clone())));
+        self.settle()
+    }
+
     fn set_session(&mut self, conf: &Conf, name: &str, session: &Session) -> Result<(), String> {
         let index = self.names.session(name).expect("its own name");
         let instance = self.names.instance(&session.network_instance);
@@ -296,7 +318,10 @@ impl Plane {
             pppoe_session_id: session.pppoe_session_id,
             instance: instance.expect("it was checked"),
             packets: session.packets()?,
-            policies: Default::default(),
+            policies: Policies {
+                up: session.policy_up.as_deref().map(|name| number(conf, name)),
+                down: session.policy_down.as_deref().map(|name| number(conf, name)),
+            },
             subscriber: index.0.into(),
             ipv4: session.ipv4,
             ipv6: session.ipv6,
