@@ -3,6 +3,7 @@
 //! The model, the control plane and the reachable user planes check a change. Then it is written to disk, and from that moment it survives
 //! any crash. Then the planes apply it.
 
+use crate::acls;
 use crate::alarms::{self, Condition};
 use crate::history::Kind;
 use crate::management::Management;
@@ -83,6 +84,14 @@ pub(crate) struct Adoption {
     wish: Wish,
     transactions: Transactions,
     reply: oneshot::Sender<(Transactions, Adopted)>,
+}
+
+/// What a change would do.
+struct Planned {
+    effects: Vec<Effect>,
+    /// What else whoever commits it ought to know.
+    remarks: Vec<Effect>,
+    faults: Vec<ConfigurationFault>,
 }
 
 /// Version in force, with its effects.
@@ -340,19 +349,16 @@ impl Keeper {
                 });
             }
         };
-        let (effects, faults) = self.plan(&candidate).await?;
+        let planned = self.plan(&candidate).await?;
         Ok(CheckChangeResponse {
-            faults,
-            effects,
+            faults: planned.faults,
+            effects: [planned.effects, planned.remarks].concat(),
             tree: config::masked(&candidate.tree).to_string(),
         })
     }
 
     /// Effects and faults of a candidate, from all planes.
-    async fn plan(
-        &mut self,
-        candidate: &Checked,
-    ) -> Result<(Vec<Effect>, Vec<ConfigurationFault>), Refused> {
+    async fn plan(&mut self, candidate: &Checked) -> Result<Planned, Refused> {
         let (reply, answer) = oneshot::channel();
         let plan = ToPlane::Plan(candidate.configuration.clone(), reply);
         self.plane.send(plan).await.map_err(|_| gone())?;
@@ -360,13 +366,27 @@ impl Keeper {
             Ok(effects) => (effects, Vec::new()),
             Err(faults) => (Vec::new(), faults),
         };
+        let found = self.examine_acls(candidate).await?;
+        faults.extend(found.faults);
         let version = self.transactions().version() + 1;
         faults.extend(
             self.management
                 .validate(&candidate.configuration, version)
                 .await,
         );
-        Ok((effects, faults.into_iter().map(told).collect()))
+        Ok(Planned {
+            effects,
+            remarks: found.remarks,
+            faults: faults.into_iter().map(told).collect(),
+        })
+    }
+
+    /// Looks at changed ACLs and policies, which may take seconds, on another thread.
+    async fn examine_acls(&mut self, candidate: &Checked) -> Result<acls::Findings, Refused> {
+        let before = self.transactions().current().configuration.clone();
+        let new = candidate.configuration.clone();
+        let found = tokio::task::spawn_blocking(move || acls::examine(&before, &new));
+        found.await.map_err(|_| gone())
     }
 
     async fn commit(
@@ -396,8 +416,9 @@ impl Keeper {
             Ok(candidate) => candidate,
             Err(why) => return Ok(refuse(faults_of(why))),
         };
-        let (effects, mut faults) = self.plan(&candidate).await?;
-        faults.extend(would_end(&effects, request.end_sessions).map(told));
+        let planned = self.plan(&candidate).await?;
+        let mut faults = planned.faults;
+        faults.extend(would_end(&planned.effects, request.end_sessions).map(told));
         if !faults.is_empty() {
             return Ok(refuse(faults));
         }
@@ -413,7 +434,7 @@ impl Keeper {
         match self.adopt(wish).await? {
             Ok((version, effects)) => Ok(CommitResponse {
                 version,
-                effects,
+                effects: [effects, planned.remarks].concat(),
                 pending: self.management.settle(SETTLE).await,
                 ..CommitResponse::default()
             }),

@@ -20,6 +20,7 @@ extern crate self as control;
 
 mod aaa_clients;
 mod accounting;
+mod acls;
 pub mod addresses;
 pub mod alarms;
 mod assigned;

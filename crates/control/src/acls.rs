@@ -1,0 +1,107 @@
+//! What is said of changed ACLs and policies before a commit: rules that never match, and policies that are too large.
+
+use config::model::{Acl, TrafficPolicy};
+use config::{Configuration, Fault, Path};
+use northbound::Effect;
+use std::collections::BTreeMap;
+
+/// Maximum number of rules that are named; the others are counted.
+const MOST: usize = 20;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// For whoever commits the change.
+    pub remarks: Vec<Effect>,
+    /// Why it cannot be committed.
+    pub faults: Vec<Fault>,
+}
+
+/// Looks at the ACLs and policies by which two configurations differ. Takes milliseconds for each thousand rules.
+pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
+    let mut found = Findings::default();
+    let changed = new
+        .acls
+        .iter()
+        .filter(|(name, acl)| before.acls.get(*name) != Some(*acl));
+    let never: Vec<String> = changed.flat_map(|(name, acl)| shadowed(name, acl)).collect();
+    let more = never.len().saturating_sub(MOST);
+    let rest = (more > 0).then(|| format!("{more} more rules never match"));
+    let texts = never.into_iter().take(MOST).chain(rest);
+    found.remarks.extend(texts.map(|text| Effect {
+        text,
+        sessions: 0,
+        ends: false,
+    }));
+    for (name, policy) in &new.policies {
+        let rules = rules_of(&new.acls, policy);
+        let former = before.policies.get(name);
+        let is_same = former == Some(policy) && rules_of(&before.acls, policy) == rules;
+        if !is_same && let Err(why) = acl::Classifier::new(&rules) {
+            found.faults.push(Fault {
+                line: 0,
+                path: Path::from_iter(["policies", name, "acls"]),
+                message: format!("{why}: give the ACLs fewer or simpler rules"),
+            });
+        }
+    }
+    found
+}
+
+/// Rules of an ACL that an earlier one keeps from ever matching.
+fn shadowed(name: &str, acl: &Acl) -> Vec<String> {
+    let numbers: Vec<&u32> = acl.rules.keys().collect();
+    let rules: Vec<acl::Rule> = acl.rules.values().map(|rule| rule.0.clone()).collect();
+    let never = acl::shadowed(&rules).into_iter();
+    let text = |(rule, earlier): (usize, usize)| {
+        format!(
+            "rule {} of ACL {name} never matches: rule {} matches all of its packets",
+            numbers[rule], numbers[earlier]
+        )
+    };
+    never.map(text).collect()
+}
+
+fn rules_of(acls: &BTreeMap<String, Acl>, policy: &TrafficPolicy) -> Vec<acl::Rule> {
+    let acls = policy.acls.iter().filter_map(|name| acls.get(name));
+    let rules = acls.flat_map(|acl| acl.rules.values());
+    rules.map(|rule| rule.0.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Findings {
+        let new = config::check::read(text).unwrap().configuration;
+        examine(&Configuration::default(), &new)
+    }
+
+    #[test]
+    fn a_rule_behind_one_that_takes_all_its_packets_is_named() {
+        let text = "acls: {base: {rules: {
+            10: deny tcp from any to 192.0.2.0/24 1-1023,
+            20: permit tcp from 10.0.0.0/8 to 192.0.2.7 80,
+            30: permit ip from any to any,
+            40: deny udp from any to any}}}";
+        let found = of(text);
+        let texts: Vec<&str> = found.remarks.iter().map(|e| e.text.as_str()).collect();
+        let wanted = [
+            "rule 20 of ACL base never matches: rule 10 matches all of its packets",
+            "rule 40 of ACL base never matches: rule 30 matches all of its packets",
+        ];
+        assert_eq!(texts, wanted);
+        assert!(found.faults.is_empty());
+        // what stays as it was is not told again
+        let same = config::check::read(text).unwrap().configuration;
+        assert!(examine(&same, &same).remarks.is_empty());
+    }
+
+    #[test]
+    fn many_are_counted() {
+        let rules: String = (1..=100).map(|n| format!("{n}: deny ip from any to any, ")).collect();
+        let found = of(&format!("acls: {{all: {{rules: {{{rules}}}}}}}"));
+        assert_eq!(found.remarks.len(), MOST + 1);
+        assert_eq!(found.remarks[MOST].text, "79 more rules never match");
+    }
+}
