@@ -150,6 +150,8 @@ fn typed(leaf: &schema::Leaf, text: &str) -> Value {
 fn set(tree: &mut Value, schema: &Schema, steps: &[String]) -> Result<(), String> {
     match (&schema.kind, steps) {
         (Kind::Leaf(leaf), [value]) => *tree = typed(leaf, value),
+        // a rule is typed as it is written, without quotes
+        (Kind::Leaf(leaf), words @ [_, ..]) if leaf.is_of_words() => *tree = words.join(" ").into(),
         (Kind::LeafList(leaf), [value]) => {
             let value = typed(leaf, value);
             let list = list(tree);

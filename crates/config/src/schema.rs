@@ -136,6 +136,11 @@ impl Schema {
 }
 
 impl Leaf {
+    /// Whether a value is made of words with blanks between them.
+    pub fn is_of_words(&self) -> bool {
+        matches!(&self.leaf_type, Type::Text(Some(format)) if format == "acl-rule")
+    }
+
     /// What may stand there, for a message or a manual: `1 to 65535 (seconds)`.
     pub fn expected(&self) -> String {
         let what = match &self.leaf_type {

@@ -24,7 +24,9 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
         .acls
         .iter()
         .filter(|(name, acl)| before.acls.get(*name) != Some(*acl));
-    let never: Vec<String> = changed.flat_map(|(name, acl)| shadowed(name, acl)).collect();
+    let never: Vec<String> = changed
+        .flat_map(|(name, acl)| shadowed(name, acl))
+        .collect();
     let more = never.len().saturating_sub(MOST);
     let rest = (more > 0).then(|| format!("{more} more rules never match"));
     let texts = never.into_iter().take(MOST).chain(rest);
@@ -99,7 +101,9 @@ mod tests {
 
     #[test]
     fn many_are_counted() {
-        let rules: String = (1..=100).map(|n| format!("{n}: deny ip from any to any, ")).collect();
+        let rules: String = (1..=100)
+            .map(|n| format!("{n}: deny ip from any to any, "))
+            .collect();
         let found = of(&format!("acls: {{all: {{rules: {{{rules}}}}}}}"));
         assert_eq!(found.remarks.len(), MOST + 1);
         assert_eq!(found.remarks[MOST].text, "79 more rules never match");

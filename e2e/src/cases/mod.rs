@@ -32,6 +32,7 @@ mod missing_port;
 mod path_mtu;
 mod pfcp_peer;
 mod pfcp_version;
+mod policies;
 mod pool_full;
 mod power_loss;
 mod pppd_accounting;
@@ -372,6 +373,11 @@ pub const CASES: &[Case] = &[
         "coa",
         "radclient changes rates, MTU and time-outs of running sessions and ends one; what is rejected changes nothing",
         coa::run,
+    ),
+    case(
+        "policies",
+        "what ACLs deny is lost and nothing else is, while configuration and RADIUS change them and daemons die",
+        policies::run,
     ),
     case(
         "rates",

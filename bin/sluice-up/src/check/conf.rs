@@ -1,7 +1,9 @@
 //! What a check is told of the gateway.
 
 use config::{Document, Fault, SvlanSet};
-use dataplane::{HoldDown, Levels, PacketSettings, PolicyRules, PuntLimits, PuntRate, SampleRate, Segment};
+use dataplane::{
+    HoldDown, Levels, PacketSettings, PolicyRules, PuntLimits, PuntRate, SampleRate, Segment,
+};
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -320,7 +320,10 @@ impl Plane {
             packets: session.packets()?,
             policies: Policies {
                 up: session.policy_up.as_deref().map(|name| number(conf, name)),
-                down: session.policy_down.as_deref().map(|name| number(conf, name)),
+                down: session
+                    .policy_down
+                    .as_deref()
+                    .map(|name| number(conf, name)),
             },
             subscriber: index.0.into(),
             ipv4: session.ipv4,

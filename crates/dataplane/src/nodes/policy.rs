@@ -89,7 +89,7 @@ fn permit(
     if line.policy.is_some() {
         match_rules(line, policies, worker, packet)?;
     }
-    if line.policer.permits(total, now) {
+    if !line.policer.has_limit() || line.policer.permits(total, now) {
         return Ok(());
     }
     line.exceeded += 1;
@@ -367,5 +367,6 @@ mod tests {
             octets: 256 * 28,
         };
         assert_eq!(hits, [each; 2]);
+        assert!(world.sessions.is_whole(INDEX), "it has no rate");
     }
 }

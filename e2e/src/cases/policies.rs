@@ -1,0 +1,219 @@
+use super::rates::{count, lost};
+use crate::command::Sluice;
+use crate::fixture::Fixture;
+use crate::guard::PATIENCE;
+use crate::radius::{SECRET, radclient};
+use crate::scenario::{Crowd, Scenario};
+use crate::sniff::{Capture, tshark};
+use anyhow::{Context, Result, ensure};
+use lab::access_network::PORT;
+use lab::daemon::Daemon;
+use lab::topology::{CP_MANAGEMENT_V4, Lab, Place, UserPlane};
+use northbound::Session;
+use std::net::IpAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const HOMES: u16 = 10;
+/// Packets a second of all homes.
+const TRAFFIC: u32 = 2000;
+const UP: UserPlane = UserPlane::One;
+
+/// What ACLs deny is lost and counted by its name, and nothing else is, while configuration and RADIUS change them and daemons die. What
+/// nobody has configured is refused.
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
+    let scenario = Scenario::open(lab)?;
+    let sluice = Sluice::of(lab);
+    let client = "set aaa dynamic-authorization clients tests";
+    sluice.configure(&format!(
+        "{client} address {CP_MANAGEMENT_V4}\n{client} secret-key {SECRET}
+set acls open count true
+set acls open rules 10 permit udp from any to any {PORT} mark af41
+set acls open rules 20 deny ip from any to any
+set acls closed rules 10 deny udp from any to any {PORT}
+set acls extra
+set policies open acls open
+set policies both acls extra
+set policies both acls open
+set policies closed acls closed
+set policies closed acls open
+set subscriber-profiles home policy-up both
+set subscriber-profiles home policy-down open"
+    ))?;
+    let mut crowd = Crowd::dial(lab, HOMES, TRAFFIC)?;
+    crowd.wait_online(&scenario, PATIENCE)?;
+    let ids: Vec<String> = sessions(&sluice)?.into_iter().map(|s| s.id).collect();
+    let mut judge = Judge {
+        crowd: &mut crowd,
+        sluice: &sluice,
+    };
+    judge.nothing_is_lost("a policy that permits everything")?;
+    marked(lab)?;
+
+    // the rules change beneath the sessions
+    let deny = format!("set acls extra rules 5 deny udp from any to any {PORT}");
+    sluice.configure(&deny)?;
+    judge.is_lost("denied-up", "a rule that denies everything")?;
+    sluice.configure("delete acls extra rules 5")?;
+    judge.nothing_is_lost("the rule is deleted")?;
+
+    // RADIUS says otherwise, for one direction
+    change(lab, &ids, "Filter-Id = closed.out")?;
+    judge.is_lost("denied-down", "Filter-Id closed.out")?;
+    for daemon in [Daemon::ControlPlane, Daemon::UserPlane(UP)] {
+        scenario.gateway.kill(daemon)?;
+        scenario.gateway.wait_ready(daemon, PATIENCE)?;
+        judge.settles()?;
+        judge.is_lost("denied-down", "after a death")?;
+    }
+    change(lab, &ids, "Filter-Id = open.out")?;
+    judge.nothing_is_lost("Filter-Id open.out")?;
+
+    refused(lab, &sluice, &ids)?;
+    judge.nothing_is_lost("what was refused changes nothing")?;
+    crowd.check()?;
+    sluice.ledger()?;
+    crowd.hang_up(&scenario, PATIENCE)?;
+    scenario.close()
+}
+
+/// Looks at what is lost.
+struct Judge<'a> {
+    crowd: &'a mut Crowd,
+    sluice: &'a Sluice,
+}
+
+impl Judge<'_> {
+    fn nothing_is_lost(&mut self, what: &str) -> Result<()> {
+        for counter in ["denied-up", "denied-down"] {
+            let (lost, dropped) = lost(self.crowd, counter, self.sluice, |_| Ok(true))?;
+            ensure!(
+                (lost, dropped) == (0, 0),
+                "{what}: {lost} lost, {dropped} {counter}"
+            );
+        }
+        ensure!(
+            count(self.sluice, "policy-missing")? == 0 || what.contains("death"),
+            "{what}"
+        );
+        Ok(())
+    }
+
+    /// All that is lost was dropped for this reason.
+    fn is_lost(&mut self, counter: &str, what: &str) -> Result<()> {
+        let (lost, dropped) = lost(self.crowd, counter, self.sluice, |n| Ok(n > 100))?;
+        println!("        {what}: {lost} packets lost, {dropped} {counter}");
+        ensure!(
+            lost == dropped,
+            "{what}: {lost} are lost, {dropped} are {counter}"
+        );
+        Ok(())
+    }
+
+    /// Waits until no packet finds its session or its policy missing any more.
+    fn settles(&mut self) -> Result<()> {
+        let missing = [
+            "policy-missing",
+            "unknown-session",
+            "no-route",
+            "discard-route",
+        ];
+        let all = |sluice: &Sluice| -> Result<u64> {
+            missing.iter().map(|reason| count(sluice, reason)).sum()
+        };
+        let begun = Instant::now();
+        loop {
+            let before = all(self.sluice)?;
+            let (lost, denied) = lost(self.crowd, "denied-down", self.sluice, |_| Ok(true))?;
+            if all(self.sluice)? == before && denied > 0 && lost == denied {
+                return Ok(());
+            }
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "packets go on missing their policies"
+            );
+        }
+    }
+}
+
+/// What homes send reaches the core with the mark of the rule, in both families.
+fn marked(lab: &Lab) -> Result<()> {
+    let wire = Capture::of(lab, Place::Internet, UP.core_link(), "marks", "udp")?;
+    sleep(Duration::from_secs(1));
+    let file = wire.finish()?;
+    for (field, dscp) in [("ip.dsfield.dscp", "34"), ("ipv6.tclass.dscp", "34")] {
+        let from_homes = format!("udp.dstport == {PORT} && eth.dst == {}", core_mac(lab)?);
+        let marks = tshark(&file, &format!("{field} && {from_homes}"), &[field])?;
+        ensure!(!marks.is_empty(), "no packet with {field}");
+        ensure!(marks.iter().all(|mark| mark == dscp), "{field}: {marks:?}");
+    }
+    Ok(())
+}
+
+/// MAC address of the internet host towards the user plane.
+fn core_mac(lab: &Lab) -> Result<String> {
+    let path = format!("/sys/class/net/{}/address", UP.core_link());
+    let mac = lab.netns(Place::Internet).run(&["cat", &path])?;
+    Ok(mac.trim().to_owned())
+}
+
+/// What cannot be carried out is refused, and names why.
+fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
+    for attributes in [
+        "Filter-Id = nowhere.in",
+        "Filter-Id = open.in, Filter-Id += closed.in",
+    ] {
+        let request = format!("Acct-Session-Id = \"{}\", {attributes}", ids[0]);
+        let to = IpAddr::from(CP_MANAGEMENT_V4);
+        let said = radclient(lab, to, "coa", SECRET, &request, PATIENCE)?;
+        ensure!(
+            said.contains("Received CoA-NAK") && said.contains("Invalid-Attribute-Value"),
+            "{request}: {said}"
+        );
+    }
+    for (edit, says) in [
+        (
+            "set acls open rules 7 deny tcp from any to 192.0.2.1/24",
+            "192.0.2.0/24",
+        ),
+        ("set acls open rules 7 deny icmp from any to any 80", "80"),
+        (
+            "set acls open rules 7 deny in tcp from any to any",
+            "no direction",
+        ),
+        (
+            "set acls open rules 0 deny ip from any to any",
+            "from 1 to 4294967295",
+        ),
+        (
+            "set subscriber-profiles home policy-up nowhere",
+            "`policies` has no `nowhere`",
+        ),
+        ("set policies open acls nowhere", "`acls` has no `nowhere`"),
+        ("delete acls closed", "`acls` has no `closed`"),
+    ] {
+        let why = sluice.configure(edit).err().map(|why| format!("{why:#}"));
+        let why = why.with_context(|| format!("{edit} is accepted"))?;
+        ensure!(why.contains(says), "{edit}: {why}");
+    }
+    Ok(())
+}
+
+fn sessions(sluice: &Sluice) -> Result<Vec<Session>> {
+    let text = sluice.run(&["show", "sessions", "--json"])?;
+    serde_json::from_str(&text).with_context(|| format!("not sessions: {text}"))
+}
+
+/// Everybody gets these attributes.
+fn change(lab: &Lab, ids: &[String], attributes: &str) -> Result<()> {
+    let requests = ids
+        .iter()
+        .map(|id| format!("Acct-Session-Id = \"{id}\", {attributes}\n"));
+    let requests: Vec<String> = requests.collect();
+    let to = CP_MANAGEMENT_V4.into();
+    let said = radclient(lab, to, "coa", SECRET, &requests.join("\n"), PATIENCE)?;
+    let acks = said.matches("Received CoA-ACK").count();
+    ensure!(acks == ids.len(), "{attributes}: {said}");
+    Ok(())
+}
