@@ -1,7 +1,16 @@
-//! Token buckets: of packets for what is punted, of octets for what a session's policy permits.
+//! Token buckets: of packets for what is punted, of octets for what a session's policy permits. Meters of three colours (`police/meter.rs`),
+//! and what packets are charged (`police/overhead.rs`).
 use crate::api::PuntRate;
 use core::time::Duration;
 use policy::Rate as BitRate;
+
+mod meter;
+mod overhead;
+mod settings;
+
+pub use meter::{Colour, Meter};
+pub use overhead::Overhead;
+pub use settings::{MeterError, MeterSettings};
 
 /// How fast a bucket fills, in ticks of the TSC.
 #[derive(Clone, Copy, Debug)]
