@@ -1,5 +1,6 @@
 //! Meters of three colours in 48 octets: RFC 2697, RFC 2698 and RFC 4115, on arrival times instead of token counts.
 use super::{MeterSettings, TICK_PARTS};
+use core::hint::select_unpredictable;
 use policy::Rate;
 
 /// How well a packet conforms to a policy. The order is from best to worst.
@@ -165,22 +166,19 @@ impl Meter {
     pub fn colour(&mut self, octets: u32, incoming: Colour, now: u64) -> Colour {
         let now = now << TICK_PARTS.bits;
         let [committed_cost, second_cost] = self.octet_times().map(|time| time.of(octets));
-        let committed = self.committed.max(now);
-        let second = self.second.max(now);
-        let base = if self.overflows { committed } else { now };
+        let later = |time| select_unpredictable(time > now, time, now);
+        let (committed, second) = (later(self.committed), later(self.second));
+        let base = select_unpredictable(self.overflows, committed, now);
         let in_committed = committed + committed_cost - now <= self.committed_burst;
         let in_second = second + second_cost - base <= self.second_burst;
-        // Bits instead of branches: the next packet's colour is not to be foreseen.
+        // Bits instead of branches: the colour of the next packet is hard to predict.
         let green = (incoming == Colour::Green) & in_committed & (in_second | !self.peaks);
         let yellow = (incoming != Colour::Red) & in_second & !green;
         let from_second = yellow | (green & (self.overflows | self.peaks));
-        self.committed = committed + if green { committed_cost } else { 0 };
-        self.second = second + if from_second { second_cost } else { 0 };
-        match (green, yellow) {
-            (true, _) => Colour::Green,
-            (_, true) => Colour::Yellow,
-            _ => Colour::Red,
-        }
+        self.committed = committed + select_unpredictable(green, committed_cost, 0);
+        self.second = second + select_unpredictable(from_second, second_cost, 0);
+        let worse = select_unpredictable(yellow, Colour::Yellow, Colour::Red);
+        select_unpredictable(green, Colour::Green, worse)
     }
 
     /// Times in which the tokens came that the buckets have at `now`, a time in parts of ticks.
