@@ -25,6 +25,7 @@ pub mod huge;
 pub mod kernel;
 pub mod latency;
 pub mod layout;
+pub mod meters;
 pub mod plot;
 pub mod radius;
 pub mod report;

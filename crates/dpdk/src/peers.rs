@@ -16,6 +16,16 @@ unsafe extern "C" {
     fn sl_fib6_add(fib: *mut c_void, net: *const u8, length: u8, to: u64) -> c_int;
     fn sl_fib6_find(fib: *mut c_void, addresses: *mut [u8; 16], to: *mut u64, n: c_uint) -> c_int;
     fn sl_fib6_free(fib: *mut c_void);
+    fn sl_meters(bits: u32, cir: u64, cbs: u64, pir: u64, pbs: u64) -> *mut c_void;
+    fn sl_meters_colour(
+        meters: *mut c_void,
+        places: *const u32,
+        octets: *const u32,
+        colours: *mut u8,
+        n: c_uint,
+        now: u64,
+    );
+    fn sl_meters_free(meters: *mut c_void);
 }
 
 fn made(table: *mut c_void, what: &str) -> Result<*mut c_void, Error> {
@@ -134,5 +144,57 @@ impl Drop for Fib6 {
     fn drop(&mut self) {
         // SAFETY: it is used no more.
         unsafe { sl_fib6_free(self.0) }
+    }
+}
+
+/// Rates in octets a second and bursts in octets of [`Meters`].
+#[derive(Clone, Copy, Debug)]
+pub struct MeterProfile {
+    /// Committed information rate.
+    pub cir: u64,
+    /// Committed burst size.
+    pub cbs: u64,
+    /// Peak information rate.
+    pub pir: u64,
+    /// Peak burst size.
+    pub pbs: u64,
+}
+
+/// Meters of `rte_meter_trtcm` (RFC 2698) of one profile, each in a cache line.
+pub struct Meters(*mut c_void);
+
+impl Meters {
+    /// 2^`bits` meters.
+    pub fn new(_: &Eal, bits: u32, profile: MeterProfile) -> Result<Self, Error> {
+        let MeterProfile { cir, cbs, pir, pbs } = profile;
+        // SAFETY: EAL runs.
+        let meters = unsafe { sl_meters(bits.min(30), cir, cbs, pir, pbs) };
+        made(meters, "rte_meter").map(Meters)
+    }
+
+    /// The colours of up to [`BURST`] packets in place of those that they come with: 0 for green, 1 for yellow, 2 for red. Places
+    /// beyond the last meter begin anew at the first one.
+    #[inline]
+    pub fn colour(&mut self, places: &[u32], octets: &[u32], colours: &mut [u8; BURST], now: u64) {
+        let n = places.len().min(octets.len()).min(BURST);
+        let (places, octets) = (places.as_ptr(), octets.as_ptr());
+        // SAFETY: `n` places and lengths are there to be read, and `n` colours to be written; the shim masks places.
+        unsafe {
+            sl_meters_colour(
+                self.0,
+                places,
+                octets,
+                colours.as_mut_ptr(),
+                n as c_uint,
+                now,
+            )
+        };
+    }
+}
+
+impl Drop for Meters {
+    fn drop(&mut self) {
+        // SAFETY: it is used no more.
+        unsafe { sl_meters_free(self.0) }
     }
 }
