@@ -64,11 +64,13 @@ pub fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
     let instances = serde_json::to_value(&document.network_instances);
     let ports = serde_json::to_value(&document.ports);
     let acls = serde_json::to_value(&document.acls);
+    let policers = serde_json::to_value(&document.policers);
     let policies = serde_json::to_value(&document.policies);
     let trees = [
         ("network-instances", instances),
         ("ports", ports),
         ("acls", acls),
+        ("policers", policers),
         ("policies", policies),
     ];
     let nodes = trees.map(|(name, tree)| {
@@ -88,6 +90,7 @@ pub fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
         "network-instances",
         "user-planes * ports",
         "acls",
+        "policers",
         "policies",
     ]) {
         let model = schema::root().find(&Path::from_iter(model.split(' ')));

@@ -22,7 +22,8 @@ pub use access::{
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use policies::{
-    Acl, DeepHeaders, MOST_ACL_RULES, MOST_ACLS, MOST_POLICY_RULES, TrafficPolicy, Unmatched,
+    Acl, Algorithm, DeepHeaders, MOST_ACL_RULES, MOST_ACLS, MOST_POLICY_RULES, Overhead, Policer,
+    TrafficPolicy, Unmatched,
 };
 pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};
 pub use protection::{
@@ -76,6 +77,9 @@ pub struct Configuration {
     /// Access control lists: at most 256. Policies name them.
     #[schemars(extend("x-key" = "the ACL's name"))]
     pub acls: BTreeMap<String, Acl>,
+    /// Policers: rates of sessions in colours. Policies name them.
+    #[schemars(extend("x-key" = "the policer's name"))]
+    pub policers: BTreeMap<String, Policer>,
     /// Policies: what happens to the packets of one direction. Subscriber profiles, users and RADIUS name them.
     #[schemars(extend("x-key" = "the policy's name"))]
     pub policies: BTreeMap<String, TrafficPolicy>,

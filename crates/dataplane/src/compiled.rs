@@ -1,8 +1,9 @@
 //! Policies of the packets of a direction, compiled: what the control thread makes and the workers look packets up in.
 use acl::{Action, Classifier, Packet4, Packet6, Rule, TooLarge};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::counters::add;
+use crate::police::{Colour, MeterSettings, Overhead};
 
 /// What becomes of a packet, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,48 @@ pub struct Hits {
     pub octets: u64,
 }
 
+/// Policer of a policy. Each session has a meter of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicerSettings {
+    /// Rates and bursts.
+    pub meter: MeterSettings,
+    /// What a packet is charged beyond its own octets.
+    pub overhead: Overhead,
+    /// Whether packets come with the colour of their drop precedence (RFC 2597 §2): AFx2 yellow, AFx3 red. Otherwise all come green.
+    pub is_colour_aware: bool,
+    /// Code point that yellow packets get, 0 to 63.
+    pub yellow_mark: Option<u8>,
+}
+
+/// A policer, with a number that no other one has had.
+#[derive(Debug)]
+pub(crate) struct Policer {
+    pub number: u32,
+    pub settings: PolicerSettings,
+}
+
+impl Policer {
+    fn new(settings: PolicerSettings) -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(1);
+        Policer {
+            number: MADE.fetch_add(1, Relaxed).max(1),
+            settings,
+        }
+    }
+
+    /// Colour with which a packet with a code point comes.
+    #[inline(always)]
+    pub fn incoming(&self, dscp: u8) -> Colour {
+        // AFxy is 8x + 2y
+        let is_assured = (10..=38).contains(&dscp) && dscp & 1 == 0;
+        match dscp & 0b110 {
+            0b100 if self.settings.is_colour_aware && is_assured => Colour::Yellow,
+            0b110 if self.settings.is_colour_aware && is_assured => Colour::Red,
+            _ => Colour::Green,
+        }
+    }
+}
+
 /// What a policy is compiled from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyRules {
@@ -66,6 +109,8 @@ pub struct PolicyRules {
     pub denies_deep: bool,
     /// For each of `rules`, whether its packets are counted.
     pub counted: Vec<bool>,
+    /// Policer of what passes the rules.
+    pub policer: Option<PolicerSettings>,
 }
 
 /// A policy of the packets of a direction, compiled. It never changes; a changed policy is another one.
@@ -74,6 +119,7 @@ pub struct CompiledPolicy {
     /// For each rule, and behind them for packets that none matches.
     verdicts: Box<[Verdict]>,
     denies_deep: bool,
+    policer: Option<Policer>,
     /// For each worker the counters of each rule; empty if none is counted.
     counters: Box<[Box<[Counter]>]>,
 }
@@ -99,6 +145,7 @@ impl CompiledPolicy {
             classifier: Classifier::new(&policy.rules)?,
             verdicts: rules.chain([unmatched]).collect(),
             denies_deep: policy.denies_deep,
+            policer: policy.policer.map(Policer::new),
             counters: (0..workers).map(|_| counters()).collect(),
         })
     }
@@ -120,6 +167,12 @@ impl CompiledPolicy {
             })
         };
         (0..rules).map(of).collect()
+    }
+
+    /// Policer of what passes the rules.
+    #[inline(always)]
+    pub(crate) fn policer(&self) -> Option<&Policer> {
+        self.policer.as_ref()
     }
 
     /// Whether packets pass whose ports are not seen.

@@ -79,7 +79,7 @@ mod worker;
 pub use api::*;
 pub use backoff::ASSUMED_RATE;
 pub use build::{Error, channel};
-pub use compiled::{CompiledPolicy, Hits, PolicyRules};
+pub use compiled::{CompiledPolicy, Hits, PolicerSettings, PolicyRules};
 pub use controller::Controller;
 pub use drops::DropReason;
 pub use edges::{Edge, Node};

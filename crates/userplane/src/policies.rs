@@ -9,8 +9,10 @@ use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::UserPlaneDocument;
-use config::model::{DeepHeaders, Unmatched};
-use dataplane::{CompiledPolicy, Hits, PolicyIndex, PolicyRules};
+use config::model::{Algorithm, DeepHeaders, Policer, Unmatched};
+use dataplane::{
+    CompiledPolicy, Hits, MeterSettings, Overhead, PolicerSettings, PolicyIndex, PolicyRules, Rate,
+};
 use policy::Name;
 use tokio::sync::mpsc;
 
@@ -107,9 +109,50 @@ impl Definition {
             definition.rules.unmatched_pass = is_open;
             definition.rules.denies_deep =
                 !policy.acls.is_empty() && policy.deep_headers == DeepHeaders::Deny;
+            let policer = policy.policer.as_ref();
+            let policer = policer.and_then(|name| document.policers.get(name));
+            definition.rules.policer = policer.map(policer_settings);
             (name, Arc::new(definition))
         });
         defined.collect()
+    }
+}
+
+/// Octets between Ethernet's header and the IP packet with PPPoE (RFC 2516 §4).
+const PPPOE: u8 = 8;
+/// Header, check sequence and two tags of an Ethernet frame, without preamble and gap.
+const ETHERNET: u8 = 14 + 4 + 2 * 4;
+/// LLC and padding in front of an Ethernet frame in AAL5, which goes without its check sequence (RFC 2684 §5.2).
+const LLC: u8 = 10;
+
+/// What a policer of the configuration is at the workers.
+fn policer_settings(policer: &Policer) -> PolicerSettings {
+    // 100 ms of the rate
+    let usual = |rate: Rate| {
+        let octets = rate.0 * 1000 / 8 / 10;
+        u32::try_from(octets).unwrap_or(u32::MAX).max(15_000)
+    };
+    let cir = Rate(policer.committed_rate.into());
+    let further = policer.further_rate.map_or(cir, |rate| Rate(rate.into()));
+    let cbs = policer.committed_burst.unwrap_or_else(|| usual(cir));
+    let burst = policer.further_burst.unwrap_or_else(|| usual(further));
+    let (pir, eir, pbs, ebs) = (further, further, burst, burst);
+    PolicerSettings {
+        meter: match policer.algorithm {
+            Algorithm::SingleRate => MeterSettings::SingleRate { cir, cbs, ebs },
+            Algorithm::TwoRate => MeterSettings::TwoRate { pir, pbs, cir, cbs },
+            Algorithm::TwoRateDifferentiated => {
+                MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs }
+            }
+        },
+        overhead: match policer.overhead {
+            config::model::Overhead::Ip => Overhead::IP,
+            config::model::Overhead::Ethernet => Overhead::ethernet(2, PPPOE),
+            config::model::Overhead::Atm => Overhead::atm(LLC + 14 + PPPOE),
+            config::model::Overhead::Ptm => Overhead::ptm(ETHERNET + PPPOE),
+        },
+        is_colour_aware: policer.colour_aware,
+        yellow_mark: policer.yellow_mark.as_deref().and_then(acl::dscp_value),
     }
 }
 

@@ -196,7 +196,7 @@ impl Policy {
             rules: self.rules.iter().map(rule).collect::<Result<_, _>>()?,
             unmatched_pass: self.unmatched_pass,
             denies_deep: !self.takes_deep,
-            counted: Vec::new(),
+            ..PolicyRules::default()
         })
     }
 }

@@ -1,8 +1,8 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
 use crate::model::{
-    AccessProfile, Acl, Configuration, MOST_ACL_RULES, MOST_ACLS, MOST_POLICY_RULES, Port,
-    PortRole, RouterAdvertisements, TrafficPolicy, User, UserPlaneDocument,
+    AccessProfile, Acl, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS, MOST_POLICY_RULES,
+    Policer, Port, PortRole, RouterAdvertisements, TrafficPolicy, User, UserPlaneDocument,
 };
 use crate::{Fault, Path, password};
 use std::collections::BTreeMap;
@@ -55,6 +55,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
         found.user(&["users", name].into_iter().collect(), user);
     }
     found.policies(&configuration.acls, &configuration.policies);
+    found.policers(&configuration.policers);
     found.radius(&configuration.aaa);
     found.dynamic_clients(configuration);
     found.0
@@ -70,6 +71,7 @@ pub(super) fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
         found.gateway(&here, &instance.gateway);
     }
     found.policies(&document.acls, &document.policies);
+    found.policers(&document.policers);
     found.0
 }
 
@@ -260,6 +262,32 @@ impl Found {
             if rules > MOST_POLICY_RULES {
                 let why = format!("{rules} rules together: expected at most {MOST_POLICY_RULES}");
                 self.at(&Path::from_iter(["policies", name]), "acls", why);
+            }
+        }
+    }
+
+    /// Rates that an algorithm has.
+    fn policers(&mut self, policers: &BTreeMap<String, Policer>) {
+        for (name, policer) in policers {
+            let here = Path::from_iter(["policers", name]);
+            match (policer.algorithm, policer.further_rate) {
+                (Algorithm::SingleRate, Some(_)) => {
+                    let why = "`single-rate` has no second rate: delete it, or change `algorithm`";
+                    self.at(&here, "further-rate", why.into());
+                }
+                (Algorithm::SingleRate, None) => {}
+                (_, None) => {
+                    let why = "`further-rate` is missing: expected the peak or excess rate, or `algorithm single-rate`";
+                    self.at(&here, "", why.into());
+                }
+                (Algorithm::TwoRate, Some(peak)) if peak < policer.committed_rate => {
+                    let why = format!(
+                        "the peak rate is below `committed-rate`: expected at least {}",
+                        policer.committed_rate
+                    );
+                    self.at(&here, "further-rate", why);
+                }
+                (_, Some(_)) => {}
             }
         }
     }

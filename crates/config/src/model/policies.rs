@@ -28,6 +28,71 @@ pub struct Acl {
     pub count: bool,
 }
 
+/// Policer: meters packets by committed and further rates. Green and yellow packets pass, red ones are dropped (`rate-exceeded-up`,
+/// `rate-exceeded-down`). Each session has a meter of its own. A change reaches online sessions at once, without a burst.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Policer {
+    /// How colours are found.
+    #[serde(default)]
+    pub algorithm: Algorithm,
+    /// Committed rate: packets within it are green. A smaller rate of the session takes its place.
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub committed_rate: u32,
+    /// Octets that are green at once. Default: as many as come in 100 ms, at least 15,000.
+    #[serde(default)]
+    #[schemars(range(min = 1_600, max = 1_000_000_000), extend("x-unit" = "octets"))]
+    pub committed_burst: Option<u32>,
+    /// `two-rate`: rate of green and yellow packets together. `two-rate-differentiated`: rate of yellow packets beside the green ones. The
+    /// rate of the session (subscriber profile, user, RADIUS) is the rate of both together, and takes its place. `single-rate`: not
+    /// permitted; there the session's rate takes the place of the committed one.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub further_rate: Option<u32>,
+    /// Octets that are yellow at once, with `two-rate` green or yellow. Default: as many as come in 100 ms, at least 15,000.
+    #[serde(default)]
+    #[schemars(range(min = 1_600, max = 1_000_000_000), extend("x-unit" = "octets"))]
+    pub further_burst: Option<u32>,
+    /// What a packet is charged: its own octets, or what it takes on the access line.
+    #[serde(default)]
+    pub overhead: Overhead,
+    /// Whether packets come with the colour of their drop precedence (RFC 2597): AFx2 is yellow, AFx3 is red. Otherwise all come green.
+    #[serde(default)]
+    pub colour_aware: bool,
+    /// DSCP that yellow packets get, such as `af12`. Default: they keep theirs.
+    #[serde(default)]
+    #[schemars(extend("x-format" = "dscp", "x-example" = "af12"))]
+    pub yellow_mark: Option<String>,
+}
+
+/// How a policer finds colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// One rate, two bursts (srTCM, RFC 2697).
+    SingleRate,
+    /// A committed and a peak rate (trTCM, RFC 2698).
+    #[default]
+    TwoRate,
+    /// A committed rate and another one beside it (RFC 4115).
+    TwoRateDifferentiated,
+}
+
+/// What a packet is charged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overhead {
+    /// The octets of the IP packet.
+    #[default]
+    Ip,
+    /// Those of the Ethernet frame with PPPoE and two tags, preamble and gap: 54 octets more, at least 84.
+    Ethernet,
+    /// Those of the ATM cells that carry the frame with PPPoE, LLC and AAL5 (RFC 2684): 53 for each 48.
+    Atm,
+    /// Those of the frame with PPPoE and two tags in PTM (VDSL2): 65 for each 64.
+    Ptm,
+}
+
 /// Policy of the packets of one direction. Subscriber profiles, users and RADIUS name it (`policy-up`, `policy-down`, Filter-Id). A change
 /// reaches online sessions at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -36,6 +101,9 @@ pub struct TrafficPolicy {
     /// ACLs, in the order in which they are tried: at most 8,000 rules together. Default: every packet passes.
     #[schemars(extend("x-reference" = "/acls"))]
     pub acls: Vec<String>,
+    /// Policer of the packets that `acls` lets pass. Default: the rate of the session alone.
+    #[schemars(extend("x-reference" = "/policers"))]
+    pub policer: Option<String>,
     /// What happens to packets that no rule of `acls` matches.
     pub unmatched: Unmatched,
     /// What happens to packets whose ports the gateway does not see, because their options or extension headers reach beyond the first 96

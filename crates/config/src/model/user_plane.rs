@@ -1,6 +1,6 @@
 //! User planes and their ports.
 
-use super::policies::{Acl, TrafficPolicy};
+use super::policies::{Acl, Policer, TrafficPolicy};
 use super::{AccessProfile, Configuration, Level, Protection};
 use crate::{HoldSessions, SvlanSet};
 use ipnet::IpNet;
@@ -201,6 +201,9 @@ pub struct UserPlaneDocument {
     /// ACLs by name. User planes of before know nothing of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub acls: BTreeMap<String, Acl>,
+    /// Policers by name. User planes of before know nothing of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub policers: BTreeMap<String, Policer>,
     /// Policies by name. User planes of before know nothing of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub policies: BTreeMap<String, TrafficPolicy>,
@@ -258,6 +261,7 @@ impl Configuration {
             hold_sessions: plane.hold_sessions,
             protection: self.protection.clone(),
             acls: self.acls.clone(),
+            policers: self.policers.clone(),
             policies: self.policies.clone(),
             network_instances: instances.collect(),
             ports,

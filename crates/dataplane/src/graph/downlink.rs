@@ -197,7 +197,9 @@ impl Tables {
         if let Some(index) = target.session()
             && self.sessions.down(index).is_some_and(|down| down.policed)
         {
-            self.sessions.ask_for_policy(index, Direction::Down);
+            let and_meter = self.policies.any_policer();
+            self.sessions
+                .ask_for_policy(index, Direction::Down, and_meter);
         }
     }
 

@@ -391,7 +391,9 @@ impl Tables {
         all.ask(|_, seen| {
             if seen.kind.is_session() && self.sessions.up(seen.slot).is_policed() {
                 let index = self.sessions.index(seen.slot);
-                self.sessions.ask_for_policy(index, Direction::Up);
+                let and_meter = self.policies.any_policer();
+                self.sessions
+                    .ask_for_policy(index, Direction::Up, and_meter);
             }
         });
     }

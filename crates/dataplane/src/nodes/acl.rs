@@ -1,4 +1,5 @@
 //! What rules see of a packet, read from its window.
+use crate::nodes::ip::Family;
 use acl::{Fragment, Packet4, Packet6, Upper};
 use dpdk::{WINDOW, Window};
 
@@ -99,7 +100,7 @@ pub(crate) fn read_v4(w: &Window, ip: usize, total: usize) -> Read<Packet4> {
             destination_port: upper.destination_port,
             length: total as u16,
             protocol,
-            dscp: w.u8(ip + 1) >> 2,
+            dscp: dscp(w, Family::V4, ip),
             tcp_flags: upper.tcp_flags,
             fragment,
             upper: upper.upper,
@@ -133,7 +134,7 @@ pub(crate) fn read_v6(w: &Window, ip: usize, total: usize) -> Read<Packet6> {
             destination_port: upper.destination_port,
             length: total.min(usize::from(u16::MAX)) as u16,
             protocol: chain.protocol,
-            dscp: (w.u16(ip) >> 6) as u8 & 0x3f,
+            dscp: dscp(w, Family::V6, ip),
             tcp_flags: upper.tcp_flags,
             fragment: chain.fragment,
             upper: upper.upper,
@@ -213,9 +214,27 @@ impl Chain {
     }
 }
 
-/// Sets the differentiated services code point of the IPv4 packet at `ip`; what the ECN field says stays (RFC 3168 §5).
+/// The differentiated services code point of the packet at `ip`.
 #[inline(always)]
-pub(crate) fn mark_v4(w: &mut Window, ip: usize, dscp: u8) {
+pub(crate) fn dscp(w: &Window, family: Family, ip: usize) -> u8 {
+    match family {
+        Family::V4 => w.u8(ip + 1) >> 2,
+        Family::V6 => (w.u16(ip) >> 6) as u8 & 0x3f,
+    }
+}
+
+/// Sets the differentiated services code point of the packet at `ip`; what the ECN field says stays (RFC 3168 §5).
+#[inline(always)]
+pub(crate) fn mark(w: &mut Window, family: Family, ip: usize, dscp: u8) {
+    match family {
+        Family::V4 => mark_v4(w, ip, dscp),
+        Family::V6 => w.put16(ip, w.u16(ip) & 0xf03f | u16::from(dscp) << 6),
+    }
+}
+
+/// Sets the code point of the IPv4 packet at `ip`; its checksum stays right.
+#[inline(always)]
+fn mark_v4(w: &mut Window, ip: usize, dscp: u8) {
     let old = w.u16(ip);
     let new = old & 0xff03 | u16::from(dscp) << 2;
     w.put16(ip, new);
@@ -223,10 +242,4 @@ pub(crate) fn mark_v4(w: &mut Window, ip: usize, dscp: u8) {
     let sum = u32::from(!w.u16(ip + 10)) + u32::from(!old) + u32::from(new);
     let sum = (sum & 0xffff) + (sum >> 16);
     w.put16(ip + 10, !((sum & 0xffff) + (sum >> 16)) as u16);
-}
-
-/// The same for IPv6.
-#[inline(always)]
-pub(crate) fn mark_v6(w: &mut Window, ip: usize, dscp: u8) {
-    w.put16(ip, w.u16(ip) & 0xf03f | u16::from(dscp) << 6);
 }

@@ -4,9 +4,12 @@
 //! tokens. Out: back to where the packet came from. Drops: `denied-up`, `denied-down`, `deep-headers`, `policy-missing`,
 //! `rate-exceeded-up`, `rate-exceeded-down`.
 use crate::api::SessionIndex;
+use crate::compiled::{CompiledPolicy, Policer};
 use crate::drops::DropReason;
 use crate::nodes::acl;
 use crate::nodes::ip::Family;
+use crate::police::Colour;
+use crate::tables::meters::MeterLine;
 use crate::tables::policies::{CompiledPolicies, PolicyLine};
 use crate::tables::sessions::Sessions;
 use dpdk::Window;
@@ -33,13 +36,8 @@ pub(crate) fn up(
     packet: Examined<'_>,
 ) -> Result<(), DropReason> {
     let index = sessions.index(slot);
-    let worker = sessions.shard.own;
     let (family, total) = (packet.family, packet.total);
-    let permitted = match sessions.policy(index, Direction::Up) {
-        None => Ok(()),
-        Some(line) => permit(line, policies, worker, packet),
-    };
-    permitted.map_err(|refused| {
+    permit(sessions, policies, index, Direction::Up, packet).map_err(|refused| {
         sessions.up(slot).counts.uncount(family, total);
         match refused {
             Refused::Denied => DropReason::DeniedUp,
@@ -57,11 +55,7 @@ pub(crate) fn down(
     index: SessionIndex,
     packet: Examined<'_>,
 ) -> Result<(), DropReason> {
-    let worker = sessions.shard.own;
-    let permitted = match sessions.policy(index, Direction::Down) {
-        None => Ok(()),
-        Some(line) => permit(line, policies, worker, packet),
-    };
+    let permitted = permit(sessions, policies, index, Direction::Down, packet);
     permitted.map_err(|refused| match refused {
         Refused::Denied => DropReason::DeniedDown,
         Refused::Exceeded => DropReason::RateExceededDown,
@@ -78,17 +72,37 @@ enum Refused {
     Other(DropReason),
 }
 
+/// Rules, then the policer of the policy, or without one the session's rate.
 #[inline(always)]
 fn permit(
-    line: &mut PolicyLine,
+    sessions: &mut Sessions,
     policies: &CompiledPolicies,
-    worker: u16,
-    packet: Examined<'_>,
+    index: SessionIndex,
+    direction: Direction,
+    mut packet: Examined<'_>,
 ) -> Result<(), Refused> {
-    let (total, now) = (packet.total, packet.now);
-    if line.policy.is_some() {
-        match_rules(line, policies, worker, packet)?;
+    let worker = sessions.shard.own;
+    let Some(line) = sessions.policy(index, direction) else {
+        return Ok(());
+    };
+    let Some(policy) = line.policy else {
+        return within_rate(line, packet.total, packet.now);
+    };
+    // nothing passes unfiltered while the policy is being made
+    let compiled = policies.get(policy);
+    let compiled = compiled.ok_or(Refused::Other(DropReason::PolicyMissing))?;
+    match_rules(line, compiled, worker, &mut packet)?;
+    let Some(policer) = compiled.policer() else {
+        return within_rate(line, packet.total, packet.now);
+    };
+    match sessions.policy_and_meter(index, direction, policer, packet.now) {
+        Some((line, meter)) => metered(line, meter, policer, packet),
+        None => Ok(()),
     }
+}
+
+#[inline(always)]
+fn within_rate(line: &mut PolicyLine, total: usize, now: u64) -> Result<(), Refused> {
     if !line.policer.has_limit() || line.policer.permits(total, now) {
         return Ok(());
     }
@@ -96,25 +110,41 @@ fn permit(
     Err(Refused::Exceeded)
 }
 
+/// Green and yellow packets pass, red ones do not.
+#[inline(always)]
+fn metered(
+    line: &mut PolicyLine,
+    meter: &mut MeterLine,
+    policer: &Policer,
+    packet: Examined<'_>,
+) -> Result<(), Refused> {
+    let Examined { w, family, ip, .. } = packet;
+    let incoming = policer.incoming(acl::dscp(w, family, ip));
+    match meter.colour(policer, packet.total, incoming, packet.now) {
+        Colour::Green => {}
+        Colour::Yellow => {
+            if let Some(dscp) = policer.settings.yellow_mark {
+                acl::mark(w, family, ip, dscp);
+            }
+        }
+        Colour::Red => {
+            line.exceeded += 1;
+            return Err(Refused::Exceeded);
+        }
+    }
+    Ok(())
+}
+
 /// The first rule that matches decides.
 #[inline(always)]
 fn match_rules(
     line: &mut PolicyLine,
-    policies: &CompiledPolicies,
+    compiled: &CompiledPolicy,
     worker: u16,
-    packet: Examined<'_>,
+    packet: &mut Examined<'_>,
 ) -> Result<(), Refused> {
-    let Examined {
-        w,
-        family,
-        ip,
-        total,
-        ..
-    } = packet;
-    // nothing passes unfiltered while the policy is being made
-    let compiled = line.policy.and_then(|index| policies.get(index));
-    let compiled = compiled.ok_or(Refused::Other(DropReason::PolicyMissing))?;
-    let ((rule, verdict), is_deep) = match family {
+    let (w, ip, total) = (&mut *packet.w, packet.ip, packet.total);
+    let ((rule, verdict), is_deep) = match packet.family {
         Family::V4 => {
             let read = acl::read_v4(w, ip, total);
             (compiled.of_v4(&read.packet, worker), read.is_deep)
@@ -134,10 +164,7 @@ fn match_rules(
         return Err(Refused::Denied);
     }
     if let Some(dscp) = verdict.mark() {
-        match family {
-            Family::V4 => acl::mark_v4(w, ip, dscp),
-            Family::V6 => acl::mark_v6(w, ip, dscp),
-        }
+        acl::mark(w, packet.family, ip, dscp);
     }
     Ok(())
 }
@@ -146,7 +173,8 @@ fn match_rules(
 mod tests {
     use super::*;
     use crate::api::*;
-    use crate::compiled::{CompiledPolicy, Hits, PolicyRules};
+    use crate::compiled::{Hits, PolicerSettings, PolicyRules};
+    use crate::police::{MeterSettings, Overhead};
     use crate::tables::sessions::Sources;
     use core::num::NonZeroU16;
     use dpdk::HEAD;
@@ -368,5 +396,80 @@ mod tests {
         };
         assert_eq!(hits, [each; 2]);
         assert!(world.sessions.is_whole(INDEX), "it has no rate");
+    }
+
+    /// Twice 8,000 kbit/s at most, of which 1,000 kbit/s are green.
+    fn policer() -> PolicerSettings {
+        PolicerSettings {
+            meter: MeterSettings::TwoRate {
+                pir: Rate(8_000),
+                pbs: 100_000,
+                cir: Rate(1_000),
+                cbs: 15_000,
+            },
+            overhead: Overhead::IP,
+            is_colour_aware: true,
+            yellow_mark: Some(12),
+        }
+    }
+
+    /// How many of a thousand packets of 1,000 octets a second pass within a second, and how many of these are yellow.
+    fn second(world: &mut World, from: u64, tos: u8) -> (usize, usize) {
+        let mut packet = udp(80, tos);
+        packet.resize(1000, 0);
+        packet[2..4].copy_from_slice(&1000u16.to_be_bytes());
+        packet[10..12].fill(0);
+        let sum = wire::checksum::of(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        let (mut passed, mut yellow) = (0, 0);
+        for n in 0..2000 {
+            world.w = Window::of(&[&[0; 14], &packet[..]].concat());
+            let now = from + n * HZ / 2000;
+            let examined = World::examined(&mut world.w, Family::V4, 1000, now);
+            let done = down(&mut world.sessions, &world.policies, INDEX, examined);
+            passed += usize::from(done.is_ok());
+            yellow += usize::from(done.is_ok() && world.w.u8(IP + 1) >> 2 == 12);
+            assert!(world.w.sums_up(IP));
+        }
+        (passed, yellow)
+    }
+
+    #[test]
+    fn a_policer_colours_marks_and_drops() {
+        let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+        let with = |policy: &mut PolicyRules| policy.policer = Some(policer());
+        world.compile(&["permit ip from any to any"], with);
+        // a burst of 100 packets and 1,000 a second; a burst of 15 and 125 a second are green
+        let (passed, yellow) = second(&mut world, HZ, 0);
+        assert!(passed.abs_diff(1100) <= 2, "{passed}");
+        assert!((passed - yellow).abs_diff(140) <= 2, "{yellow} of {passed}");
+        // what comes yellow (AF12) takes no green tokens, and what comes red (AF13) does not pass
+        let (passed, yellow) = second(&mut world, 3 * HZ, 12 << 2);
+        assert_eq!(passed, yellow);
+        let (passed, _) = second(&mut world, 5 * HZ, 14 << 2);
+        assert_eq!(passed, 0);
+        let line = world.sessions.policy(INDEX, Direction::Down).unwrap();
+        assert!(line.exceeded > 2000 && world.sessions.is_whole(INDEX));
+    }
+
+    #[test]
+    fn a_sessions_rate_takes_the_place_of_the_peak_rate_without_a_burst() {
+        let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+        let with = |policy: &mut PolicyRules| policy.policer = Some(policer());
+        world.compile(&["permit ip from any to any"], with);
+        second(&mut world, HZ, 0);
+        let packets = PacketSettings {
+            rate_down: Some(Rate(4_000)),
+            ..PacketSettings::with_mtu(1492)
+        };
+        world
+            .sessions
+            .set(entry(packets, policies()), Sources::default(), 0);
+        let (passed, _) = second(&mut world, 2 * HZ, 0);
+        assert!(passed.abs_diff(500) <= 5, "{passed}");
+        // the policy is swapped: again no burst
+        world.compile(&["permit ip from any to any"], with);
+        let (passed, _) = second(&mut world, 3 * HZ, 0);
+        assert!(passed.abs_diff(500) <= 5, "{passed}");
     }
 }

@@ -39,6 +39,9 @@ pub enum MeterSettings {
     },
 }
 
+/// Octets that may always come at once: ten packets of Ethernet's size.
+const LEAST_BURST: u32 = 15_000;
+
 /// Why a meter cannot have its settings. Names are those of the RFCs: CIR, CBS, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MeterError {
@@ -73,6 +76,56 @@ const MOST_TIME: u128 = 1 << 60;
 impl MeterSettings {
     /// Largest rate of a meter: 1 Tbit/s. Above 300 Gbit/s an octet takes less than a part of a tick.
     pub const MOST_RATE: Rate = Rate(1_000_000_000);
+
+    /// The settings with a session's own rate in place of the peak rate, or of the committed one where there is no other. Bursts take the
+    /// same time as before, and the committed rate is not above it.
+    pub fn limited_to(self, rate: Option<Rate>) -> Self {
+        let Some(rate) = rate else {
+            return self;
+        };
+        // the time of a burst stays
+        let scaled = |octets: u32, from: Rate, to: Rate| {
+            let octets = u128::from(octets) * u128::from(to.0) / u128::from(from.0.max(1));
+            u32::try_from(octets).unwrap_or(u32::MAX).max(LEAST_BURST)
+        };
+        let least = |cir: Rate, cbs: u32| match cir <= rate {
+            true => (cir, cbs),
+            false => (rate, scaled(cbs, cir, rate)),
+        };
+        match self {
+            MeterSettings::SingleRate { cir, cbs, ebs } => {
+                let burst = |octets| {
+                    if octets == 0 {
+                        0
+                    } else {
+                        scaled(octets, cir, rate)
+                    }
+                };
+                MeterSettings::SingleRate {
+                    cir: rate,
+                    cbs: burst(cbs),
+                    ebs: burst(ebs),
+                }
+            }
+            MeterSettings::TwoRate { pir, pbs, cir, cbs } => {
+                let (pbs, (cir, cbs)) = (scaled(pbs, pir, rate), least(cir, cbs));
+                let pir = rate;
+                MeterSettings::TwoRate { pir, pbs, cir, cbs }
+            }
+            MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs } => {
+                let (cir, cbs) = least(cir, cbs);
+                // at least a little, as no meter has a rate of 0
+                let rest = Rate((rate.0 - cir.0).max(1));
+                let ebs = scaled(ebs, eir, rest);
+                MeterSettings::TwoRateDifferentiated {
+                    cir,
+                    cbs,
+                    eir: rest,
+                    ebs,
+                }
+            }
+        }
+    }
 
     /// Whether a meter can have these settings if packets are charged up to `largest` octets and `hz` ticks are a second. Says what
     /// is wrong first.
@@ -165,6 +218,38 @@ mod tests {
         assert_eq!(single(64, 0, 9216), Ok(()));
         assert_eq!(two(100, 9216, 100, 1_000_000_000), Ok(()));
         assert_eq!(differentiated(100_000_000, 9216, 64, 9216), Ok(()));
+    }
+
+    #[test]
+    fn a_sessions_rate_takes_the_place_of_the_largest() {
+        let two = MeterSettings::TwoRate {
+            pir: Rate(100_000),
+            pbs: 1_000_000,
+            cir: Rate(20_000),
+            cbs: 200_000,
+        };
+        assert_eq!(two.limited_to(None), two);
+        let limited = |kbps| two.limited_to(Some(Rate(kbps)));
+        let of = |pir, pbs, cir, cbs| MeterSettings::TwoRate {
+            pir: Rate(pir),
+            pbs,
+            cir: Rate(cir),
+            cbs,
+        };
+        assert_eq!(limited(50_000), of(50_000, 500_000, 20_000, 200_000));
+        assert_eq!(limited(200_000), of(200_000, 2_000_000, 20_000, 200_000));
+        assert_eq!(limited(10_000), of(10_000, 100_000, 10_000, 100_000));
+        assert_eq!(limited(1), of(1, 15_000, 1, 15_000));
+        let differentiated = MeterSettings::TwoRateDifferentiated {
+            cir: Rate(20_000),
+            cbs: 200_000,
+            eir: Rate(80_000),
+            ebs: 800_000,
+        };
+        for kbps in [1, 19_999, 20_000, 20_001, 50_000, 1_000_000] {
+            let limited = differentiated.limited_to(Some(Rate(kbps)));
+            assert_eq!(limited.check(9216, HZ), Ok(()), "{kbps}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod buckets;
 pub mod fib;
 pub(crate) mod groups;
 pub(crate) mod interfaces;
+pub(crate) mod meters;
 pub(crate) mod offenders;
 pub(crate) mod policies;
 pub(crate) mod samples;

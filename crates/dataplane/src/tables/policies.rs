@@ -64,18 +64,31 @@ impl PolicyLine {
 }
 
 /// The compiled policies of a worker, by their numbers.
-pub(crate) struct CompiledPolicies(Box<[Option<Arc<CompiledPolicy>>]>);
+pub(crate) struct CompiledPolicies {
+    all: Box<[Option<Arc<CompiledPolicy>>]>,
+    /// Those of them that have a policer.
+    policers: usize,
+}
 
 impl CompiledPolicies {
     /// Room for policies up to this number.
     pub fn new(most: u16) -> Self {
-        CompiledPolicies((0..=most).map(|_| None).collect())
+        CompiledPolicies {
+            all: (0..=most).map(|_| None).collect(),
+            policers: 0,
+        }
     }
 
     /// The policy of a number, if the worker has it.
     #[inline(always)]
     pub fn get(&self, PolicyIndex(index): PolicyIndex) -> Option<&CompiledPolicy> {
-        self.0.get(usize::from(index.get()))?.as_deref()
+        self.all.get(usize::from(index.get()))?.as_deref()
+    }
+
+    /// Whether a policy has a policer.
+    #[inline(always)]
+    pub fn any_policer(&self) -> bool {
+        self.policers > 0
     }
 
     /// Sets or forgets a policy; the former one. No packet is treated by both: nobody calls this within a burst.
@@ -84,7 +97,11 @@ impl CompiledPolicies {
         PolicyIndex(index): PolicyIndex,
         policy: Option<Arc<CompiledPolicy>>,
     ) -> Option<Arc<CompiledPolicy>> {
-        let place = self.0.get_mut(usize::from(index.get()))?;
+        let place = self.all.get_mut(usize::from(index.get()))?;
+        let has_policer = |policy: &Option<Arc<CompiledPolicy>>| {
+            usize::from(policy.as_ref().is_some_and(|p| p.policer().is_some()))
+        };
+        self.policers = self.policers + has_policer(&policy) - has_policer(place);
         core::mem::replace(place, policy)
     }
 }

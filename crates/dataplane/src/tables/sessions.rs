@@ -1,9 +1,11 @@
 //! Sessions: found upstream by access segment and PPPoE session id, downstream by index.
 use crate::api::{Limits, Policies, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
+use crate::compiled::Policer;
 use crate::nodes::ip::Family;
 use crate::police::Bucket;
 use crate::shard::{Ids, Shard};
 use crate::tables::fib::Target;
+use crate::tables::meters::MeterLine;
 use crate::tables::policies::PolicyLine;
 use crate::tables::{NO_VLANS, Vlans};
 use counts::Carried;
@@ -43,6 +45,8 @@ pub(crate) struct Sessions {
     down: dpdk::Table<Down>,
     /// What those need that have something in their policy for each packet: by the place of the session, one for each direction.
     policies: dpdk::Table<PolicyLine>,
+    /// Meters of those whose policies have a policer, in the same places.
+    meters: dpdk::Table<MeterLine>,
     known: Vec<Option<Known>>,
     /// Sessions whose subscribers may send from what the routes say.
     routed: usize,
@@ -125,6 +129,7 @@ impl Sessions {
             pages: Pages::new(sessions, limits.interfaces, limits.segments.into(), ids)?,
             down: dpdk::Table::new(sessions)?,
             policies: dpdk::Table::new(2 * sessions)?,
+            meters: dpdk::Table::new(2 * sessions)?,
             known: Vec::with_capacity(sessions),
             routed: 0,
             policed: 0,
@@ -239,11 +244,48 @@ impl Sessions {
         self.policies.get_mut(place).filter(|line| line.is_needed())
     }
 
-    /// Asks for the policy line of a session.
-    pub fn ask_for_policy(&self, index: SessionIndex, direction: Direction) {
+    /// The policy line of a session, and its meter of a policer.
+    #[inline(always)]
+    pub fn policy_and_meter(
+        &mut self,
+        index: SessionIndex,
+        direction: Direction,
+        policer: &Policer,
+        now: u64,
+    ) -> Option<(&mut PolicyLine, &mut MeterLine)> {
+        let place = policy_place(self.place(index), direction);
+        if !self.meters.get(place)?.is_of(policer) {
+            self.renew_meter(index, direction, policer, now);
+        }
+        Some((self.policies.get_mut(place)?, self.meters.get_mut(place)?))
+    }
+
+    /// Makes the meter of a session whose policy or rate has changed.
+    #[cold]
+    #[inline(never)]
+    fn renew_meter(
+        &mut self,
+        index: SessionIndex,
+        direction: Direction,
+        policer: &Policer,
+        now: u64,
+    ) {
+        let rate = self.get(index).and_then(|entry| match direction {
+            Direction::Up => entry.packets.rate_up,
+            Direction::Down => entry.packets.rate_down,
+        });
+        let place = policy_place(self.place(index), direction);
+        self.meters[place].renew(policer, rate, now, self.hz);
+    }
+
+    /// Asks for the policy line of a session, and for its meter.
+    pub fn ask_for_policy(&self, index: SessionIndex, direction: Direction, and_meter: bool) {
         let place = policy_place(self.place(index), direction);
         if let Some(line) = self.policies.get(place) {
             dpdk::prefetch(line);
+        }
+        if and_meter && let Some(meter) = self.meters.get(place) {
+            dpdk::prefetch(meter);
         }
     }
 
@@ -375,11 +417,18 @@ impl Sessions {
             let place = policy_place(place, direction);
             if line.is_needed() && self.policies.len() <= place {
                 self.policies.resize(place + 1, PolicyLine::default());
+                self.meters.resize(place + 1, MeterLine::default());
             }
             if let Some(there) = self.policies.get_mut(place) {
                 self.policed -= usize::from(there.is_needed());
                 self.policed += usize::from(line.is_needed());
                 *there = line.continuing(*there);
+                let meter = &mut self.meters[place];
+                match line.policy {
+                    // the session's rate may be another one
+                    Some(_) => meter.forget(),
+                    None => *meter = MeterLine::default(),
+                }
             }
         }
     }
