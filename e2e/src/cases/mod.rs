@@ -19,6 +19,7 @@ mod grpc_peer;
 mod history;
 mod how_to;
 mod how_to_load;
+mod how_to_policies;
 mod how_to_radius;
 mod how_to_secure;
 mod idle_cpu;
@@ -373,6 +374,11 @@ pub const CASES: &[Case] = &[
         "coa",
         "radclient changes rates, MTU and time-outs of running sessions and ends one; what is rejected changes nothing",
         coa::run,
+    ),
+    case(
+        "how-to-policies",
+        "every recipe of the page about policies, with FreeRADIUS and radclient",
+        how_to_policies::run,
     ),
     case(
         "policies",

@@ -70,6 +70,7 @@ set subscriber-profiles home policy-down open"
     change(lab, &ids, "Filter-Id = open.out")?;
     judge.nothing_is_lost("Filter-Id open.out")?;
 
+    policed(&mut judge)?;
     refused(lab, &sluice, &ids)?;
     judge.nothing_is_lost("what was refused changes nothing")?;
     crowd.check()?;
@@ -111,6 +112,25 @@ impl Judge<'_> {
         Ok(())
     }
 
+    /// Each home is sent so many kbit/s of IP, within 5 %, once what came at first is used up.
+    fn has_rate(&mut self, kbps: u64) -> Result<()> {
+        const BURST: Duration = Duration::from_secs(4);
+        const LONG: Duration = Duration::from_secs(10);
+        sleep(BURST);
+        let (before, begun) = (self.crowd.carried(), Instant::now());
+        sleep(LONG);
+        let (after, took) = (self.crowd.carried(), begun.elapsed());
+        let rates = before.iter().zip(&after).map(|(before, after)| {
+            let octets = (after.down - before.down) as f64;
+            octets * 8.0 / 1000.0 / took.as_secs_f64()
+        });
+        let rates: Vec<f64> = rates.collect();
+        println!("        {kbps} kbit/s: {rates:.1?}");
+        let is_near = |rate: &f64| (rate / kbps as f64 - 1.0).abs() <= 0.05;
+        ensure!(rates.iter().all(is_near), "{kbps} kbit/s: {rates:?}");
+        Ok(())
+    }
+
     /// Waits until no packet finds its session or its policy missing any more.
     fn settles(&mut self) -> Result<()> {
         let missing = [
@@ -135,6 +155,19 @@ impl Judge<'_> {
             );
         }
     }
+}
+
+/// A policer lets its peak rate pass, and the session's own rate instead if it has one; all that is lost was dropped by it.
+fn policed(judge: &mut Judge<'_>) -> Result<()> {
+    let sluice = judge.sluice;
+    let rates = "set policers slow committed-rate 8\nset policers slow further-rate 32";
+    sluice.configure(&format!("{rates}\nset policies open policer slow"))?;
+    judge.has_rate(32)?;
+    judge.is_lost("rate-exceeded-down", "a policer")?;
+    sluice.configure("set subscriber-profiles home rate-down 48")?;
+    judge.has_rate(48)?;
+    sluice.configure("delete policies open policer\ndelete subscriber-profiles home rate-down")?;
+    judge.nothing_is_lost("the policer is deleted")
 }
 
 /// What homes send reaches the core with the mark of the rule, in both families.
@@ -191,6 +224,19 @@ fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
             "`policies` has no `nowhere`",
         ),
         ("set policies open acls nowhere", "`acls` has no `nowhere`"),
+        ("set policers p committed-rate 0", "1 to 1000000000"),
+        (
+            "set policers p committed-rate 9",
+            "`further-rate` is missing",
+        ),
+        (
+            "set policers p committed-rate 9\nset policers p further-rate 8",
+            "the peak rate is below `committed-rate`",
+        ),
+        (
+            "set policers p committed-rate 9\nset policers p committed-burst 1000",
+            "1600 to 1000000000",
+        ),
         ("delete acls closed", "`acls` has no `closed`"),
     ] {
         let why = sluice.configure(edit).err().map(|why| format!("{why:#}"));

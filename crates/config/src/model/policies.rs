@@ -40,17 +40,17 @@ pub struct Policer {
     #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub committed_rate: u32,
     /// Octets that are green at once. Default: as many as come in 100 ms, at least 15,000.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_600, max = 1_000_000_000), extend("x-unit" = "octets"))]
     pub committed_burst: Option<u32>,
     /// `two-rate`: rate of green and yellow packets together. `two-rate-differentiated`: rate of yellow packets beside the green ones. The
     /// rate of the session (subscriber profile, user, RADIUS) is the rate of both together, and takes its place. `single-rate`: not
     /// permitted; there the session's rate takes the place of the committed one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub further_rate: Option<u32>,
     /// Octets that are yellow at once, with `two-rate` green or yellow. Default: as many as come in 100 ms, at least 15,000.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_600, max = 1_000_000_000), extend("x-unit" = "octets"))]
     pub further_burst: Option<u32>,
     /// What a packet is charged: its own octets, or what it takes on the access line.
@@ -60,7 +60,7 @@ pub struct Policer {
     #[serde(default)]
     pub colour_aware: bool,
     /// DSCP that yellow packets get, such as `af12`. Default: they keep theirs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-format" = "dscp", "x-example" = "af12"))]
     pub yellow_mark: Option<String>,
 }
@@ -102,6 +102,7 @@ pub struct TrafficPolicy {
     #[schemars(extend("x-reference" = "/acls"))]
     pub acls: Vec<String>,
     /// Policer of the packets that `acls` lets pass. Default: the rate of the session alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reference" = "/policers"))]
     pub policer: Option<String>,
     /// What happens to packets that no rule of `acls` matches.
