@@ -170,6 +170,30 @@ pub struct Policies {
     pub down: Option<PolicyIndex>,
 }
 
+/// What the policy of a session has done to the packets of a direction, since the session began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyState {
+    /// The policy that they pass. `None`: the session has only a rate.
+    pub policy: Option<PolicyIndex>,
+    /// Packets that were denied.
+    pub denied_packets: u64,
+    /// Octets of these IP packets.
+    pub denied_octets: u64,
+    /// Packets above the rate, which were dropped.
+    pub exceeded_packets: u64,
+    /// What denied the last one. `None`: none was denied.
+    pub last_denial: Option<LastDenial>,
+}
+
+/// What denied the last packet that was denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastDenial {
+    /// Position of the rule in its policy, from 0. `None`: no rule matched the packet.
+    pub rule: Option<u16>,
+    /// [`CompiledPolicy::compilation`](crate::CompiledPolicy::compilation) of that policy, which may not be in force any more.
+    pub compilation: u16,
+}
+
 /// A subscriber's session, as the worker needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionEntry {
@@ -266,6 +290,15 @@ pub enum Event {
         usage: Usage,
         /// The session is not (or no longer) there.
         removed: bool,
+    },
+    /// The answer to `read_policy`.
+    PolicyState {
+        /// The session.
+        index: SessionIndex,
+        /// What its policies did to packets from the subscriber. `None`: it has none.
+        up: Option<PolicyState>,
+        /// The same for packets to the subscriber.
+        down: Option<PolicyState>,
     },
     /// A session could not be set, and is not there now: its place is free again.
     SessionRefused {

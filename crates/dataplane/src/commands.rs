@@ -28,6 +28,10 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
                 removed: usage.is_none(),
             })
         }
+        Command::ReadPolicy(index) => {
+            let [up, down] = worker.tables.sessions.policy_states(index);
+            Some(Event::PolicyState { index, up, down })
+        }
         Command::Sample(index, rate) => {
             let tables = &mut worker.tables;
             let room = rate.is_none_or(|rate| tables.samples.begin(index, rate));

@@ -1,6 +1,6 @@
 //! Policies of the packets of a direction, compiled: what the control thread makes and the workers look packets up in.
 use acl::{Action, Classifier, Packet4, Packet6, Rule, TooLarge};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::counters::add;
 use crate::police::{Colour, MeterSettings, Overhead};
@@ -113,6 +113,9 @@ pub struct PolicyRules {
     pub policer: Option<PolicerSettings>,
 }
 
+/// Number of the compilation before the next one.
+static COMPILATIONS: AtomicU16 = AtomicU16::new(0);
+
 /// A policy of the packets of a direction, compiled. It never changes; a changed policy is another one.
 pub struct CompiledPolicy {
     classifier: Classifier,
@@ -120,6 +123,7 @@ pub struct CompiledPolicy {
     verdicts: Box<[Verdict]>,
     denies_deep: bool,
     policer: Option<Policer>,
+    compilation: u16,
     /// For each worker the counters of each rule; empty if none is counted.
     counters: Box<[Box<[Counter]>]>,
 }
@@ -146,8 +150,16 @@ impl CompiledPolicy {
             verdicts: rules.chain([unmatched]).collect(),
             denies_deep: policy.denies_deep,
             policer: policy.policer.map(Policer::new),
+            compilation: COMPILATIONS.fetch_add(1, Relaxed),
             counters: (0..workers).map(|_| counters()).collect(),
         })
+    }
+
+    /// Number of the compilation, by which a session's last denial names the policy ([`LastDenial`](crate::LastDenial)). Numbers are
+    /// used again after 65,536 compilations.
+    #[inline(always)]
+    pub fn compilation(&self) -> u16 {
+        self.compilation
     }
 
     /// Memory of the tables, in octets.

@@ -348,6 +348,14 @@ impl Controller {
         self.link(index.0).send(Command::ReadUsage(index))
     }
 
+    /// Asks what the policies of a session have done; [`Event::PolicyState`] answers.
+    ///
+    /// # Errors
+    /// The worker does not take a command now.
+    pub fn read_policy(&mut self, index: SessionIndex) -> Result<(), Busy> {
+        self.link(index.0).send(Command::ReadPolicy(index))
+    }
+
     /// Begins to show copies of the packets of a session that is there, at most this many ([`PuntKind::SampledUp`],
     /// [`PuntKind::SampledDown`]); without a rate, ends that. It ends with the session, too.
     pub fn sample(&mut self, index: SessionIndex, rate: Option<SampleRate>) -> Result<(), Busy> {

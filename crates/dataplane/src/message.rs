@@ -18,6 +18,7 @@ pub(crate) enum Command {
     Refuse(SessionIndex, Refusal),
     RemoveSession(SessionIndex),
     ReadUsage(SessionIndex),
+    ReadPolicy(SessionIndex),
     Sample(SessionIndex, Option<SampleRate>),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
     /// With room for the answer.

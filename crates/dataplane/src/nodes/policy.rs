@@ -161,6 +161,7 @@ fn match_rules(
         line.denied += 1;
         line.denied_octets += total as u64;
         line.denied_by = rule;
+        line.denied_in = compiled.compilation();
         return Err(Refused::Denied);
     }
     if let Some(dscp) = verdict.mark() {
@@ -363,11 +364,22 @@ mod tests {
             Err(DropReason::DeniedDown),
             "unmatched"
         );
+        let first = world.policies.get(number()).unwrap().compilation();
         world.compile(&rules, |policy| policy.unmatched_pass = true);
+        assert_ne!(world.policies.get(number()).unwrap().compilation(), first);
         assert_eq!(world.down_v4(&udp(101, 0)), Ok(()));
         let line = world.sessions.policy(INDEX, Direction::Down).unwrap();
         assert_eq!((line.denied, line.denied_octets), (1001, 28_028));
         assert_eq!((line.denied_by, line.exceeded), (0, 0));
+        assert_eq!(line.denied_in, first, "the policy that denied is told");
+        let last_denial = LastDenial {
+            rule: None,
+            compilation: first,
+        };
+        let [up, down] = world.sessions.policy_states(INDEX);
+        assert_eq!(up, None);
+        assert_eq!(down.unwrap().last_denial, Some(last_denial));
+        assert_eq!(down.unwrap().denied_packets, 1001);
         let hits = world.policies.get(number()).unwrap().hits();
         assert_eq!(hits, [Hits::default(); 2], "those of another policy");
     }

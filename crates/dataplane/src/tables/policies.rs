@@ -1,6 +1,6 @@
 //! What only sessions need whose policy has something to do for each packet: one cache line for each direction, which packets of other
 //! sessions do not touch. And the policies that they name, compiled.
-use crate::api::{Policies, PolicyIndex};
+use crate::api::{LastDenial, Policies, PolicyIndex, PolicyState};
 use crate::compiled::CompiledPolicy;
 use crate::police::Policer;
 use policy::{Direction, PacketSettings};
@@ -22,6 +22,8 @@ pub(crate) struct PolicyLine {
     pub policy: Option<PolicyIndex>,
     /// The rule that denied the last one of them, counted from 1; 0: none.
     pub denied_by: u16,
+    /// The compilation that this rule belongs to.
+    pub denied_in: u16,
 }
 
 const _: () = assert!(size_of::<PolicyLine>() == 64);
@@ -43,6 +45,21 @@ impl PolicyLine {
     /// Whether there is something to do for packets.
     pub fn is_needed(&self) -> bool {
         self.policer.has_limit() || self.policy.is_some()
+    }
+
+    /// What the policy has done so far. `None`: there is nothing to do for packets.
+    pub fn state(&self) -> Option<PolicyState> {
+        let last_denial = LastDenial {
+            rule: self.denied_by.checked_sub(1),
+            compilation: self.denied_in,
+        };
+        self.is_needed().then(|| PolicyState {
+            policy: self.policy,
+            denied_packets: self.denied,
+            denied_octets: self.denied_octets,
+            exceeded_packets: self.exceeded,
+            last_denial: (self.denied > 0).then_some(last_denial),
+        })
     }
 
     /// Whether two lines say the same, whatever tokens there are and whatever was counted.

@@ -1,5 +1,7 @@
 //! Sessions: found upstream by access segment and PPPoE session id, downstream by index.
-use crate::api::{Limits, Policies, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
+use crate::api::{
+    Limits, Policies, PolicyState, PortIndex, Refusal, SessionEntry, SessionIndex, Usage,
+};
 use crate::compiled::Policer;
 use crate::nodes::ip::Family;
 use crate::police::Bucket;
@@ -276,6 +278,14 @@ impl Sessions {
         });
         let place = policy_place(self.place(index), direction);
         self.meters[place].renew(policer, rate, now, self.hz);
+    }
+
+    /// What the policies of a session have done, from and to the subscriber.
+    pub fn policy_states(&self, index: SessionIndex) -> [Option<PolicyState>; 2] {
+        Direction::BOTH.map(|direction| {
+            let place = policy_place(self.place(index), direction);
+            self.policies.get(place)?.state()
+        })
     }
 
     /// Asks for the policy line of a session, and for its meter.
