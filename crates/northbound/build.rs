@@ -1,7 +1,7 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 13] = [
+const WORDS: [(&str, &str); 16] = [
     ("Binding.role", "BindingRole"),
     ("Event.severity", "AlarmSeverity"),
     ("Alarm.severity", "AlarmSeverity"),
@@ -15,6 +15,9 @@ const WORDS: [(&str, &str); 13] = [
     ("AaaServer.role", "AaaRole"),
     ("AaaServer.state", "AaaServerState"),
     ("TracedPacket.path", "TracedPath"),
+    ("TrafficPolicy.state", "TrafficPolicyState"),
+    ("DirectionPolicy.state", "TrafficPolicyState"),
+    ("Denial.reason", "DenialReason"),
 ];
 
 fn main() -> std::io::Result<()> {

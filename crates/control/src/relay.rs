@@ -1,8 +1,8 @@
 //! Questions that only a user plane itself can answer: they are passed on over its management interface, beside the loop.
 
 use crate::management::Standings;
-use mi::Client;
-use northbound::{Answer, Refusal, Response, UserPlaneTable};
+use mi::{Client, GetSessionPolicyRequest};
+use northbound::{Answer, Refusal, Response, Session, UserPlaneTable};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -98,13 +98,40 @@ async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
                 Response::Drops { drops }
             })
         }
+        UserPlaneTable::AclRules { acl, after } => {
+            let answer = client.acl_rules(acl, after).await;
+            answer.map(|answer| Response::AclRules {
+                rules: answer.rules,
+                more: answer.more,
+            })
+        }
+        UserPlaneTable::Policies => {
+            let policies = client.policies().await;
+            policies.map(|policies| Response::Policies { policies })
+        }
+        UserPlaneTable::SessionPolicy { session } => {
+            let policy = client.session_policy(named(*session)).await;
+            policy.map(|policy| Response::SessionPolicy { policy })
+        }
         UserPlaneTable::Ledger { repair } => {
             let ledger = client.check_ledger(repair).await;
             ledger.map(|ledger| Response::Ledger { ledger })
         }
     };
-    answer.map_err(|status| match mi::is_busy(&status) {
-        true => Refusal::Busy(format!("user plane {name}: {}", status.message())),
-        false => unreachable(name, &mi::reason(&status)),
+    answer.map_err(|status| match status.message() {
+        why if mi::is_busy(&status) => Refusal::Busy(format!("user plane {name}: {why}")),
+        why if mi::is_absent(&status) => Refusal::NotFound(format!("user plane {name}: {why}")),
+        _ => unreachable(name, &mi::reason(&status)),
     })
+}
+
+/// A session as its user plane finds it.
+fn named(session: Session) -> GetSessionPolicyRequest {
+    GetSessionPolicyRequest {
+        port: session.port,
+        s_tag: session.s_tag,
+        c_tag: session.c_tag,
+        mac: session.mac,
+        pppoe_session_id: session.pppoe_session_id,
+    }
 }

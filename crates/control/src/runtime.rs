@@ -26,7 +26,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use dynamic::Dynamic;
 use nix::sys::socket::{setsockopt, sockopt};
-use northbound::Request;
+use northbound::{Request, UserPlaneTable};
 use passwords::{Job, PasswordThreads};
 use past::open_history;
 use radius::Radius;
@@ -448,9 +448,21 @@ impl Edge {
     }
 
     fn on_call(&mut self, (call, reply): northbound::Call) {
-        if let Request::UserPlane { name, table } = call {
-            return self.relay.ask(name, table, reply);
-        }
+        let call = match call {
+            Request::UserPlane { name, table } => return self.relay.ask(name, table, reply),
+            Request::GetSessionPolicy { id } => {
+                return match self.plane.session_now(self.clock.now(), &id) {
+                    Ok(session) => {
+                        let (name, session) = (session.user_plane.clone(), session.into());
+                        let table = UserPlaneTable::SessionPolicy { session };
+                        self.relay.ask(name, table, reply)
+                    }
+                    // whoever asked may have gone
+                    Err(refusal) => drop(reply.send(Err(refusal))),
+                };
+            }
+            call => call,
+        };
         self.next_ticket += 1;
         let ticket = self.next_ticket;
         self.answers.retain(|_, waiting| !waiting.is_closed());

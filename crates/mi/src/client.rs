@@ -4,13 +4,15 @@ use crate::mi_client::MiClient;
 use crate::network::{NetworkError, client_tls};
 use crate::{
     ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
-    ListNeighboursRequest, ListNeighboursResponse, ListPortsRequest, ListRoutesRequest,
+    GetSessionPolicyRequest, ListAclRulesRequest, ListAclRulesResponse, ListNeighboursRequest,
+    ListNeighboursResponse, ListPoliciesRequest, ListPortsRequest, ListRoutesRequest,
     ListRoutesResponse, SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest,
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
 use northbound::{
-    CallError, CheckLedgerRequest, DropCounter, Ledger, ListDropsRequest, Neighbour, Port, Route,
+    AclRule, CallError, CheckLedgerRequest, DropCounter, Ledger, ListDropsRequest, Neighbour, Port,
+    Route, SessionPolicy, TrafficPolicy,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -139,6 +141,31 @@ impl Client {
         Ok(answer.into_inner().drops)
     }
 
+    /// Some rules of an ACL with their counters: the first ones, or those behind one.
+    pub async fn acl_rules(
+        &mut self,
+        acl: String,
+        after: Option<AclRule>,
+    ) -> Result<ListAclRulesResponse, Status> {
+        let request = ListAclRulesRequest { acl, after };
+        Ok(self.0.list_acl_rules(request).await?.into_inner())
+    }
+
+    /// The policies, those that only sessions name too.
+    pub async fn policies(&mut self) -> Result<Vec<TrafficPolicy>, Status> {
+        let answer = self.0.list_policies(ListPoliciesRequest {}).await?;
+        Ok(answer.into_inner().policies)
+    }
+
+    /// What the policies of a session have done.
+    pub async fn session_policy(
+        &mut self,
+        session: GetSessionPolicyRequest,
+    ) -> Result<SessionPolicy, Status> {
+        let answer = self.0.get_session_policy(session).await?.into_inner();
+        Ok(answer.policy.unwrap_or_default())
+    }
+
     /// Compares what the user plane holds with the owners of it, and puts right what differs if `repair` is set.
     pub async fn check_ledger(&mut self, repair: bool) -> Result<Ledger, Status> {
         let request = CheckLedgerRequest { repair };
@@ -167,6 +194,11 @@ impl Client {
 /// Whether a call failed because something else is under way there.
 pub fn is_busy(status: &Status) -> bool {
     status.code() == Code::Aborted
+}
+
+/// Whether a call failed because what it is about is not there.
+pub fn is_absent(status: &Status) -> bool {
+    status.code() == Code::NotFound
 }
 
 /// Why a call failed, in words for an operator.

@@ -22,13 +22,14 @@ mod kept;
 mod network;
 mod sample;
 mod serve;
+mod session;
 
 /// What `protoc` and tonic made of `proto/sluice/mi/v1`.
 mod generated {
     tonic::include_proto!("sluice.mi.v1");
 }
 
-pub use client::{Client, Endpoint, is_busy, reason};
+pub use client::{Client, Endpoint, is_absent, is_busy, reason};
 pub use configured::{Begun, Configured};
 pub use document::MAX_TEXT;
 pub use generated::*;
@@ -36,3 +37,4 @@ pub use kept::{Keep, Kept, KeptError};
 pub use network::NetworkError;
 pub use sample::{Sampling, Shown};
 pub use serve::{Answer, Call, Request, Response, serve};
+pub use session::SessionPlace;

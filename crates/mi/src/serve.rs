@@ -5,17 +5,20 @@ use crate::mi_server::{Mi, MiServer};
 use crate::network::{NetworkError, Port as TcpPort, server_tls};
 use crate::{
     ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
-    ListNeighboursRequest, ListNeighboursResponse, ListPortsRequest, ListPortsResponse,
-    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, SampleRequest, SampleResponse, Sampling,
-    State, ValidateRequest, ValidateResponse, WatchRequest,
+    GetSessionPolicyRequest, GetSessionPolicyResponse, ListAclRulesRequest, ListAclRulesResponse,
+    ListNeighboursRequest, ListNeighboursResponse, ListPoliciesRequest, ListPoliciesResponse,
+    ListPortsRequest, ListPortsResponse, ListRoutesRequest, ListRoutesResponse, MAX_TEXT,
+    SampleRequest, SampleResponse, Sampling, SessionPlace, State, ValidateRequest,
+    ValidateResponse, WatchRequest,
 };
 use config::start::Management;
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::BoxStream;
 use northbound::{
-    Asked, Calls, CheckLedgerRequest, CheckLedgerResponse, DropCounter, Ledger, ListDropsRequest,
-    ListDropsResponse, Neighbour, Port, Refusal, Route, UnixSocket, other_answer, server,
+    AclRule, Asked, Calls, CheckLedgerRequest, CheckLedgerResponse, DropCounter, Ledger,
+    ListDropsRequest, ListDropsResponse, Neighbour, Port, Refusal, Route, SessionPolicy,
+    TrafficPolicy, UnixSocket, other_answer, server,
 };
 use std::io;
 use std::path::Path;
@@ -56,6 +59,17 @@ pub enum Request {
     },
     /// The named counters of whatever was refused or dropped.
     ListDrops,
+    /// Rules of an ACL, at most [`northbound::PAGE`] of them.
+    ListAclRules {
+        /// Name of the ACL.
+        acl: String,
+        /// The last one of the page before; none at first.
+        after: Option<AclRule>,
+    },
+    /// The policies.
+    ListPolicies,
+    /// What the policies of a session have done.
+    GetSessionPolicy(SessionPlace),
     /// Compare what is held with the owners of it, in both directions.
     CheckLedger {
         /// Give back what has no owner, and book what is missing.
@@ -88,6 +102,15 @@ pub enum Response {
         /// Every counter, those that are zero too.
         drops: Vec<DropCounter>,
     },
+    /// To [`Request::ListAclRules`].
+    AclRules(ListAclRulesResponse),
+    /// To [`Request::ListPolicies`].
+    Policies {
+        /// The policies in the order of their names.
+        policies: Vec<TrafficPolicy>,
+    },
+    /// To [`Request::GetSessionPolicy`].
+    SessionPolicy(SessionPolicy),
     /// To [`Request::Sample`]: it has begun.
     Sampling,
     /// To [`Request::CheckLedger`].
@@ -262,6 +285,40 @@ impl Mi for Service {
     ) -> Result<Reply<ListDropsResponse>, Status> {
         match self.0.ask(Request::ListDrops).await? {
             Response::Drops { drops } => Ok(Reply::new(ListDropsResponse { drops })),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn list_acl_rules(
+        &self,
+        request: tonic::Request<ListAclRulesRequest>,
+    ) -> Result<Reply<ListAclRulesResponse>, Status> {
+        let ListAclRulesRequest { acl, after } = request.into_inner();
+        match self.0.ask(Request::ListAclRules { acl, after }).await? {
+            Response::AclRules(answer) => Ok(Reply::new(answer)),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn list_policies(
+        &self,
+        _: tonic::Request<ListPoliciesRequest>,
+    ) -> Result<Reply<ListPoliciesResponse>, Status> {
+        match self.0.ask(Request::ListPolicies).await? {
+            Response::Policies { policies } => Ok(Reply::new(ListPoliciesResponse { policies })),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn get_session_policy(
+        &self,
+        request: tonic::Request<GetSessionPolicyRequest>,
+    ) -> Result<Reply<GetSessionPolicyResponse>, Status> {
+        let place = SessionPlace::of(request.into_inner())?;
+        match self.0.ask(Request::GetSessionPolicy(place)).await? {
+            Response::SessionPolicy(policy) => Ok(Reply::new(GetSessionPolicyResponse {
+                policy: Some(policy),
+            })),
             other => Err(other_answer(other)),
         }
     }

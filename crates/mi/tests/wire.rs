@@ -3,7 +3,8 @@
 use config::start::{Management, Tls};
 use mi::{
     Answer, ApplyResponse, Begun, Call, Client, Configured, DescribeResponse, Document,
-    DocumentFault, Endpoint, Kept, NetworkError, Request, Response, State, serve,
+    DocumentFault, Endpoint, GetSessionPolicyRequest, Kept, NetworkError, Request, Response, State,
+    serve,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::net::{IpAddr, SocketAddr};
@@ -79,6 +80,16 @@ impl UserPlane {
             Request::ListRoutes { .. } => Response::Routes(Default::default()),
             Request::ListNeighbours { .. } => Response::Neighbours(Default::default()),
             Request::ListDrops => Response::Drops { drops: vec![] },
+            Request::ListAclRules { .. } => Response::AclRules(Default::default()),
+            Request::ListPolicies => Response::Policies { policies: vec![] },
+            Request::GetSessionPolicy(place) => {
+                let name = format!("{}.{:?} {}", place.port, place.vids, place.pppoe_session_id);
+                let down = Some(northbound::DirectionPolicy {
+                    name,
+                    ..Default::default()
+                });
+                Response::SessionPolicy(northbound::SessionPolicy { up: None, down })
+            }
             Request::CheckLedger { .. } => Response::Ledger {
                 ledger: Default::default(),
             },
@@ -228,6 +239,35 @@ async fn whoever_watches_slowly_misses_states_and_holds_up_nothing() {
         state.sessions, last as u64,
         "a new reader has the newest state"
     );
+}
+
+#[tokio::test]
+async fn a_session_is_named_by_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let _served = UserPlane::open(dir.path()).run(dir.path(), None).unwrap();
+    let mut client = unix(dir.path());
+    let session = GetSessionPolicyRequest {
+        port: "access0".into(),
+        s_tag: Some(100),
+        c_tag: None,
+        mac: "02:00:00:00:00:07".into(),
+        pppoe_session_id: 7,
+    };
+    let policy = client.session_policy(session.clone()).await.unwrap();
+    assert_eq!(policy.down.unwrap().name, "access0.(Some(100), None) 7");
+    let wrong = |change: fn(&mut GetSessionPolicyRequest)| {
+        let mut wrong = session.clone();
+        change(&mut wrong);
+        wrong
+    };
+    for wrong in [
+        wrong(|session| session.mac.clear()),
+        wrong(|session| session.c_tag = Some(1 << 16)),
+        wrong(|session| session.pppoe_session_id = 1 << 16),
+    ] {
+        let refused = client.session_policy(wrong).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    }
 }
 
 /// A connection that breaks is told in words for an operator, who knows nothing of gRPC.

@@ -3,9 +3,10 @@
 use crate::control_plane_client::ControlPlaneClient;
 use crate::{
     CallError, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearBackOffRequest,
-    ClearSessionRequest, Connection, DropCounter, GetSessionRequest, Ledger, ListDropsRequest,
-    ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK,
-    Session, TestAaaRequest, TestAaaResponse, UserPlane,
+    ClearSessionRequest, Connection, DropCounter, GetSessionPolicyRequest, GetSessionRequest,
+    Ledger, ListDropsRequest, ListSessionsRequest, ListUserPlaneDropsRequest,
+    ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session, SessionPolicy, TestAaaRequest,
+    TestAaaResponse, UserPlane,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -47,6 +48,14 @@ impl Client {
         let request = GetSessionRequest { id: id.into() };
         let answer = self.connection.wait(self.client.get_session(request))?;
         Ok(answer.into_inner().session.unwrap_or_default())
+    }
+
+    /// What the policies of a session have done.
+    pub fn session_policy(&mut self, id: &str) -> Result<SessionPolicy, CallError> {
+        let request = GetSessionPolicyRequest { id: id.into() };
+        let answer = self.client.get_session_policy(request);
+        let answer = self.connection.wait(answer)?.into_inner();
+        Ok(answer.policy.unwrap_or_default())
     }
 
     /// Ends a session.

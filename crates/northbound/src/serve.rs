@@ -7,13 +7,14 @@ use crate::configuration::ConfigurationCall;
 use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::live::LiveCall;
 use crate::{
-    AaaServer, Association, Caller, CheckLedgerRequest, CheckLedgerResponse,
+    AaaServer, AclRule, Association, Caller, CheckLedgerRequest, CheckLedgerResponse,
     CheckUserPlaneLedgerRequest, ClearBackOffRequest, ClearBackOffResponse, ClearSessionRequest,
-    ClearSessionResponse, DropCounter, FindSubscriberResponse, GetSessionRequest,
-    GetSessionResponse, HistoryCall, Ledger, ListAlarmsResponse, ListDropsRequest,
-    ListDropsResponse, ListSessionsRequest, ListSessionsResponse, ListUserPlaneDropsRequest,
-    ListUserPlanesRequest, ListUserPlanesResponse, Neighbour, Pool, Port, Route, Session,
-    TestAaaRequest, TestAaaResponse, UnixSocket, UserPlane, server,
+    ClearSessionResponse, DropCounter, FindSubscriberResponse, GetSessionPolicyRequest,
+    GetSessionPolicyResponse, GetSessionRequest, GetSessionResponse, HistoryCall, Ledger,
+    ListAlarmsResponse, ListDropsRequest, ListDropsResponse, ListSessionsRequest,
+    ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
+    Neighbour, Pool, Port, Route, Session, SessionPolicy, TestAaaRequest, TestAaaResponse,
+    TrafficPolicy, UnixSocket, UserPlane, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -48,6 +49,11 @@ pub enum Request {
     /// One session with its counters, read from the user plane now.
     GetSession {
         /// The session's id as [`Session::id`] prints it.
+        id: String,
+    },
+    /// What the policies of a session have done, which only its user plane can tell.
+    GetSessionPolicy {
+        /// The session's id.
         id: String,
     },
     /// End a session as an administrator's reset.
@@ -119,6 +125,20 @@ pub enum UserPlaneTable {
     },
     /// Its counters, those that are zero too.
     Drops,
+    /// Rules of an ACL, at most [`PAGE`] of them.
+    AclRules {
+        /// Name of the ACL.
+        acl: String,
+        /// The last one of the page before; none at first.
+        after: Option<AclRule>,
+    },
+    /// Its policies.
+    Policies,
+    /// What the policies of a session have done.
+    SessionPolicy {
+        /// The session, of which port, VLAN ids, MAC address and PPPoE session id count.
+        session: Box<Session>,
+    },
     /// Its ledger.
     Ledger {
         /// Give back what has no owner, and book what is missing.
@@ -190,6 +210,23 @@ pub enum Response {
         neighbours: Vec<Neighbour>,
         /// There are more.
         more: bool,
+    },
+    /// To [`UserPlaneTable::AclRules`].
+    AclRules {
+        /// The rules.
+        rules: Vec<AclRule>,
+        /// There are more.
+        more: bool,
+    },
+    /// To [`UserPlaneTable::Policies`].
+    Policies {
+        /// The policies.
+        policies: Vec<TrafficPolicy>,
+    },
+    /// To [`Request::GetSessionPolicy`] and [`UserPlaneTable::SessionPolicy`].
+    SessionPolicy {
+        /// Its policies.
+        policy: SessionPolicy,
     },
     /// To [`Request::CheckLedger`] and [`UserPlaneTable::Ledger`].
     Ledger {
@@ -271,6 +308,19 @@ impl ControlPlane for Service {
         match self.0.ask(Request::GetSession { id }).await? {
             Response::Session { session } => Ok(Reply::new(GetSessionResponse {
                 session: Some(*session),
+            })),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn get_session_policy(
+        &self,
+        request: tonic::Request<GetSessionPolicyRequest>,
+    ) -> Result<Reply<GetSessionPolicyResponse>, Status> {
+        let id = request.into_inner().id;
+        match self.0.ask(Request::GetSessionPolicy { id }).await? {
+            Response::SessionPolicy { policy } => Ok(Reply::new(GetSessionPolicyResponse {
+                policy: Some(policy),
             })),
             other => Err(other_answer(other)),
         }

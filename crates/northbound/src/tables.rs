@@ -4,11 +4,12 @@ use crate::calls::{Calls, other_answer};
 use crate::tables_client::TablesClient as Generated;
 use crate::tables_server::{Tables, TablesServer};
 use crate::{
-    AaaServer, Association, CallError, Connection, ListAaaServersRequest, ListAaaServersResponse,
-    ListAssociationsRequest, ListAssociationsResponse, ListNeighboursRequest,
-    ListNeighboursResponse, ListPoolsRequest, ListPoolsResponse, ListPortsRequest,
-    ListPortsResponse, ListRoutesRequest, ListRoutesResponse, Neighbour, Pool, Port, Request,
-    Response, Route, UserPlaneTable,
+    AaaServer, AclRule, Association, CallError, Connection, ListAaaServersRequest,
+    ListAaaServersResponse, ListAclRulesRequest, ListAclRulesResponse, ListAssociationsRequest,
+    ListAssociationsResponse, ListNeighboursRequest, ListNeighboursResponse, ListPoliciesRequest,
+    ListPoliciesResponse, ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListPortsResponse,
+    ListRoutesRequest, ListRoutesResponse, Neighbour, Pool, Port, Request, Response, Route,
+    TrafficPolicy, UserPlaneTable,
 };
 use futures_util::stream::{BoxStream, iter, try_unfold};
 use std::collections::VecDeque;
@@ -72,7 +73,7 @@ impl<R: Clone> Listing<R> {
     /// A page is asked for when whoever reads has room for it, so that no more than a few wait.
     async fn next(
         mut self,
-        ask: fn(Option<R>) -> UserPlaneTable,
+        ask: impl FnOnce(Option<R>) -> UserPlaneTable,
         read: fn(Response) -> Page<R>,
     ) -> Result<Option<(Part<R>, Self)>, Status> {
         let Some(name) = self.names.front().cloned() else {
@@ -101,6 +102,8 @@ impl Tables for Service {
     type ListPortsStream = BoxStream<'static, Result<ListPortsResponse, Status>>;
     type ListRoutesStream = BoxStream<'static, Result<ListRoutesResponse, Status>>;
     type ListNeighboursStream = BoxStream<'static, Result<ListNeighboursResponse, Status>>;
+    type ListAclRulesStream = BoxStream<'static, Result<ListAclRulesResponse, Status>>;
+    type ListPoliciesStream = BoxStream<'static, Result<ListPoliciesResponse, Status>>;
 
     async fn list_pools(
         &self,
@@ -186,6 +189,41 @@ impl Tables for Service {
         });
         Ok(Reply::new(Box::pin(parts)))
     }
+
+    async fn list_acl_rules(
+        &self,
+        request: tonic::Request<ListAclRulesRequest>,
+    ) -> Result<Reply<Self::ListAclRulesStream>, Status> {
+        let ListAclRulesRequest { user_plane, acl } = request.into_inner();
+        let listing: Listing<AclRule> = Listing::begin(self.0.clone(), user_plane).await?;
+        let parts = try_unfold((listing, acl), async |(listing, acl)| {
+            let read = |response| match response {
+                Response::AclRules { rules, more } => Ok((rules, more)),
+                other => Err(other_answer(other)),
+            };
+            let of = acl.clone();
+            let ask = |after| UserPlaneTable::AclRules { acl: of, after };
+            let next = listing.next(ask, read).await?;
+            Ok(next.map(|(part, listing)| (part.into(), (listing, acl))))
+        });
+        Ok(Reply::new(Box::pin(parts)))
+    }
+
+    async fn list_policies(
+        &self,
+        request: tonic::Request<ListPoliciesRequest>,
+    ) -> Result<Reply<Self::ListPoliciesStream>, Status> {
+        let listing = Listing::begin(self.0.clone(), request.into_inner().user_plane).await?;
+        let parts = try_unfold(listing, async |listing: Listing<TrafficPolicy>| {
+            let read = |response| match response {
+                Response::Policies { policies } => Ok((policies, false)),
+                other => Err(other_answer(other)),
+            };
+            let next = listing.next(|_| UserPlaneTable::Policies, read).await?;
+            Ok(next.map(|(part, listing)| (part.into(), listing)))
+        });
+        Ok(Reply::new(Box::pin(parts)))
+    }
 }
 
 /// What a message of each listing is, both ways.
@@ -215,6 +253,8 @@ parts! {
     ListPortsResponse { ports: Port }
     ListRoutesResponse { routes: Route }
     ListNeighboursResponse { neighbours: Neighbour }
+    ListAclRulesResponse { rules: AclRule }
+    ListPoliciesResponse { policies: TrafficPolicy }
 }
 
 /// A connection to the tables of a control plane. Each call waits for its answer.
@@ -289,6 +329,32 @@ impl TablesClient {
         let answer = self
             .client
             .list_neighbours(ListNeighboursRequest { user_plane });
+        collect(&self.connection, self.connection.wait(answer)?.into_inner())
+    }
+
+    /// Rules of an ACL with their counters.
+    pub fn acl_rules(
+        &mut self,
+        acl: &str,
+        user_plane: Option<&str>,
+    ) -> Result<(Vec<AclRule>, Vec<String>), CallError> {
+        let request = ListAclRulesRequest {
+            user_plane: user_plane.unwrap_or_default().to_owned(),
+            acl: acl.to_owned(),
+        };
+        let answer = self.client.list_acl_rules(request);
+        collect(&self.connection, self.connection.wait(answer)?.into_inner())
+    }
+
+    /// Policies of packets.
+    pub fn policies(
+        &mut self,
+        user_plane: Option<&str>,
+    ) -> Result<(Vec<TrafficPolicy>, Vec<String>), CallError> {
+        let user_plane = user_plane.unwrap_or_default().to_owned();
+        let answer = self
+            .client
+            .list_policies(ListPoliciesRequest { user_plane });
         collect(&self.connection, self.connection.wait(answer)?.into_inner())
     }
 }

@@ -2,11 +2,12 @@
 
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
-    AaaServer, Account, Answer, Association, Call, CallError, Client, ConfigurationClient,
-    ConfigurationRequest, ConfigurationResponse, Connection, DropCounter, FindSubscriberResponse,
-    Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall, LiveClient, LiveRequest,
-    LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request, Response, Route, Session,
-    SessionState, TablesClient, TestAaaResponse, TraceRequest, TracedPacket, Tracing, UserPlane,
+    AaaServer, Account, AclRule, Answer, Association, Call, CallError, Client, ConfigurationClient,
+    ConfigurationRequest, ConfigurationResponse, Connection, DirectionPolicy, DropCounter,
+    FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall,
+    LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request,
+    Response, Route, Session, SessionPolicy, SessionState, TablesClient, TestAaaResponse,
+    TraceRequest, TracedPacket, Tracing, TrafficPolicy, TrafficPolicyState, UserPlane,
     UserPlaneTable, WatchStateResponse, serve,
 };
 use std::fs::Permissions;
@@ -155,6 +156,15 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
             servers: vec![AaaServer::default(); 2],
         },
         Request::UserPlane { name, table } => return table_of(&name, table),
+        Request::GetSessionPolicy { id } => Response::SessionPolicy {
+            policy: SessionPolicy {
+                up: Some(DirectionPolicy {
+                    name: id,
+                    ..DirectionPolicy::default()
+                }),
+                down: None,
+            },
+        },
         Request::ListDrops => Response::Drops {
             drops: vec![DropCounter {
                 name: "bad-cookie".into(),
@@ -206,6 +216,26 @@ fn table_of(name: &str, table: UserPlaneTable) -> Answer {
             neighbours: Vec::new(),
             more: true,
         }),
+        ("up1" | "up3", UserPlaneTable::AclRules { acl, after }) => {
+            let from = after.map_or(1, |after| after.number + 1);
+            let rule = |number| AclRule {
+                user_plane: name.into(),
+                acl: acl.clone(),
+                number,
+                ..AclRule::default()
+            };
+            Ok(Response::AclRules {
+                rules: (from..from + PAGE as u32).map(rule).collect(),
+                more: from == 1,
+            })
+        }
+        ("up1" | "up3", UserPlaneTable::Policies) => Ok(Response::Policies {
+            policies: vec![TrafficPolicy {
+                user_plane: name.into(),
+                state: TrafficPolicyState::Missing.into(),
+                ..TrafficPolicy::default()
+            }],
+        }),
         ("up1", UserPlaneTable::Drops) => Ok(Response::Drops {
             drops: vec![DropCounter {
                 plane: name.into(),
@@ -248,6 +278,8 @@ fn every_call_meets_its_answer() {
     assert_eq!(sessions, in_order);
     assert_eq!(daemon.pages.load(Ordering::Relaxed), 2);
     assert_eq!(client.session("7").unwrap(), session(7));
+    let policy = client.session_policy("7").unwrap();
+    assert_eq!((policy.up.unwrap().name, policy.down), ("7".into(), None));
     client.clear_session("7").unwrap();
     let tested = client.test_aaa("alice", "wonderland", None).unwrap();
     assert_eq!((tested.accepted, &*tested.asked), (true, "alice"));
@@ -299,6 +331,14 @@ fn tables_of_user_planes_come_page_by_page_and_one_that_is_missing_is_told() {
     let (ports, missing) = tables.ports(Some("up3")).unwrap();
     assert_eq!((ports.len(), missing.len()), (1, 0));
     assert_eq!(tables.neighbours(None).unwrap().0, []);
+    let (policies, missing) = tables.policies(None).unwrap();
+    assert_eq!((policies.len(), missing.len()), (2, 1));
+    let (rules, missing) = tables.acl_rules("base", None).unwrap();
+    assert_eq!((rules.len(), missing.len()), (4 * PAGE, 1));
+    assert_eq!(rules[0].acl, "base");
+    let (rules, _) = tables.acl_rules("base", Some("up3")).unwrap();
+    let numbers: Vec<u32> = rules.iter().map(|rule| rule.number).collect();
+    assert_eq!(numbers, (1..=2 * PAGE as u32).collect::<Vec<_>>());
     for (name, why) in [("up2", "up2 does not answer"), ("up9", "there is no up9")] {
         let refused = tables.routes(Some(name)).unwrap_err();
         assert!(

@@ -74,9 +74,9 @@ impl ControlPlane {
                 let servers = self.aaa_server_rows(now);
                 self.answer(ticket, Ok(Response::AaaServers { servers }));
             }
-            Request::UserPlane { name, .. } => {
-                let why = format!("user plane `{name}` is asked over its management interface");
-                self.answer(ticket, Err(Refusal::Unreachable(why)));
+            Request::UserPlane { .. } | Request::GetSessionPolicy { .. } => {
+                let why = "user planes are asked over their management interfaces";
+                self.answer(ticket, Err(Refusal::Unreachable(why.into())));
             }
             Request::FindSubscriber { subscriber } => {
                 let found = self.find_subscriber(now, &subscriber);
@@ -148,6 +148,15 @@ impl ControlPlane {
 
     pub(super) fn answer(&mut self, ticket: u64, answer: Answer) {
         self.outputs.push_back(Output::Answer { ticket, answer });
+    }
+
+    /// A session with its counters as last reported.
+    ///
+    /// # Errors
+    /// No session has this id.
+    pub fn session_now(&self, now: Now, id: &str) -> Result<SessionRow, Refusal> {
+        let seid = self.find_by_id(id)?;
+        Ok(self.session_row(now, &self.sessions[seid.index()]))
     }
 
     fn find_by_id(&self, id: &str) -> Result<Seid, Refusal> {

@@ -26,8 +26,12 @@ pub const ACTIONS: &[&Action] = &[
 /// One session.
 pub const SHOW_SESSION: Action = Action {
     name: "show session",
-    about: "One session, with its counters read from the user plane now",
-    calls: &["ControlPlane/GetSession"],
+    about: "One session, with its counters and what its policies have denied, read from the user plane now",
+    calls: &[
+        "ControlPlane/GetSession",
+        "ControlPlane/GetSessionPolicy",
+        "History/FindSubscriber",
+    ],
     access: Read,
     arguments: &[SESSION],
 };
@@ -64,8 +68,8 @@ pub const SHOW_CONFIGURATION: Action = Action {
 /// Why a subscriber is online or not.
 pub const EXPLAIN: Action = Action {
     name: "explain",
-    about: "Say why a subscriber is online or not, and where its packets go",
-    calls: &["History/FindSubscriber"],
+    about: "Say why a subscriber is online or not, where its packets go, and what drops them",
+    calls: &["History/FindSubscriber", "ControlPlane/GetSessionPolicy"],
     access: Read,
     arguments: &[SUBSCRIBER],
 };

@@ -205,6 +205,8 @@ pub enum Takes {
     Nothing,
     /// A user plane's node id.
     UserPlane,
+    /// Name of an ACL.
+    Acl,
     /// A session's id.
     Session,
     /// A user's name, a MAC address, a session's id or an address.

@@ -18,6 +18,8 @@ pub const TABLES: &[&Table] = &[
     &ROUTES,
     &NEIGHBOURS,
     &WORKERS,
+    &ACL,
+    &POLICIES,
     &PROTECTION,
     &POOLS,
     &ASSOCIATIONS,
@@ -286,6 +288,49 @@ pub const WORKERS: Table = Table {
         Column::new("taken_over", Number(Count), "Packets taken over from other workers").under("TAKEN", 0),
         Column::new("punted", Number(Count), "Packets for the control plane or the kernel").under("PUNTED", 1),
         Column::new("injected", Number(Count), "Packets from the control plane or the kernel").under("INJECTED", 1),
+    ],
+};
+
+/// `sluice show acl`.
+pub const ACL: Table = Table {
+    name: "acl",
+    about: "The rules of an ACL, and how often each was the first to match, at all user planes or at one",
+    message: Some("AclRule"),
+    key: &["user_plane", "acl", "number"],
+    calls: &["Tables/ListAclRules"],
+    access: Read,
+    arguments: &[
+        Argument::new("acl", Takes::Acl, "Its name").required(),
+        OF_USER_PLANE,
+    ],
+    columns: &[
+        Column::new("user_plane", Text, "Node id of the user plane").under("USER PLANE", 1),
+        Column::new("number", Number(Exact), "Number of the rule in the ACL").under("RULE", 0),
+        Column::new("text", Text, "The rule").under("TEXT", 0),
+        // exact, because they are compared: a packet more or less matters
+        Column::new("packets", Number(Exact), "Packets that it was the first rule to match; empty if the ACL does not count").under("PACKETS", 0),
+        Column::new("octets", Number(Octets), "Octets of these IP packets").under("OCTETS", 2),
+        Column::new("acl", Text, "Name of the ACL"),
+    ],
+};
+
+/// `sluice show policies`.
+pub const POLICIES: Table = Table {
+    name: "policies",
+    about: "The policies of packets at all user planes, or at one: which are in force, and what they take",
+    message: Some("TrafficPolicy"),
+    key: &["user_plane", "name"],
+    calls: &["Tables/ListPolicies"],
+    access: Read,
+    arguments: &[OF_USER_PLANE],
+    columns: &[
+        Column::new("user_plane", Text, "Node id of the user plane").under("USER PLANE", 1),
+        Column::new("name", Text, "Name of the policy").under("POLICY", 0),
+        Column::new("state", Word(AS_IT_IS), "Whether the workers have it as the configuration says it; missing: only sessions name it").under("STATE", 0),
+        Column::new("rules", Number(Exact), "Rules of its ACLs in the configuration").under("RULES", 0),
+        Column::new("octets", Number(Octets), "Memory of what the workers have; none: packets of its sessions are dropped").under("MEMORY", 0).or("none"),
+        Column::new("sessions", Number(Exact), "Sessions that name it, for one direction or for both").under("SESSIONS", 0),
+        Column::new("trouble", Text, "Why it cannot be compiled, and what to do").under("TROUBLE", 2),
     ],
 };
 
