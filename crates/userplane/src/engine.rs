@@ -27,7 +27,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use dataplane::{InstanceIndex, PolicyIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
+use dataplane::{
+    InstanceIndex, Policies, PolicyIndex, PortIndex, Refusal, SessionEntry, SessionIndex,
+};
 use pfcp::bng::{Rejection, Usage, UsageMeter};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -353,6 +355,19 @@ impl<T: Copy> Engine<T> {
                 }
                 CompiledSession::Default { .. } => false,
             })
+    }
+
+    /// Number of sessions that name each policy, for one direction or for both.
+    pub fn sessions_by_policy(&self) -> BTreeMap<PolicyIndex, u64> {
+        let mut sessions = BTreeMap::new();
+        for entry in self.subscribers() {
+            let Policies { up, down } = entry.policies;
+            let down = down.filter(|_| down != up);
+            for number in [up, down].into_iter().flatten() {
+                *sessions.entry(number).or_default() += 1;
+            }
+        }
+        sessions
     }
 
     /// Sets how long a control plane's sessions are held after the path to it is lost. It applies to paths lost from now on.

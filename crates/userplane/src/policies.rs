@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use acl::Rule;
 use config::UserPlaneDocument;
-use config::model::{Algorithm, DeepHeaders, Policer, Unmatched};
+use config::model::{Acl, Algorithm, DeepHeaders, Policer, Unmatched};
 use dataplane::{
     CompiledPolicy, Hits, MeterSettings, Overhead, PolicerSettings, PolicyIndex, PolicyRules, Rate,
 };
+use northbound::TrafficPolicyState;
 use policy::Name;
 use tokio::sync::mpsc;
 
@@ -60,6 +62,13 @@ impl PolicyNumbers {
             .map(|(name, _)| name.clone())
     }
 
+    /// All policies that have numbers, in the order of their names.
+    pub fn all(&self) -> Vec<(Name, PolicyIndex)> {
+        let numbers = self.lock();
+        let all = numbers.iter();
+        all.map(|(name, number)| (name.clone(), *number)).collect()
+    }
+
     /// Whether less than half of the numbers are free: time to look for those that nobody names.
     fn are_scarce(&self) -> bool {
         self.lock().len() > usize::from(self.most / 2)
@@ -81,7 +90,7 @@ impl Default for PolicyNumbers {
 pub(crate) type RulePlace = (Arc<str>, u32);
 
 /// A policy as the document says it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Definition {
     rules: PolicyRules,
     places: Vec<RulePlace>,
@@ -162,6 +171,17 @@ struct InForce {
     compiled: Arc<CompiledPolicy>,
 }
 
+impl InForce {
+    /// The rules that were the first to match a packet, and how often.
+    fn hits(&self) -> impl Iterator<Item = (&RulePlace, &Rule, Hits)> {
+        let Definition { rules, places } = &*self.definition;
+        let rules = places.iter().zip(&rules.rules);
+        let counted = rules.zip(self.compiled.hits());
+        let counted = counted.map(|((place, rule), hits)| (place, rule, hits));
+        counted.filter(|(_, _, hits)| *hits != Hits::default())
+    }
+}
+
 /// Compilation that was asked for.
 struct Job {
     name: Name,
@@ -173,6 +193,18 @@ pub(crate) struct Done {
     name: Name,
     definition: Arc<Definition>,
     result: Result<CompiledPolicy, acl::TooLarge>,
+}
+
+/// How a policy stands with the workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub state: TrafficPolicyState,
+    /// Rules of the document.
+    pub rules: usize,
+    /// Memory of what the workers have, in octets. `None`: they have nothing.
+    pub octets: Option<usize>,
+    /// Why the policy cannot be compiled, and what to do.
+    pub trouble: Option<String>,
 }
 
 /// A change for the workers.
@@ -187,10 +219,12 @@ pub(crate) struct TrafficPolicies {
     pub numbers: PolicyNumbers,
     wanted: BTreeMap<Name, Arc<Definition>>,
     in_force: BTreeMap<Name, InForce>,
+    /// Why a policy as it is wanted cannot be put in force.
+    failed: BTreeMap<Name, String>,
     jobs: std::sync::mpsc::Sender<Job>,
     pub done: mpsc::UnboundedReceiver<Done>,
     /// Hits of rules in policies that were replaced.
-    earlier: BTreeMap<RulePlace, Hits>,
+    earlier: BTreeMap<RulePlace, (Rule, Hits)>,
 }
 
 impl TrafficPolicies {
@@ -220,6 +254,7 @@ impl TrafficPolicies {
             numbers,
             wanted: BTreeMap::new(),
             in_force: BTreeMap::new(),
+            failed: BTreeMap::new(),
             jobs,
             done,
             earlier: BTreeMap::new(),
@@ -237,6 +272,7 @@ impl TrafficPolicies {
         for (name, definition) in &wanted {
             let before = self.wanted.get(name);
             if before.is_none_or(|before| before != definition) {
+                self.failed.remove(name);
                 let job = Job {
                     name: name.clone(),
                     definition: definition.clone(),
@@ -250,15 +286,15 @@ impl TrafficPolicies {
             .keys()
             .filter(|name| !wanted.contains_key(*name));
         let gone: Vec<Name> = gone.cloned().collect();
+        self.failed.retain(|name, _| wanted.contains_key(name));
         self.wanted = wanted;
         let forgotten = gone.iter().filter_map(|name| self.replace(name, None));
         let forgotten = forgotten.collect();
-        let configured = document.acls.iter();
-        let configured: BTreeSet<(&str, u32)> = configured
-            .flat_map(|(acl, of)| of.rules.keys().map(|number| (acl.as_str(), *number)))
-            .collect();
-        self.earlier
-            .retain(|(acl, number), _| configured.contains(&(acl, *number)));
+        self.earlier.retain(|(acl, number), (rule, _)| {
+            let acl = document.acls.get(&**acl);
+            let configured = acl.and_then(|acl| acl.rules.get(number));
+            configured.is_some_and(|configured| configured.0 == *rule)
+        });
         if self.numbers.are_scarce() {
             let wanted = &self.wanted;
             self.numbers
@@ -293,6 +329,8 @@ impl TrafficPolicies {
             Err(why) => {
                 tracing::error!(policy = %name, %why, "policy cannot be compiled: its sessions keep the former one, and without one \
                     their packets are dropped (`policy-missing`). Give it fewer or simpler rules");
+                let trouble = format!("{why}: give it fewer or simpler rules");
+                self.failed.insert(name, trouble);
                 None
             }
         }
@@ -300,14 +338,26 @@ impl TrafficPolicies {
 
     /// Puts a policy in force, or takes it away. What its rules have counted stays.
     fn replace(&mut self, name: &Name, policy: Option<InForce>) -> Option<PolicyChange> {
-        let number = self.numbers.of(name)?;
+        let Some(number) = self.numbers.of(name) else {
+            let trouble = format!(
+                "{} other policies are named: remove some of them",
+                self.numbers.most
+            );
+            self.failed.insert(name.clone(), trouble);
+            return None;
+        };
         let compiled = policy.as_ref().map(|policy| policy.compiled.clone());
         let former = match policy {
             Some(policy) => self.in_force.insert(name.clone(), policy),
             None => self.in_force.remove(name),
         };
-        if let Some(former) = former {
-            add_hits(&mut self.earlier, &former);
+        for (place, rule, hits) in former.iter().flat_map(InForce::hits) {
+            let none = || (rule.clone(), Hits::default());
+            let (of, sum) = self.earlier.entry(place.clone()).or_insert_with(none);
+            if of != rule {
+                (*of, *sum) = none();
+            }
+            add(sum, hits);
         }
         Some(PolicyChange {
             number,
@@ -315,39 +365,60 @@ impl TrafficPolicies {
         })
     }
 
-    /// How often each rule of an ACL was the first to match, in all policies, by its number. Empty if it does not count.
-    pub fn hits(&self, acl: &str) -> BTreeMap<u32, Hits> {
-        let mut all = self.earlier.clone();
-        for policy in self.in_force.values() {
-            add_hits(&mut all, policy);
+    /// How often each rule of an ACL was the first to match, in all policies, by its number. A rule that was changed begins anew.
+    pub fn hits(&self, name: &str, acl: &Acl) -> BTreeMap<u32, Hits> {
+        let earlier = self.earlier.iter();
+        let earlier = earlier.map(|(place, (rule, hits))| (place, rule, *hits));
+        let now = self.in_force.values().flat_map(InForce::hits);
+        let mut sums = BTreeMap::new();
+        for ((of, number), rule, hits) in earlier.chain(now) {
+            let configured = acl.rules.get(number).filter(|_| **of == *name);
+            if configured.is_some_and(|configured| configured.0 == *rule) {
+                add(sums.entry(*number).or_default(), hits);
+            }
         }
-        let of_acl = all.into_iter().filter(|((name, _), _)| &**name == acl);
-        of_acl.map(|((_, number), hits)| (number, hits)).collect()
+        sums
     }
 
-    /// The rule of a policy with this position, counted from 0.
-    pub fn place(&self, number: PolicyIndex, rule: usize) -> Option<RulePlace> {
-        let name = self.numbers.name(number)?;
-        let policy = self.in_force.get(&name)?;
-        policy.definition.places.get(rule).cloned()
+    /// The rule that denied a packet, with its place. `None`: it is of a policy that has been replaced since.
+    pub fn rule(&self, compilation: u16, position: u16) -> Option<(&RulePlace, &Rule)> {
+        let mut in_force = self.in_force.values();
+        let policy = in_force.find(|policy| policy.compiled.compilation() == compilation)?;
+        let Definition { rules, places } = &*policy.definition;
+        let position = usize::from(position);
+        Some((places.get(position)?, rules.rules.get(position)?))
     }
 
-    /// Names of policies that are wanted and not in force yet.
-    pub fn pending(&self) -> impl Iterator<Item = &Name> {
-        let is_old = |name: &Name, wanted: &Arc<Definition>| {
-            let in_force = self.in_force.get(name);
-            in_force.is_none_or(|policy| policy.definition != *wanted)
+    /// Names of the document's policies, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.wanted.keys()
+    }
+
+    /// How a policy stands with the workers.
+    pub fn standing(&self, name: &Name) -> Standing {
+        let (wanted, in_force) = (self.wanted.get(name), self.in_force.get(name));
+        let trouble = self.failed.get(name).cloned();
+        let state = match (wanted, in_force) {
+            (None, _) => TrafficPolicyState::Missing,
+            _ if trouble.is_some() => TrafficPolicyState::TooLarge,
+            (Some(wanted), Some(policy)) if policy.definition == *wanted => {
+                TrafficPolicyState::InForce
+            }
+            _ => TrafficPolicyState::Compiling,
         };
-        let wanted = self.wanted.iter();
-        wanted.filter_map(move |(name, wanted)| is_old(name, wanted).then_some(name))
+        Standing {
+            state,
+            rules: wanted.map_or(0, |wanted| wanted.places.len()),
+            octets: in_force.map(|policy| policy.compiled.octets()),
+            trouble,
+        }
     }
 }
 
-fn add_hits(all: &mut BTreeMap<RulePlace, Hits>, policy: &InForce) {
-    let places = policy.definition.places.iter();
-    for (place, hits) in places.zip(policy.compiled.hits()) {
-        let sum = all.entry(place.clone()).or_default();
-        sum.packets += hits.packets;
-        sum.octets += hits.octets;
-    }
+fn add(sum: &mut Hits, hits: Hits) {
+    sum.packets += hits.packets;
+    sum.octets += hits.octets;
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ use crate::fib::{Command, Fib};
 use crate::icmp::ErrorSource;
 use crate::netlink::follower::Follower;
 use crate::netlink::socket::{Change, Requester};
-use crate::policies::{self, PolicyChange, PolicyNumbers, TrafficPolicies};
+use crate::policies::{Done, PolicyChange, PolicyNumbers, TrafficPolicies};
 use crate::start::{Parts, SetLevel, WorkerThreads};
 use watchdog::{Received, Watchdog};
 
@@ -45,6 +45,7 @@ mod kernel;
 mod ledger;
 mod listing;
 mod packets;
+mod policies;
 mod protection;
 mod samples;
 mod sessions;
@@ -124,6 +125,7 @@ pub(crate) enum ForWorker {
     RemoveGroup(GroupIndex),
     Inspect(Part),
     Sample(SessionIndex, Option<SampleRate>),
+    ReadPolicy(SessionIndex),
     RemoveStrayId(u32),
     RemoveHostRoute(InstanceIndex, IpNet),
 }
@@ -198,6 +200,8 @@ pub struct UserPlane {
     check: Option<Box<ledger::Check>>,
     /// Subscriber lines whose packets are sampled.
     samples: samples::Samples,
+    /// Questions about the policies of sessions.
+    questions: policies::Questions,
     /// Who exceeds a rate for what is for the gateway itself.
     offenders: protection::Offenders,
     counters: Counters,
@@ -216,7 +220,7 @@ enum Ready {
     Kernel(io::Result<Change>),
     Call(Call),
     Asked(Ask),
-    Compiled(policies::Done),
+    Compiled(Done),
     Other,
 }
 
@@ -271,6 +275,7 @@ impl UserPlane {
             said_untold: false,
             check: None,
             samples: samples::Samples::default(),
+            questions: policies::Questions::default(),
             offenders: protection::Offenders::default(),
             counters: Counters::default(),
             buffer: vec![0; LARGEST],

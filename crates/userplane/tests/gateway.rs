@@ -8,10 +8,11 @@ use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
 use config::UserPlaneDocument;
-use northbound::{Fault, Ledger};
+use northbound::TrafficPolicyState::{InForce, Missing};
+use northbound::{DenialReason, DirectionPolicy, Fault, Ledger, SessionPolicy};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
-use policy::{Access, Bindings, Forwarding, PacketSettings};
+use policy::{Access, Bindings, Forwarding, Name, PacketSettings};
 use tokio::net::UdpSocket;
 use userplane::configure::Management;
 use userplane::device::{Device, Kind};
@@ -65,6 +66,14 @@ ports:
     addresses: [198.51.100.1/24, '2001:db8:1::1/64']
 network-instances:
   default: {interface: sl-default, gateway: [100.64.0.1, '2001:db8:64::1']}
+acls:
+  base:
+    count: true
+    rules: {10: permit udp from any to any 53, 20: deny udp from any to any 25}
+  silent:
+    rules: {5: permit ip from any to any}
+policies:
+  home-up: {acls: [base], unmatched: deny}
 ";
 
 /// A control plane without a mind of its own.
@@ -337,6 +346,7 @@ async fn scenario() {
     let story = async {
         let mut cp = ControlPlane::new().await;
         story(&mut cp, &access, &core, &document.api_socket).await;
+        filtered(&mut cp, &access, &management, &told, &document.api_socket).await;
         a_port_goes(&mut cp, &management, told, &document.api_socket).await;
         stop.send(()).unwrap();
     };
@@ -398,6 +408,133 @@ async fn story(cp: &mut ControlPlane, access: &Device, core: &Device, api: &Path
         announced().contains("100.64.0.0/24")
     })
     .await;
+}
+
+/// A session whose packets pass a policy in one direction, and should pass one that nobody defines in the other.
+async fn filtered(
+    cp: &mut ControlPlane,
+    access: &Device,
+    management: &Management,
+    told: &UserPlaneDocument,
+    api: &Path,
+) {
+    let mut spec = session_spec();
+    spec.forwarding.policies = policy::TrafficPolicies {
+        policy_up: Name::new("home-up"),
+        policy_down: Name::new("nowhere"),
+    };
+    let seid = cp.establish(spec.establish_control()).await;
+    let modified = cp.ask(seid, spec.add_family(Family::Ipv4).unwrap()).await;
+    assert_eq!(modified.cause(), Some(Cause::REQUEST_ACCEPTED));
+    let mut mi = mi::Client::new(&mi::Endpoint::Unix(api.to_owned()), None).unwrap();
+    let udp = |port: u16| {
+        let ports = [[0, 9], port.to_be_bytes(), [0, 8], [0, 0]].concat();
+        from_home(&packet(64, ipv4::UDP, HOME_ADDRESS, SERVER, &ports))
+    };
+    access.try_write(&udp(53)).unwrap();
+    access.try_write(&udp(25)).unwrap();
+    let up = denied(&mut mi, 1).await;
+    assert_eq!((&*up.name, up.state()), ("home-up", InForce));
+    assert_eq!((up.denied_octets, up.exceeded_packets), (28, 0));
+    let denial = up.last_denial.unwrap();
+    assert_eq!(denial.reason(), DenialReason::Rule);
+    let text = "deny udp from any to any 25";
+    assert_eq!(
+        (&*denial.acl, denial.rule, &*denial.text),
+        ("base", 20, text)
+    );
+    let down = session_policy(&mut mi).await.down.unwrap();
+    assert!(down.drops_all && down.state() == Missing, "{down:?}");
+    policies_are_shown(&mut mi).await;
+
+    // another document: what was counted stays, and the rule that denied is not mistaken for another one
+    let mut changed = told.clone();
+    let acl = changed.acls.get_mut("base").unwrap();
+    let deny = acl.rules.remove(&20).unwrap();
+    acl.rules.insert(5, deny);
+    acl.rules.remove(&10);
+    acl.rules.extend(told.acls["base"].rules.clone());
+    management.reconfigure(changed).await.unwrap();
+    let begun = Instant::now();
+    while mi.policies().await.unwrap()[0].state() != InForce {
+        assert!(begun.elapsed() < PATIENCE, "the policy is not compiled");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(counted(&mut mi).await, [(5, 0), (10, 1), (20, 1)]);
+    let denial = denied(&mut mi, 1).await.last_denial.unwrap();
+    assert_eq!(
+        (denial.reason(), &*denial.acl),
+        (DenialReason::Replaced, "")
+    );
+    access.try_write(&udp(80)).unwrap();
+    let denial = denied(&mut mi, 2).await.last_denial.unwrap();
+    assert_eq!(denial.reason(), DenialReason::Unmatched);
+
+    assert_eq!(
+        cp.ask(seid, delete()).await.cause(),
+        Some(Cause::REQUEST_ACCEPTED)
+    );
+    let gone = mi.session_policy(place()).await.unwrap_err();
+    assert!(mi::is_absent(&gone), "{gone}");
+}
+
+/// Where the session is.
+fn place() -> mi::GetSessionPolicyRequest {
+    mi::GetSessionPolicyRequest {
+        port: "access0".into(),
+        s_tag: None,
+        c_tag: None,
+        mac: HOME.to_string(),
+        pppoe_session_id: SESSION.into(),
+    }
+}
+
+async fn session_policy(mi: &mut mi::Client) -> SessionPolicy {
+    mi.session_policy(place()).await.unwrap()
+}
+
+/// What happened to packets of the home, once so many were denied.
+async fn denied(mi: &mut mi::Client, packets: u64) -> DirectionPolicy {
+    let begun = Instant::now();
+    loop {
+        let up = session_policy(mi).await.up.unwrap();
+        if up.denied_packets == packets {
+            return up;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{up:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Numbers of the rules of an ACL with the packets that they matched.
+async fn counted(mi: &mut mi::Client) -> Vec<(u32, u64)> {
+    let listed = mi.acl_rules("base".into(), None).await.unwrap();
+    assert!(!listed.more);
+    let rows = listed.rules.iter();
+    rows.map(|row| (row.number, row.packets.unwrap())).collect()
+}
+
+async fn policies_are_shown(mi: &mut mi::Client) {
+    assert_eq!(counted(mi).await, [(10, 1), (20, 1)]);
+    let silent = mi.acl_rules("silent".into(), None).await.unwrap().rules;
+    assert_eq!((silent[0].number, silent[0].packets), (5, None));
+    let behind = mi.acl_rules("silent".into(), silent.first().cloned()).await;
+    assert!(behind.unwrap().rules.is_empty());
+    let unknown = mi.acl_rules("bse".into(), None).await.unwrap_err();
+    let why = "ACL `bse` does not exist. There is: base, silent";
+    assert_eq!((unknown.message(), mi::is_absent(&unknown)), (why, true));
+
+    let policies = mi.policies().await.unwrap();
+    let rows: Vec<_> = policies
+        .iter()
+        .map(|row| (&*row.name, row.state(), row.rules, row.sessions))
+        .collect();
+    assert_eq!(
+        rows,
+        [("home-up", InForce, 2, 1), ("nowhere", Missing, 0, 1)]
+    );
+    assert!(policies[0].octets.is_some_and(|octets| octets > 0));
+    assert_eq!(policies[1].octets, None);
 }
 
 /// An access port that is taken away ends its sessions, whatever the control plane thinks of it; put back, it is a new one.

@@ -46,6 +46,11 @@ impl UserPlane {
                 let answer = self.list_neighbours(after.as_ref());
                 Ok(Response::Neighbours(answer))
             }
+            Request::ListAclRules { acl, after } => self.list_acl_rules(&acl, after.as_ref()),
+            Request::ListPolicies => Ok(Response::Policies {
+                policies: self.list_policies(),
+            }),
+            Request::GetSessionPolicy(place) => return self.ask_session_policy(&place, reply),
             Request::ListDrops => Ok(Response::Drops {
                 drops: self.show_drops(),
             }),

@@ -1,0 +1,219 @@
+//! Answers of the management interface about ACLs and policies.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionIndex};
+use mi::{Answer, ListAclRulesResponse, Response, SessionPlace};
+use northbound::{
+    AclRule, Denial, DenialReason, DirectionPolicy, PAGE, Refusal, SessionPolicy, TrafficPolicy,
+    TrafficPolicyState,
+};
+use policy::Name;
+use tokio::sync::oneshot;
+
+use super::packets::port_name;
+use super::{ForWorker, UserPlane};
+
+/// Maximum number of questions about sessions that wait for the workers.
+const MOST: usize = 64;
+
+/// Questions about the policies of sessions, which the workers have not answered yet.
+#[derive(Default)]
+pub(super) struct Questions(Vec<(SessionIndex, oneshot::Sender<Answer>)>);
+
+impl Questions {
+    /// Notes a question; gives the way for the answer back if too many wait.
+    fn note(
+        &mut self,
+        index: SessionIndex,
+        reply: oneshot::Sender<Answer>,
+    ) -> Result<(), oneshot::Sender<Answer>> {
+        self.0.retain(|(_, reply)| !reply.is_closed());
+        if self.0.len() >= MOST {
+            return Err(reply);
+        }
+        self.0.push((index, reply));
+        Ok(())
+    }
+
+    /// Takes those about a session.
+    fn take(&mut self, index: SessionIndex) -> Vec<oneshot::Sender<Answer>> {
+        let of_session = self.0.extract_if(.., |(asked, _)| *asked == index);
+        of_session.map(|(_, reply)| reply).collect()
+    }
+}
+
+impl UserPlane {
+    /// Rules of an ACL after a given one, or from the first on.
+    ///
+    /// # Errors
+    /// The document in force has no such ACL.
+    pub(super) fn list_acl_rules(&self, name: &str, after: Option<&AclRule>) -> Answer {
+        let Some(acl) = self.document.acls.get(name) else {
+            let known: Vec<&str> = self.document.acls.keys().map(String::as_str).collect();
+            return Err(Refusal::NotFound(match known.is_empty() {
+                true => format!("ACL `{name}` does not exist: no ACL is configured"),
+                false => format!(
+                    "ACL `{name}` does not exist. There is: {}",
+                    known.join(", ")
+                ),
+            }));
+        };
+        let hits = match acl.count {
+            true => self.policies.hits(name, acl),
+            false => BTreeMap::new(),
+        };
+        let counted = |number, of: fn(&dataplane::Hits) -> u64| {
+            let hits = hits.get(number).copied().unwrap_or_default();
+            acl.count.then(|| of(&hits))
+        };
+        let behind = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.number));
+        let all = acl.rules.range((behind, Bound::Unbounded));
+        let rows = all.map(|(number, rule)| AclRule {
+            user_plane: self.name.clone(),
+            acl: name.into(),
+            number: *number,
+            text: rule.0.to_string(),
+            packets: counted(number, |hits| hits.packets),
+            octets: counted(number, |hits| hits.octets),
+        });
+        let mut rules: Vec<AclRule> = rows.take(PAGE + 1).collect();
+        let more = rules.len() > PAGE;
+        rules.truncate(PAGE);
+        Ok(Response::AclRules(ListAclRulesResponse { rules, more }))
+    }
+
+    /// Policies of the document, and those that only sessions name.
+    pub(super) fn list_policies(&self) -> Vec<TrafficPolicy> {
+        let sessions = self.engine.sessions_by_policy();
+        let numbers = self.policies.numbers.all();
+        let used = numbers.into_iter().filter_map(|(name, number)| {
+            let sessions = sessions.get(&number)?;
+            Some((name, *sessions))
+        });
+        let mut all: BTreeMap<Name, u64> = used.collect();
+        for name in self.policies.names() {
+            all.entry(name.clone()).or_default();
+        }
+        let row = |(name, sessions): (Name, u64)| {
+            let standing = self.policies.standing(&name);
+            TrafficPolicy {
+                user_plane: self.name.clone(),
+                name: name.as_str().into(),
+                state: standing.state.into(),
+                rules: standing.rules as u64,
+                octets: standing.octets.map(|octets| octets as u64),
+                sessions,
+                trouble: standing.trouble.unwrap_or_default(),
+            }
+        };
+        all.into_iter().map(row).collect()
+    }
+
+    /// Asks the session's worker what its policies have done; [`UserPlane::tell_session_policy`] answers.
+    pub(super) fn ask_session_policy(
+        &mut self,
+        place: &SessionPlace,
+        reply: oneshot::Sender<Answer>,
+    ) {
+        let index = self.engine.subscribers().find_map(|entry| {
+            let is_there = place.pppoe_session_id == entry.pppoe_session_id
+                && place.mac == entry.peer_mac.0
+                && place.vids == entry.tags.vids()
+                && place.port == port_name(&self.ports, entry.port);
+            is_there.then_some(entry.index)
+        });
+        // A failed reply is ignored: the caller may have gone away.
+        let Some(index) = index else {
+            let why = "it does not have this session".into();
+            let _ = reply.send(Err(Refusal::NotFound(why)));
+            return;
+        };
+        match self.questions.note(index, reply) {
+            Ok(()) => self.for_worker(ForWorker::ReadPolicy(index)),
+            Err(reply) => {
+                let why = format!("{MOST} questions about sessions wait already");
+                let _ = reply.send(Err(Refusal::Busy(why)));
+            }
+        }
+    }
+
+    /// Passes on what the policies of a session have done.
+    pub(super) fn tell_session_policy(
+        &mut self,
+        index: SessionIndex,
+        up: Option<PolicyState>,
+        down: Option<PolicyState>,
+    ) {
+        for reply in self.questions.take(index) {
+            let policy = SessionPolicy {
+                up: up.map(|state| self.direction(state)),
+                down: down.map(|state| self.direction(state)),
+            };
+            let _ = reply.send(Ok(Response::SessionPolicy(policy)));
+        }
+    }
+
+    fn direction(&self, did: PolicyState) -> DirectionPolicy {
+        let name_of = |number: PolicyIndex| self.policies.numbers.name(number);
+        let name = did.policy.and_then(name_of);
+        let standing = name.as_ref().map(|name| self.policies.standing(name));
+        let state = standing.as_ref().map(|standing| standing.state);
+        let drops_all = standing.as_ref().is_some_and(|s| s.octets.is_none());
+        DirectionPolicy {
+            name: name.map(|name| name.to_string()).unwrap_or_default(),
+            state: state.unwrap_or(TrafficPolicyState::Unspecified).into(),
+            drops_all,
+            trouble: standing.and_then(|s| s.trouble).unwrap_or_default(),
+            denied_packets: did.denied_packets,
+            denied_octets: did.denied_octets,
+            exceeded_packets: did.exceeded_packets,
+            last_denial: did.last_denial.map(|denial| self.denial(denial)),
+        }
+    }
+
+    fn denial(&self, LastDenial { rule, compilation }: LastDenial) -> Denial {
+        let because = |reason: DenialReason| Denial {
+            reason: reason.into(),
+            ..Denial::default()
+        };
+        let Some(position) = rule else {
+            return because(DenialReason::Unmatched);
+        };
+        match self.policies.rule(compilation, position) {
+            None => because(DenialReason::Replaced),
+            Some(((acl, number), rule)) => Denial {
+                acl: acl.to_string(),
+                rule: *number,
+                text: rule.to_string(),
+                ..because(DenialReason::Rule)
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_bounded_and_those_of_one_session_are_answered_together() {
+        let mut questions = Questions::default();
+        let mut waiting = Vec::new();
+        for number in 0..MOST as u32 {
+            let (reply, answer) = oneshot::channel();
+            assert!(questions.note(SessionIndex(number % 2), reply).is_ok());
+            waiting.push(answer);
+        }
+        let (reply, _) = oneshot::channel();
+        assert!(questions.note(SessionIndex(7), reply).is_err());
+        waiting.pop();
+        let (reply, _answer) = oneshot::channel();
+        let has_room = questions.note(SessionIndex(7), reply).is_ok();
+        assert!(has_room, "somebody has gone");
+        assert_eq!(questions.take(SessionIndex(0)).len(), MOST / 2);
+        assert_eq!(questions.take(SessionIndex(0)).len(), 0);
+        assert_eq!(questions.take(SessionIndex(7)).len(), 1);
+    }
+}
