@@ -1,5 +1,6 @@
 //! Asking a daemon, and saying in plain words why it did not answer.
 
+use super::units::counted;
 use crate::shell::Candidate;
 use lab::claim;
 use northbound::CallError;
@@ -156,6 +157,7 @@ impl Sockets {
                     .flat_map(|session| own_names(kind, session))
                     .collect()
             }
+            "ACL" => self.acls(),
             _ => Vec::new(),
         };
         let fitting = named
@@ -164,6 +166,18 @@ impl Sockets {
         let fitting = fitting.take(MAX_NAMES);
         fitting
             .map(|(name, what)| Candidate::new(config::quoted(&name), what))
+            .collect()
+    }
+
+    /// The ACLs of the configuration, each with the number of its rules; nothing where nobody answers.
+    fn acls(&self) -> Vec<(String, String)> {
+        let configuration = self.configuration();
+        let got = configuration.and_then(|mut configuration| configuration.ask(|c| c.get(None)));
+        let tree = got.map_or_else(|_| String::new(), |got| got.tree);
+        let tree: serde_json::Value = serde_json::from_str(&tree).unwrap_or_default();
+        let acls = tree["acls"].as_object().into_iter().flatten();
+        let rules = |acl: &serde_json::Value| acl["rules"].as_object().map_or(0, |all| all.len());
+        acls.map(|(name, acl)| (name.clone(), counted(rules(acl), "rule")))
             .collect()
     }
 

@@ -1,6 +1,7 @@
 //! Why a home is online or not, and where its packets go, in sentences with their evidence.
 
 use super::ask::{Failure, Sockets};
+use super::denials;
 use super::history::{events, line, told};
 use super::listing::word;
 use super::show::Answer;
@@ -9,8 +10,8 @@ use super::units::{count, counted, duration, octets};
 use northbound::catalogue::EVENT_WORDS;
 use northbound::{
     Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, LineHistory, ListEventsRequest,
-    ListLinesRequest, Offender, PolicySetting, Session, SessionState, Subscriber, SubscriberState,
-    UserPlane, UserPlaneState,
+    ListLinesRequest, Offender, PolicySetting, Session, SessionPolicy, SessionState, Subscriber,
+    SubscriberState, UserPlane, UserPlaneState,
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -38,6 +39,8 @@ struct Explanation {
     sentences: Vec<String>,
     /// Its sessions, with counters that were read from the user plane now.
     sessions: Vec<SubscriberState>,
+    /// What the policies of these sessions have done, in their order. Absent where a user plane does not tell.
+    policies: Vec<Option<SessionPolicy>>,
     /// What happened to it last.
     events: Vec<Event>,
     /// What happened on the lines where it has been, as far back as the history goes. Absent while it has a session.
@@ -66,6 +69,12 @@ impl Explain {
                 state.session = Some(now);
             }
         }
+        let policies = found.subscribers.iter().map(|state| {
+            let id = &state.session.as_ref()?.id;
+            let asked = state.on_user_plane.then_some(id)?;
+            sockets.control_plane(|cp| cp.session_policy(asked)).ok()
+        });
+        let policies = policies.collect();
         let request = ListEventsRequest {
             subscriber: self.subscriber.clone(),
             last: Some(LATEST),
@@ -87,6 +96,7 @@ impl Explain {
             events,
             lines,
             held,
+            policies,
             ..Explanation::default()
         };
         for plane in &planes {
@@ -202,8 +212,10 @@ impl Explanation {
 
     fn say(&mut self, asked: &str, found: &FindSubscriberResponse, similar: &[String]) {
         let mut said = Vec::new();
-        for state in &found.subscribers {
+        for (number, state) in found.subscribers.iter().enumerate() {
             said.extend(self.of_session(state));
+            let policy = self.policies.get(number).and_then(Option::as_ref);
+            said.extend(policy.map_or_else(Vec::new, denials::sentences));
         }
         if found.subscribers.is_empty() {
             said.extend(self.of_nobody(asked, found, similar));
@@ -569,7 +581,7 @@ fn absence(asked: &str, event: &Event) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::LineEvent;
+    use northbound::{DirectionPolicy, LineEvent};
 
     fn session() -> SubscriberState {
         SubscriberState {
@@ -643,6 +655,34 @@ mod tests {
         ] {
             assert!(said.contains(words), "{words}\n{said}");
         }
+    }
+
+    #[test]
+    fn what_drops_its_packets_is_said_of_the_session_that_it_concerns() {
+        let mut explanation = Explanation {
+            policies: vec![
+                None,
+                Some(SessionPolicy {
+                    up: Some(DirectionPolicy {
+                        exceeded_packets: 12,
+                        ..DirectionPolicy::default()
+                    }),
+                    down: None,
+                }),
+            ],
+            ..Explanation::default()
+        };
+        let mut second = session();
+        second.session.as_mut().unwrap().user = "alice-2".into();
+        let found = FindSubscriberResponse {
+            subscribers: vec![session(), second],
+            ..FindSubscriberResponse::default()
+        };
+        explanation.say("alice", &found, &[]);
+        let last = explanation.sentences.last().unwrap();
+        let expected = "12 packets from the subscriber were above the rate and were dropped.";
+        assert_eq!(last, expected);
+        assert_eq!(explanation.page().join("\n").matches(expected).count(), 1);
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod units;
 mod ask;
 mod check;
 mod configuration;
+mod denials;
 mod drain;
 mod explain;
 mod history;

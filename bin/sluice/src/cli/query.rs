@@ -86,6 +86,7 @@ fn argument(declared: &'static Argument) -> Arg {
             .value_name("NUMBER")
             .value_parser(value_parser!(u64).range(least..=most)),
         Takes::UserPlane => arg.value_name("USER-PLANE"),
+        Takes::Acl => arg.value_name("ACL"),
         Takes::Session => arg.value_name("SESSION"),
         Takes::Subscriber => arg.value_name("SUBSCRIBER"),
         Takes::Home => arg.value_name("WHO"),

@@ -1,9 +1,10 @@
 //! Answers, and the page of one session.
 
 use super::ask::{Failure, Sockets};
+use super::denials;
 use super::listing::word;
 use super::units::{count, counted, duration, octets};
-use northbound::{Drain, Session, SessionState, Traffic};
+use northbound::{Drain, PolicySetting, Session, SessionPolicy, SessionState, Traffic};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -52,13 +53,52 @@ impl Answer {
     }
 }
 
-/// `sluice show session ID`.
+/// A session with what its policies are and have done.
+#[derive(Serialize)]
+struct SessionDetails {
+    #[serde(flatten)]
+    session: Session,
+    /// Settings of its policy, each with the origin of its value.
+    settings: Vec<PolicySetting>,
+    /// What its policies have done. Absent if its user plane does not tell.
+    policy: Option<SessionPolicy>,
+}
+
+/// `sluice show session ID`. What cannot be asked beside the session itself is left out.
 pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failure> {
     let session = sockets.control_plane(|cp| cp.session(id))?;
+    let found = sockets.history(|history| history.subscriber(id));
+    let mut states = found.map_or_else(|_| Vec::new(), |found| found.subscribers);
+    states.retain(|state| state.session.as_ref().is_some_and(|of| of.id == session.id));
+    let details = SessionDetails {
+        settings: states.pop().map(|state| state.policy).unwrap_or_default(),
+        policy: sockets.control_plane(|cp| cp.session_policy(id)).ok(),
+        session,
+    };
     match json {
-        true => Answer::json(&session),
-        false => Ok(Answer::of(session_page(&session))),
+        true => Answer::json(&details),
+        false => Ok(Answer::of(details.page())),
     }
+}
+
+impl SessionDetails {
+    fn page(&self) -> Vec<String> {
+        let mut rows = denials::settings(&self.settings);
+        rows.extend(self.policy.iter().flat_map(denials::rows));
+        let rows = rows.into_iter();
+        let rows = rows.map(|(name, value)| row(&name, &value));
+        session_page(&self.session)
+            .into_iter()
+            .chain(rows)
+            .collect()
+    }
+}
+
+/// A line of a page.
+fn row(name: &str, value: &str) -> String {
+    // some labels of settings are longer than the column
+    let gap = if name.len() < 18 { "" } else { " " };
+    format!("{name:<18}{gap}{value}").trim_end().to_owned()
 }
 
 /// `sluice show subscriber SUBSCRIBER`.
@@ -205,7 +245,7 @@ fn session_page(s: &Session) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(name, value)| !ONLY_IF_THERE.contains(name) || !value.is_empty())
-    .map(|(name, value)| format!("{name:<18}{value}").trim_end().to_owned())
+    .map(|(name, value)| row(name, &value))
     .collect()
 }
 
@@ -246,6 +286,7 @@ pub(super) fn print_lines(lines: &[String]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use northbound::DirectionPolicy;
 
     fn example() -> Session {
         Session {
@@ -299,6 +340,48 @@ mod tests {
         assert!(said(0, None, false, 312).ends_with("sessions left after 1m 00s"));
         assert!(said(10, None, true, 312).ends_with("so none is ended"));
         assert!(said(10, Some(0), false, 0).contains("no session is left"));
+    }
+
+    #[test]
+    fn a_session_page_ends_with_its_policies() {
+        let setting = |label: &str, value: &str| PolicySetting {
+            label: label.into(),
+            value: value.into(),
+            origin: "profile".into(),
+            ..PolicySetting::default()
+        };
+        let up = DirectionPolicy {
+            name: "home-up".into(),
+            denied_packets: 133,
+            ..DirectionPolicy::default()
+        };
+        let mut details = SessionDetails {
+            session: example(),
+            settings: vec![
+                setting("policy up", "home-up"),
+                setting("direction of the idle timeout", "both ways"),
+            ],
+            policy: Some(SessionPolicy {
+                up: Some(up),
+                down: None,
+            }),
+        };
+        let page = details.page().join("\n");
+        let rows = "\npolicy up         home-up (profile)\n\
+                    direction of the idle timeout both ways (profile)\n\
+                    filter up         home-up (unknown)\n\
+                    denied up         133 packets, 0 B\n\
+                    above rate up     0 packets";
+        assert!(page.ends_with(rows), "{page}");
+        let json = serde_json::to_value(&details).unwrap();
+        assert_eq!(json["user"], "home7@sluice", "as before");
+        assert_eq!(json["policy"]["up"]["denied_packets"], 133);
+        details.policy = None;
+        let page = details.page().join("\n");
+        assert!(
+            !page.contains("denied") && page.contains("policy up"),
+            "{page}"
+        );
     }
 
     #[test]

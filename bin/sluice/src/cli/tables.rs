@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 17] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 19] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
@@ -33,6 +33,8 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 17] = [
     (&catalogue::ROUTES, routes),
     (&catalogue::NEIGHBOURS, neighbours),
     (&catalogue::WORKERS, workers),
+    (&catalogue::ACL, acl),
+    (&catalogue::POLICIES, policies),
     (&catalogue::PROTECTION, protection),
     (&catalogue::POOLS, pools),
     (&catalogue::ASSOCIATIONS, associations),
@@ -153,6 +155,30 @@ fn neighbours(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let of = asked.text("user-plane");
     let (neighbours, missing) = sockets.tables(|tables| tables.neighbours(of))?;
     Ok(but(asked.shown(&neighbours)?, &missing))
+}
+
+fn acl(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let (name, of) = (
+        asked.text("acl").unwrap_or_default(),
+        asked.text("user-plane"),
+    );
+    let (rules, missing) = sockets.tables(|tables| tables.acl_rules(name, of))?;
+    let answer = asked.shown(&rules)?;
+    let uncounted = !rules.is_empty() && rules.iter().all(|rule| rule.packets.is_none());
+    let answer = match uncounted {
+        true => {
+            let how = format!("packets are not counted: `set acls {name} count true` changes that");
+            asked.with_total(answer, how)
+        }
+        false => answer,
+    };
+    Ok(but(answer, &missing))
+}
+
+fn policies(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let of = asked.text("user-plane");
+    let (policies, missing) = sockets.tables(|tables| tables.policies(of))?;
+    Ok(but(asked.shown(&policies)?, &missing))
 }
 
 /// What workers did since their start, as their user planes told last.
@@ -355,9 +381,10 @@ mod tests {
     use clap::{CommandFactory, Parser};
     use northbound::catalogue::{ACTIONS, TABLES};
     use northbound::{
-        AaaRole, AaaServer, AaaServerState, Alarm, AlarmSeverity, Association, AssociationState,
-        Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port, Route, Session, Traffic,
-        UserPlane, UserPlanePort, UserPlaneState, WatchedUserPlane, Worker,
+        AaaRole, AaaServer, AaaServerState, AclRule, Alarm, AlarmSeverity, Association,
+        AssociationState, Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port, Route,
+        Session, Traffic, TrafficPolicy, TrafficPolicyState, UserPlane, UserPlanePort,
+        UserPlaneState, WatchedUserPlane, Worker,
     };
     use serde::Serialize;
 
@@ -450,10 +477,19 @@ mod tests {
             "alarms",
             "alarms history --json",
             "drops --all",
+            "acl base",
+            "acl base up1 --json",
+            "policies up1",
         ] {
             assert!(show(line).is_ok(), "{line}: {:?}", show(line));
         }
-        for line in ["pools up1", "events --last 0", "alarms past", "nonsense"] {
+        for line in [
+            "acl",
+            "pools up1",
+            "events --last 0",
+            "alarms past",
+            "nonsense",
+        ] {
             assert!(show(line).is_err(), "{line}");
         }
     }
@@ -607,6 +643,30 @@ mod tests {
         };
         let words = ["fe80::5054:ff:fe12:3456", "52:54:00:12:34:56", "resolved"];
         fits(&catalogue::NEIGHBOURS, neighbour, nothing, &words);
+        let rule = AclRule {
+            user_plane: "up1".into(),
+            acl: "base".into(),
+            number: 20,
+            text: "deny tcp from any to any 25,465".into(),
+            packets: Some(1_234_567),
+            octets: Some(u64::MAX),
+        };
+        let words = ["20  deny tcp from any to any 25,465", "1234567"];
+        fits(&catalogue::ACL, rule, nothing, &words);
+        let silent = [AclRule::default()];
+        let lines = table(&catalogue::ACL, &silent, nothing).render(None);
+        assert!(lines[1].trim() == "0", "nothing was counted: {lines:#?}");
+        let policy = TrafficPolicy {
+            user_plane: "up1".into(),
+            name: "residential-up".into(),
+            state: TrafficPolicyState::TooLarge.into(),
+            rules: 8000,
+            octets: None,
+            sessions: 131_072,
+            trouble: "the compiled rules take 134217728 octets, 67108864 are permitted".into(),
+        };
+        let words = ["residential-up", "too large", "8000", "none", "131072"];
+        fits(&catalogue::POLICIES, policy, nothing, &words);
         let alarm = Alarm {
             name: "user-plane-lost".into(),
             severity: AlarmSeverity::Critical.into(),

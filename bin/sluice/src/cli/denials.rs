@@ -1,0 +1,280 @@
+//! What the policies of a session have denied: rows of its page, and sentences.
+
+use super::listing::word;
+use super::units::octets;
+use northbound::{
+    Denial, DenialReason, DirectionPolicy, PolicySetting, SessionPolicy, TrafficPolicyState,
+};
+
+/// The settings of a session's policy, each with the origin of its value.
+pub(super) fn settings(settings: &[PolicySetting]) -> Vec<(String, String)> {
+    let there = settings
+        .iter()
+        .filter(|setting| !setting.value.is_empty() || setting.wanted.is_some());
+    let row = |setting: &PolicySetting| {
+        let PolicySetting { value, origin, .. } = setting;
+        let wanted = setting.wanted.as_deref().map(|wanted| match wanted {
+            "" => ", none is wanted".to_owned(),
+            wanted => format!(", {wanted} is wanted"),
+        });
+        let told = format!("{value} ({origin}{})", wanted.unwrap_or_default());
+        (setting.label.clone(), told.trim_start().to_owned())
+    };
+    there.map(row).collect()
+}
+
+/// The directions that have a policy or a rate, with their names.
+fn directions(
+    policy: &SessionPolicy,
+) -> impl Iterator<Item = (&'static str, &'static str, &DirectionPolicy)> {
+    let up = policy.up.as_ref().map(|up| ("up", "from", up));
+    let down = policy.down.as_ref().map(|down| ("down", "to", down));
+    up.into_iter().chain(down)
+}
+
+/// What the policies have done, a few rows for each direction.
+pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    for (way, _, did) in directions(policy) {
+        let counted = |packets: u64| match packets {
+            1 => "1 packet".to_owned(),
+            packets => format!("{packets} packets"),
+        };
+        if !did.name.is_empty() {
+            let state = word(&[], did.state());
+            let drops = if did.drops_all {
+                ": all packets are dropped"
+            } else {
+                ""
+            };
+            rows.push((
+                format!("filter {way}"),
+                format!("{} ({state}{drops})", did.name),
+            ));
+            let size = octets(did.denied_octets);
+            let denied = format!("{}, {size}", counted(did.denied_packets));
+            rows.push((format!("denied {way}"), denied));
+        }
+        rows.push((format!("above rate {way}"), counted(did.exceeded_packets)));
+        let last = did.last_denial.as_ref().map(last_denial);
+        rows.extend(last.map(|last| (format!("last denial {way}"), last)));
+    }
+    rows
+}
+
+fn last_denial(denial: &Denial) -> String {
+    match denial.reason() {
+        DenialReason::Rule => {
+            let Denial {
+                acl, rule, text, ..
+            } = denial;
+            format!("acl {acl} rule {rule}: {text}")
+        }
+        DenialReason::Unmatched => "no rule matched".into(),
+        DenialReason::Replaced => "a rule of an earlier version of the policy".into(),
+        DenialReason::Unspecified => "not known".into(),
+    }
+}
+
+/// What the policies drop, in sentences. Nothing, if they drop nothing.
+pub(super) fn sentences(policy: &SessionPolicy) -> Vec<String> {
+    let mut said = Vec::new();
+    for (_, way, did) in directions(policy) {
+        let packets = format!("packets {way} the subscriber");
+        if did.drops_all {
+            let why = why_missing(did);
+            said.push(format!("All {packets} are dropped (policy-missing): {why}"));
+        } else {
+            said.extend(not_in_force(did));
+        }
+        if did.denied_packets > 0 {
+            let total = did.denied_packets;
+            said.push(match did.last_denial.as_ref() {
+                Some(denial) if denial.reason() == DenialReason::Rule => format!(
+                    "Packets {way} the subscriber are denied: {total} so far, the last one by rule {} of ACL {} (`{}`).",
+                    denial.rule, denial.acl, denial.text
+                ),
+                Some(denial) if denial.reason() == DenialReason::Unmatched => format!(
+                    "Packets {way} the subscriber are denied: {total} so far, the last one because no rule of policy {} \
+                     matches it (`unmatched`).",
+                    did.name
+                ),
+                _ => format!(
+                    "Packets {way} the subscriber were denied: {total} so far, none of them since the policy was changed."
+                ),
+            });
+        }
+        if did.exceeded_packets > 0 {
+            said.push(format!(
+                "{} {packets} were above the rate and were dropped.",
+                did.exceeded_packets
+            ));
+        }
+    }
+    said
+}
+
+/// Why the workers have no form of a policy, and what to do.
+fn why_missing(did: &DirectionPolicy) -> String {
+    let name = &did.name;
+    match did.state() {
+        TrafficPolicyState::Missing => format!(
+            "policy {name} is not defined. Define it under `policies`, or change who names it (profile, user or RADIUS)."
+        ),
+        TrafficPolicyState::TooLarge => {
+            format!("policy {name} cannot be compiled ({}).", did.trouble)
+        }
+        _ => format!(
+            "policy {name} is being compiled. That takes seconds at most; `sluice show policies` says when it is in force."
+        ),
+    }
+}
+
+/// What is to be said of a policy whose earlier version is in force.
+fn not_in_force(did: &DirectionPolicy) -> Option<String> {
+    let name = &did.name;
+    match did.state() {
+        TrafficPolicyState::TooLarge => Some(format!(
+            "An earlier version of policy {name} is in force, because the present one cannot be compiled ({}).",
+            did.trouble
+        )),
+        TrafficPolicyState::Compiling => Some(format!(
+            "An earlier version of policy {name} is in force until the present one is compiled."
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denied(packets: u64, reason: DenialReason) -> DirectionPolicy {
+        DirectionPolicy {
+            name: "home-up".into(),
+            state: TrafficPolicyState::InForce.into(),
+            denied_packets: packets,
+            denied_octets: 64 * packets,
+            last_denial: Some(Denial {
+                reason: reason.into(),
+                acl: "base".into(),
+                rule: 20,
+                text: "deny tcp from any to any 25".into(),
+            }),
+            ..DirectionPolicy::default()
+        }
+    }
+
+    fn without(state: TrafficPolicyState) -> DirectionPolicy {
+        DirectionPolicy {
+            name: "home-down".into(),
+            state: state.into(),
+            drops_all: true,
+            trouble: "8193 rules, 8192 are permitted: give it fewer or simpler rules".into(),
+            ..DirectionPolicy::default()
+        }
+    }
+
+    fn said(up: Option<DirectionPolicy>, down: Option<DirectionPolicy>) -> String {
+        sentences(&SessionPolicy { up, down }).join("\n")
+    }
+
+    #[test]
+    fn the_rule_that_denies_is_named() {
+        let rule = said(Some(denied(133, DenialReason::Rule)), None);
+        let expected = "Packets from the subscriber are denied: 133 so far, the last one by rule 20 of ACL base \
+                        (`deny tcp from any to any 25`).";
+        assert_eq!(rule, expected);
+        let unmatched = said(None, Some(denied(1, DenialReason::Unmatched)));
+        let expected = "Packets to the subscriber are denied: 1 so far, the last one because no rule of policy home-up matches it \
+                        (`unmatched`).";
+        assert_eq!(unmatched, expected);
+        let before = said(Some(denied(2, DenialReason::Replaced)), None);
+        assert!(
+            before.ends_with("none of them since the policy was changed."),
+            "{before}"
+        );
+        let nothing = DirectionPolicy {
+            name: "home-up".into(),
+            state: TrafficPolicyState::InForce.into(),
+            ..DirectionPolicy::default()
+        };
+        assert_eq!(said(Some(nothing.clone()), Some(nothing)), "");
+    }
+
+    #[test]
+    fn a_policy_that_is_not_there_is_named_with_what_to_do() {
+        let missing = said(None, Some(without(TrafficPolicyState::Missing)));
+        let expected = "All packets to the subscriber are dropped (policy-missing): policy home-down is not defined. Define it under \
+                        `policies`, or change who names it (profile, user or RADIUS).";
+        assert_eq!(missing, expected);
+        let compiling = said(None, Some(without(TrafficPolicyState::Compiling)));
+        assert!(
+            compiling.contains("policy home-down is being compiled."),
+            "{compiling}"
+        );
+        let large = said(None, Some(without(TrafficPolicyState::TooLarge)));
+        assert!(
+            large.contains("cannot be compiled (8193 rules, 8192 are permitted"),
+            "{large}"
+        );
+        let former = DirectionPolicy {
+            drops_all: false,
+            ..without(TrafficPolicyState::TooLarge)
+        };
+        let former = said(Some(former), None);
+        assert!(
+            former.starts_with("An earlier version of policy home-down is in force"),
+            "{former}"
+        );
+    }
+
+    #[test]
+    fn a_page_has_rows_for_each_direction() {
+        let down = DirectionPolicy {
+            exceeded_packets: 7,
+            ..DirectionPolicy::default()
+        };
+        let policy = SessionPolicy {
+            up: Some(denied(1, DenialReason::Rule)),
+            down: Some(down),
+        };
+        let rows = rows(&policy);
+        let rows: Vec<(&str, &str)> = rows.iter().map(|(a, b)| (&**a, &**b)).collect();
+        let expected = [
+            ("filter up", "home-up (in force)"),
+            ("denied up", "1 packet, 64 B"),
+            ("above rate up", "0 packets"),
+            (
+                "last denial up",
+                "acl base rule 20: deny tcp from any to any 25",
+            ),
+            ("above rate down", "7 packets"),
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn settings_have_their_origins() {
+        let setting = |value: &str, wanted: Option<&str>| PolicySetting {
+            label: "policy up".into(),
+            value: value.into(),
+            origin: "profile".into(),
+            wanted: wanted.map(str::to_owned),
+            ..PolicySetting::default()
+        };
+        let all = [
+            setting("home-up", None),
+            setting("", None),
+            setting("", Some("office-up")),
+            setting("home-up", Some("")),
+        ];
+        let values: Vec<String> = settings(&all).into_iter().map(|(_, value)| value).collect();
+        let expected = [
+            "home-up (profile)",
+            "(profile, office-up is wanted)",
+            "home-up (profile, none is wanted)",
+        ];
+        assert_eq!(values, expected);
+    }
+}
