@@ -154,7 +154,7 @@ impl ControlPlane {
     ///
     /// # Errors
     /// No session has this id.
-    pub fn session_now(&self, now: Now, id: &str) -> Result<SessionRow, Refusal> {
+    pub(crate) fn session_now(&self, now: Now, id: &str) -> Result<SessionRow, Refusal> {
         let seid = self.find_by_id(id)?;
         Ok(self.session_row(now, &self.sessions[seid.index()]))
     }

@@ -6,7 +6,9 @@ use crate::history::Bounds;
 use crate::management::tests::{user_plane, user_plane_on};
 use crate::store::tests::mortal_thread;
 use config::{Checked, check};
-use northbound::{Change, CommitRequest, ConfigurationClient, Response, change};
+use northbound::{
+    Answer, Change, CommitRequest, ConfigurationClient, Refusal, Response, Session, change,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -284,6 +286,81 @@ fn a_user_plane_whose_machine_lacks_something_raises_an_alarm_until_it_has_it() 
         until(edge, "host-lacking", true).await;
         lacking.lock().unwrap().clear();
         until(edge, "host-lacking", false).await;
+    });
+}
+
+/// Serves the management interface of a user plane that has one ACL without rules and one session.
+fn user_plane_with_policies(socket: &std::path::Path) {
+    let (calls_in, mut calls) = mpsc::channel::<mi::Call>(16);
+    tokio::spawn(mi::serve(socket, None, calls_in).unwrap());
+    tokio::spawn(async move {
+        while let Some((request, reply)) = calls.recv().await {
+            let answer = match request {
+                mi::Request::ListAclRules { acl, .. } if acl == "base" => {
+                    Ok(mi::Response::AclRules(Default::default()))
+                }
+                mi::Request::ListPolicies => Ok(mi::Response::Policies {
+                    policies: vec![Default::default()],
+                }),
+                mi::Request::GetSessionPolicy(place) if place.pppoe_session_id == 7 => {
+                    Ok(mi::Response::SessionPolicy(Default::default()))
+                }
+                _ => Err(Refusal::NotFound("it is not there".into())),
+            };
+            let _ = reply.send(answer); // who asked may have gone
+        }
+    });
+}
+
+async fn ask(edge: &mut Edge, request: Request) -> Answer {
+    let (reply, answer) = oneshot::channel();
+    edge.on_call((request, reply));
+    edge.carry_out().await.unwrap();
+    answer.await.unwrap()
+}
+
+#[test]
+fn questions_about_policies_are_passed_on_to_the_user_plane() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("up1.sock");
+    let document = format!(
+        "user-planes: {{up1: {{address: 127.0.0.1, management: {}}}}}\n",
+        socket.display()
+    );
+    Bench::new(&document).live(async |edge| {
+        user_plane_with_policies(&socket);
+        // it is known as soon as the configuration is followed
+        until(edge, "configuration-not-in-force", true).await;
+        let mut of_user_plane = async |table| {
+            let name = "up1".into();
+            ask(edge, Request::UserPlane { name, table }).await
+        };
+        let acl = |acl: &str| UserPlaneTable::AclRules {
+            acl: acl.into(),
+            after: None,
+        };
+        let session = |pppoe_session_id| UserPlaneTable::SessionPolicy {
+            session: Box::new(Session {
+                mac: "02:00:00:00:00:07".into(),
+                pppoe_session_id,
+                ..Session::default()
+            }),
+        };
+        let rules = of_user_plane(acl("base")).await;
+        assert!(matches!(rules, Ok(Response::AclRules { more: false, .. })));
+        let policies = of_user_plane(UserPlaneTable::Policies).await;
+        assert!(matches!(policies, Ok(Response::Policies { policies }) if policies.len() == 1));
+        let policy = of_user_plane(session(7)).await;
+        assert!(matches!(policy, Ok(Response::SessionPolicy { .. })));
+        for absent in [acl("bse"), session(8)] {
+            let why = "user plane up1: it is not there".to_owned();
+            assert_eq!(of_user_plane(absent).await, Err(Refusal::NotFound(why)));
+        }
+        let id = "7".into();
+        let nobody = ask(edge, Request::GetSessionPolicy { id }).await;
+        assert!(
+            matches!(nobody, Err(Refusal::NotFound(why)) if why.contains("`7` does not exist"))
+        );
     });
 }
 
