@@ -111,7 +111,9 @@ async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
         }
         UserPlaneTable::SessionPolicy { session } => {
             let policy = client.session_policy(named(*session)).await;
-            policy.map(|policy| Response::SessionPolicy { policy })
+            policy.map(|policy| Response::SessionPolicy {
+                policy: policy.into(),
+            })
         }
         UserPlaneTable::Ledger { repair } => {
             let ledger = client.check_ledger(repair).await;

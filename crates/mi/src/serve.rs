@@ -110,7 +110,7 @@ pub enum Response {
         policies: Vec<TrafficPolicy>,
     },
     /// To [`Request::GetSessionPolicy`].
-    SessionPolicy(SessionPolicy),
+    SessionPolicy(Box<SessionPolicy>),
     /// To [`Request::Sample`]: it has begun.
     Sampling,
     /// To [`Request::CheckLedger`].
@@ -317,7 +317,7 @@ impl Mi for Service {
         let place = SessionPlace::of(request.into_inner())?;
         match self.0.ask(Request::GetSessionPolicy(place)).await? {
             Response::SessionPolicy(policy) => Ok(Reply::new(GetSessionPolicyResponse {
-                policy: Some(policy),
+                policy: Some(*policy),
             })),
             other => Err(other_answer(other)),
         }

@@ -88,7 +88,7 @@ impl UserPlane {
                     name,
                     ..Default::default()
                 });
-                Response::SessionPolicy(northbound::SessionPolicy { up: None, down })
+                Response::SessionPolicy(northbound::SessionPolicy { up: None, down }.into())
             }
             Request::CheckLedger { .. } => Response::Ledger {
                 ledger: Default::default(),

@@ -226,7 +226,7 @@ pub enum Response {
     /// To [`Request::GetSessionPolicy`] and [`UserPlaneTable::SessionPolicy`].
     SessionPolicy {
         /// Its policies.
-        policy: SessionPolicy,
+        policy: Box<SessionPolicy>,
     },
     /// To [`Request::CheckLedger`] and [`UserPlaneTable::Ledger`].
     Ledger {
@@ -320,7 +320,7 @@ impl ControlPlane for Service {
         let id = request.into_inner().id;
         match self.0.ask(Request::GetSessionPolicy { id }).await? {
             Response::SessionPolicy { policy } => Ok(Reply::new(GetSessionPolicyResponse {
-                policy: Some(policy),
+                policy: Some(*policy),
             })),
             other => Err(other_answer(other)),
         }

@@ -157,13 +157,13 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
         },
         Request::UserPlane { name, table } => return table_of(&name, table),
         Request::GetSessionPolicy { id } => Response::SessionPolicy {
-            policy: SessionPolicy {
+            policy: Box::new(SessionPolicy {
                 up: Some(DirectionPolicy {
                     name: id,
                     ..DirectionPolicy::default()
                 }),
                 down: None,
-            },
+            }),
         },
         Request::ListDrops => Response::Drops {
             drops: vec![DropCounter {

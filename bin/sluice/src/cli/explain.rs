@@ -69,12 +69,6 @@ impl Explain {
                 state.session = Some(now);
             }
         }
-        let policies = found.subscribers.iter().map(|state| {
-            let id = &state.session.as_ref()?.id;
-            let asked = state.on_user_plane.then_some(id)?;
-            sockets.control_plane(|cp| cp.session_policy(asked)).ok()
-        });
-        let policies = policies.collect();
         let request = ListEventsRequest {
             subscriber: self.subscriber.clone(),
             last: Some(LATEST),
@@ -96,7 +90,7 @@ impl Explain {
             events,
             lines,
             held,
-            policies,
+            policies: policies(sockets, &found),
             ..Explanation::default()
         };
         for plane in &planes {
@@ -118,6 +112,16 @@ impl Explain {
             false => Ok(Answer::of(explanation.page())),
         }
     }
+}
+
+/// What the policies of a subscriber's sessions have done, as far as the user planes tell.
+fn policies(sockets: &Sockets, found: &FindSubscriberResponse) -> Vec<Option<SessionPolicy>> {
+    let of_session = |state: &SubscriberState| {
+        let id = &state.session.as_ref()?.id;
+        let asked = state.on_user_plane.then_some(id)?;
+        sockets.control_plane(|cp| cp.session_policy(asked)).ok()
+    };
+    found.subscribers.iter().map(of_session).collect()
 }
 
 /// What happened on the lines where somebody has been.

@@ -151,7 +151,7 @@ impl UserPlane {
                 up: up.map(|state| self.direction(state)),
                 down: down.map(|state| self.direction(state)),
             };
-            let _ = reply.send(Ok(Response::SessionPolicy(policy)));
+            let _ = reply.send(Ok(Response::SessionPolicy(policy.into())));
         }
     }
 
