@@ -48,7 +48,7 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
                 ""
             };
             rows.push((
-                format!("filter {way}"),
+                format!("policy {way} state"),
                 format!("{} ({state}{drops})", did.name),
             ));
             let size = octets(did.denied_octets);
@@ -100,7 +100,7 @@ pub(super) fn sentences(policy: &SessionPolicy) -> Vec<String> {
                     did.name
                 ),
                 _ => format!(
-                    "Packets {way} the subscriber were denied: {total} so far, none of them since the policy was changed."
+                    "{total} packets {way} the subscriber were denied before the policy was changed, and none since then."
                 ),
             });
         }
@@ -190,10 +190,8 @@ mod tests {
                         (`unmatched`).";
         assert_eq!(unmatched, expected);
         let before = said(Some(denied(2, DenialReason::Replaced)), None);
-        assert!(
-            before.ends_with("none of them since the policy was changed."),
-            "{before}"
-        );
+        let expected = "2 packets from the subscriber were denied before the policy was changed, and none since then.";
+        assert_eq!(before, expected);
         let nothing = DirectionPolicy {
             name: "home-up".into(),
             state: TrafficPolicyState::InForce.into(),
@@ -242,7 +240,7 @@ mod tests {
         let rows = rows(&policy);
         let rows: Vec<(&str, &str)> = rows.iter().map(|(a, b)| (&**a, &**b)).collect();
         let expected = [
-            ("filter up", "home-up (in force)"),
+            ("policy up state", "home-up (in force)"),
             ("denied up", "1 packet, 64 B"),
             ("above rate up", "0 packets"),
             (

@@ -369,7 +369,7 @@ mod tests {
         let page = details.page().join("\n");
         let rows = "\npolicy up         home-up (profile)\n\
                     direction of the idle timeout both ways (profile)\n\
-                    filter up         home-up (unknown)\n\
+                    policy up state   home-up (unknown)\n\
                     denied up         133 packets, 0 B\n\
                     above rate up     0 packets";
         assert!(page.ends_with(rows), "{page}");
