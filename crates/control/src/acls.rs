@@ -30,16 +30,20 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
     let more = never.len().saturating_sub(MOST);
     let rest = (more > 0).then(|| format!("{more} more rules never match"));
     let texts = never.into_iter().take(MOST).chain(rest);
-    found.remarks.extend(texts.map(|text| Effect {
-        text,
-        sessions: 0,
-        ends: false,
-    }));
+    found.remarks.extend(texts.map(remark));
     for (name, policy) in &new.policies {
         let rules = rules_of(&new.acls, policy);
+        let policer = |of: &Configuration| of.policers.get(policy.policer.as_ref()?).cloned();
         let former = before.policies.get(name);
-        let is_same = former == Some(policy) && rules_of(&before.acls, policy) == rules;
-        if !is_same && let Err(why) = acl::Classifier::new(&rules) {
+        let same_rules = former == Some(policy) && rules_of(&before.acls, policy) == rules;
+        if same_rules && policer(before) == policer(new) {
+            continue;
+        }
+        if former.is_some() {
+            let text = format!("policy {name} changes for the packets of all its sessions");
+            found.remarks.push(remark(text));
+        }
+        if !same_rules && let Err(why) = acl::Classifier::new(&rules) {
             found.faults.push(Fault {
                 line: 0,
                 path: Path::from_iter(["policies", name, "acls"]),
@@ -48,6 +52,14 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
         }
     }
     found
+}
+
+fn remark(text: String) -> Effect {
+    Effect {
+        text,
+        sessions: 0,
+        ends: false,
+    }
 }
 
 /// Rules of an ACL that an earlier one keeps from ever matching.
@@ -97,6 +109,35 @@ mod tests {
         // what stays as it was is not told again
         let same = config::check::read(text).unwrap().configuration;
         assert!(examine(&same, &same).remarks.is_empty());
+    }
+
+    #[test]
+    fn a_policy_that_changes_is_named() {
+        let read = |rule: &str, rate: u32| {
+            let text = format!(
+                "acls: {{a: {{rules: {{10: {rule}}}}}, b: {{}}}}
+policers: {{p: {{algorithm: single-rate, committed-rate: {rate}}}}}
+policies: {{with: {{acls: [a]}}, without: {{acls: [b]}}, policed: {{policer: p}}}}"
+            );
+            config::check::read(&text).unwrap().configuration
+        };
+        let deny = "deny tcp from any to any 25";
+        let texts = |rule, rate| {
+            let found = examine(&read(deny, 1000), &read(rule, rate));
+            let texts = found.remarks.into_iter().map(|remark| remark.text);
+            texts.collect::<Vec<_>>()
+        };
+        assert!(texts(deny, 1000).is_empty());
+        let with = texts("deny tcp from any to any 26", 1000);
+        assert_eq!(
+            with,
+            ["policy with changes for the packets of all its sessions"]
+        );
+        let policed = texts(deny, 2000);
+        assert_eq!(
+            policed,
+            ["policy policed changes for the packets of all its sessions"]
+        );
     }
 
     #[test]

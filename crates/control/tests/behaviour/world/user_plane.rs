@@ -4,7 +4,7 @@ use super::{CP, PORT, UP, at};
 use core::time::Duration;
 use pfcp::bng::{DecodedRules, RuleSet, SubscriberRules};
 use pfcp::{Config, Features, Node, RequestId, Role};
-use policy::{Bindings, PacketSettings, Setting};
+use policy::{Bindings, PacketSettings, Setting, TrafficPolicies};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{
@@ -119,7 +119,7 @@ impl UserPlane {
     }
 
     fn with_settings(recovery: u32, takes: impl Fn(&Setting) -> bool) -> Self {
-        let all = PacketSettings::SETTINGS.iter();
+        let all = PacketSettings::SETTINGS.iter().chain(TrafficPolicies::SETTINGS);
         let taken = all.filter(|setting| takes(setting));
         let features = Features {
             sluice: Some(
