@@ -1,12 +1,14 @@
 //! Finds the first rule that matches a packet.
 
+mod addresses;
+mod bits;
 mod intervals;
 mod list;
 mod pages;
 mod service;
 mod sets;
 
-use intervals::Key;
+use addresses::Address;
 use list::List;
 use service::Fields;
 
@@ -39,6 +41,9 @@ pub enum TooLarge {
     /// There are more than [`MOST_RULES`] rules.
     #[error("{0} rules, {MOST_RULES} are permitted")]
     Rules(usize),
+    /// The rules tell too many numbers apart.
+    #[error("the rules tell more than 65,535 sets of ports or of lengths apart")]
+    Numbers,
     /// The compiled rules take more than [`MOST_OCTETS`].
     #[error("the compiled rules take {0} octets, {MOST_OCTETS} are permitted")]
     Octets(usize),
@@ -60,8 +65,8 @@ impl Classifier {
         if rules.len() > MOST_RULES {
             return Err(TooLarge::Rules(rules.len()));
         }
-        let v4 = lists(rules, Rule::concerns_ipv4);
-        let v6 = lists(rules, Rule::concerns_ipv6);
+        let v4 = lists(rules, Rule::concerns_ipv4)?;
+        let v6 = lists(rules, Rule::concerns_ipv6)?;
         let classifier = Classifier { v4, v6 };
         match classifier.octets() {
             octets if octets > MOST_OCTETS => Err(TooLarge::Octets(octets)),
@@ -91,24 +96,31 @@ impl Classifier {
     }
 }
 
-fn lists<K: Key>(rules: &[Rule], concerns: impl Fn(&Rule) -> bool) -> Box<[List<K>]> {
+fn lists<A: Address>(
+    rules: &[Rule],
+    concerns: impl Fn(&Rule) -> bool,
+) -> Result<Box<[List<A>]>, TooLarge> {
     let numbered = rules
         .iter()
         .enumerate()
         .map(|(number, rule)| (number as u16, rule));
     let of_family: Vec<(u16, &Rule)> = numbered.filter(|(_, rule)| concerns(rule)).collect();
-    of_family.chunks(list::MOST_RULES).map(List::new).collect()
+    let compiled = of_family
+        .chunks(list::MOST_RULES)
+        .map(|rules| List::new(rules).ok_or(TooLarge::Numbers));
+    compiled.collect()
 }
 
 #[inline]
-fn first_match<K: Key>(
-    lists: &[List<K>],
-    source: K,
-    destination: K,
+fn first_match<A: Address>(
+    lists: &[List<A>],
+    source: A,
+    destination: A,
     fields: &Fields,
 ) -> Option<u32> {
-    let mut found = lists
+    let numbers = lists
         .iter()
-        .filter_map(|list| list.first_match(source, destination, fields));
+        .map(|list| list.first_match(source, destination, fields));
+    let mut found = numbers.filter(|number| *number != list::NONE);
     found.next().map(u32::from)
 }

@@ -19,8 +19,14 @@ fn main() {
     println!(
         "rules  classifiers  family  nanoseconds  cycles  octets of a classifier  time to compile"
     );
-    for rules in [150, 4000] {
-        for classifiers in [1, 8, 64] {
+    let argument = |n: usize, all: &[usize]| {
+        std::env::args()
+            .nth(n)
+            .and_then(|a| a.parse().ok())
+            .map_or(all.to_vec(), |n| vec![n])
+    };
+    for rules in argument(1, &[150, 4000]) {
+        for classifiers in argument(2, &[1, 8, 64]) {
             measure(
                 rules,
                 classifiers,
@@ -59,7 +65,7 @@ fn measure<P: Copy>(
         })
         .collect();
     let mut best = Duration::MAX;
-    for _ in 0..30 {
+    for _ in 0..std::env::var("ROUNDS").map_or(30, |r| r.parse().unwrap()) {
         let start = Instant::now();
         for burst in packets.chunks(BURST) {
             let mut found = [0; BURST];

@@ -1,22 +1,29 @@
-//! Values of addresses: intervals behind a tree of tables.
+//! Values of addresses: intervals behind tables.
 
-/// An address of either family.
-pub(super) trait Key: Copy + Ord {
-    /// The highest address.
+use std::collections::HashMap;
+
+/// An IPv4 address, or a half of an IPv6 address.
+pub(super) trait Number: Copy + Ord {
+    /// The highest number.
     const MAX: Self;
+    /// Whether there is a level of nodes between the top and the runs.
+    const INNER: bool;
     fn new(number: u128) -> Self;
     fn number(self) -> u128;
-    /// `(self - first) >> shift`, 0 below `first`, at most `last`.
-    fn cell(self, first: Self, shift: u32, last: u32) -> usize;
+    /// `(self - first) >> shift`, 0 below `first`.
+    fn cell(self, first: Self, shift: u8) -> Self;
+    /// The number, at most `last`.
+    fn at_most(self, last: u16) -> usize;
 }
 
-macro_rules! key {
-    ($key:ty) => {
-        impl Key for $key {
-            const MAX: Self = <$key>::MAX;
+macro_rules! number {
+    ($number:ty, $inner:expr) => {
+        impl Number for $number {
+            const MAX: Self = <$number>::MAX;
+            const INNER: bool = $inner;
 
             fn new(number: u128) -> Self {
-                number as $key
+                number as $number
             }
 
             fn number(self) -> u128 {
@@ -24,136 +31,297 @@ macro_rules! key {
             }
 
             #[inline]
-            fn cell(self, first: Self, shift: u32, last: u32) -> usize {
-                let cell = self.saturating_sub(first) >> (shift % <$key>::BITS);
-                cell.min(<$key>::from(last)) as usize
+            fn cell(self, first: Self, shift: u8) -> Self {
+                self.saturating_sub(first) >> (u32::from(shift) % <$number>::BITS)
+            }
+
+            #[inline]
+            fn at_most(self, last: u16) -> usize {
+                self.min(<$number>::from(last)) as usize
             }
         }
     };
 }
 
-key!(u32);
-key!(u128);
+number!(u32, false);
+number!(u64, true);
 
-/// Most bounds that are compared one by one.
+/// Bounds that are compared all at once.
 const RUN: usize = 4;
 
-/// Bit of a cell that leads to a node. Without it the cell is the number of bounds up to its run.
-const NODE: u16 = 1 << 15;
+/// Nodes of the top.
+const TOP: usize = 1024;
 
 /// Cells of equal width between the first and the last bound of a node.
-struct Node<K> {
-    first: K,
-    shift: u32,
-    last: u32,
+#[derive(Clone, Copy)]
+struct Node<N> {
+    first: N,
     /// Place of the first cell.
     cells: u32,
+    last: u16,
+    shift: u8,
 }
 
-/// A value for each address.
-pub(super) struct Intervals<K> {
-    nodes: Box<[Node<K>]>,
-    cells: Box<[u16]>,
-    /// First addresses of all intervals but the first one, and a run of the highest address.
-    bounds: Box<[K]>,
+/// Sorted bounds, and a value for each interval: one more than there are bounds.
+pub(super) type Spans = (Vec<u128>, Vec<u32>);
+
+/// A value for each number. Every look-up takes the same way, so that the CPU predicts all of its branches.
+pub(super) struct Intervals<N> {
+    first: N,
+    shift: u8,
+    /// How often the bounds behind a cell are halved before they are a run.
+    halvings: u32,
+    top: Box<[Node<N>; TOP]>,
+    inner: Box<[Node<N>]>,
+    /// Numbers of inner nodes, or places of runs.
+    cells: Box<[u32]>,
+    /// First numbers of all intervals but the first one, and the highest number several times.
+    bounds: Box<[N]>,
     /// Values of the intervals. The last one stands here once more for each bound that is none.
     values: Box<[u32]>,
 }
 
-impl<K: Key> Intervals<K> {
-    /// Most bounds: those of 4,096 prefixes.
-    pub(super) const MOST: usize = 8192;
-
-    /// Intervals by their sorted bounds, and one value more.
-    pub(super) fn new(bounds: &[u128], values: &[u32]) -> Intervals<K> {
-        assert!(bounds.len() <= Self::MOST && values.len() == bounds.len() + 1);
-        let mut bounds: Vec<K> = bounds.iter().map(|bound| K::new(*bound)).collect();
-        let mut builder = Builder {
-            nodes: Vec::new(),
-            cells: Vec::new(),
-            bounds: &bounds,
-        };
-        builder.node(0, bounds.len());
-        let (nodes, cells) = (builder.nodes.into(), builder.cells.into());
-        let mut values = values.to_vec();
-        let last = values[bounds.len()];
-        bounds.resize(bounds.len() + RUN, K::MAX);
-        values.resize(values.len() + RUN, last);
-        Intervals {
-            nodes,
-            cells,
-            bounds: bounds.into(),
-            values: values.into(),
+impl<N: Number> Intervals<N> {
+    /// Intervals, and others that [`Intervals::value_below`] finds by their place.
+    pub(super) fn new(spans: &Spans, below: &[Spans]) -> Intervals<N> {
+        let first = spans.0.first().copied().unwrap_or(0);
+        let last = spans.0.last().copied().unwrap_or(0);
+        let shift = width(last - first).saturating_sub(TOP.trailing_zeros()) as u8;
+        let mut halvings = 0;
+        loop {
+            let mut builder = Builder::new(RUN << halvings);
+            builder.add_below(below);
+            let top = builder.top(spans, shift);
+            let needed = builder
+                .longest_run
+                .div_ceil(RUN)
+                .next_power_of_two()
+                .trailing_zeros();
+            if needed <= halvings {
+                let (inner, cells) = (builder.inner.into(), builder.cells.into());
+                let (bounds, values) = (builder.bounds.into(), builder.values.into());
+                return Intervals {
+                    first: N::new(first),
+                    shift,
+                    halvings,
+                    top,
+                    inner,
+                    cells,
+                    bounds,
+                    values,
+                };
+            }
+            halvings = needed;
         }
     }
 
     #[inline]
-    pub(super) fn value(&self, key: K) -> u32 {
-        let mut entry = NODE;
-        while entry & NODE != 0 {
-            let node = &self.nodes[usize::from(entry & !NODE)];
-            let cell = key.cell(node.first, node.shift, node.last);
-            entry = self.cells[node.cells as usize + cell];
+    pub(super) fn value(&self, number: N) -> u32 {
+        let cell = number.cell(self.first, self.shift).at_most(TOP as u16 - 1);
+        let entry = self.entry(&self.top[cell % TOP], number);
+        if N::INNER {
+            return self.value_below(entry, number);
         }
-        let base = usize::from(entry);
+        self.value_of_run(entry, number)
+    }
+
+    /// Value of a number among the intervals at a place.
+    #[inline]
+    pub(super) fn value_below(&self, place: usize, number: N) -> u32 {
+        let entry = self.entry(&self.inner[place], number);
+        self.value_of_run(entry, number)
+    }
+
+    #[inline]
+    fn entry(&self, node: &Node<N>, number: N) -> usize {
+        let cell = number.cell(node.first, node.shift).at_most(node.last);
+        self.cells[node.cells as usize + cell] as usize
+    }
+
+    #[inline]
+    fn value_of_run(&self, mut base: usize, number: N) -> u32 {
+        for halving in (0..self.halvings).rev() {
+            let half = RUN << halving;
+            let is_above = self.bounds[base + half - 1] <= number;
+            base += half * usize::from(is_above);
+        }
         let run = &self.bounds[base..base + RUN];
-        let below: usize = run.iter().map(|bound| usize::from(*bound <= key)).sum();
+        let below: usize = run.iter().map(|bound| usize::from(*bound <= number)).sum();
         self.values[base + below]
     }
 
     pub(super) fn octets(&self) -> usize {
-        let (nodes, cells) = (size_of_val(&*self.nodes), size_of_val(&*self.cells));
-        nodes + cells + size_of_val(&*self.bounds) + size_of_val(&*self.values)
+        let nodes = size_of_val(&*self.top) + size_of_val(&*self.inner);
+        nodes + size_of_val(&*self.cells) + size_of_val(&*self.bounds) + size_of_val(&*self.values)
     }
 }
 
-struct Builder<'a, K> {
-    nodes: Vec<Node<K>>,
-    cells: Vec<u16>,
-    bounds: &'a [K],
+/// Bits of a number.
+fn width(number: u128) -> u32 {
+    128 - number.leading_zeros()
 }
 
-impl<K: Key> Builder<'_, K> {
+struct Builder<N> {
+    inner: Vec<Node<N>>,
+    cells: Vec<u32>,
+    bounds: Vec<N>,
+    values: Vec<u32>,
+    /// Bounds behind the last one of each list.
+    padding: usize,
+    longest_run: usize,
+    /// Inner nodes of one cell, by the place of its run.
+    through: HashMap<usize, u32>,
+}
+
+impl<N: Number> Builder<N> {
     const MOST_CELLS: usize = 4096;
 
-    /// Adds the node for the bounds from `from` to before `to`, and those below it. Returns its cell.
-    ///
-    /// First and last bound of a node are in different cells, or its cells are one address wide: the tree ends.
-    fn node(&mut self, from: usize, to: usize) -> u16 {
+    fn new(padding: usize) -> Builder<N> {
+        let (inner, cells, bounds, values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Builder {
+            inner,
+            cells,
+            bounds,
+            values,
+            padding,
+            longest_run: 0,
+            through: HashMap::new(),
+        }
+    }
+
+    /// Adds lists of intervals. The place of a list is that of its node.
+    fn add_below(&mut self, lists: &[Spans]) {
+        let empty = Node {
+            first: N::new(0),
+            cells: 0,
+            last: 0,
+            shift: 0,
+        };
+        self.inner.resize(lists.len(), empty);
+        for (place, spans) in lists.iter().enumerate() {
+            let (from, to) = self.add(spans);
+            self.inner[place] = self.node(from, to, false);
+        }
+    }
+
+    fn add(&mut self, spans: &Spans) -> (usize, usize) {
+        let from = self.bounds.len();
+        self.bounds
+            .extend(spans.0.iter().map(|bound| N::new(*bound)));
+        let to = self.bounds.len();
+        self.values.extend(&spans.1);
+        let last = self.values[to];
+        self.bounds.resize(to + self.padding + 1, N::MAX);
+        self.values.resize(to + self.padding + 1, last);
+        (from, to)
+    }
+
+    fn top(&mut self, spans: &Spans, shift: u8) -> Box<[Node<N>; TOP]> {
+        let (mut base, to) = self.add(spans);
+        let first = spans.0.first().copied().unwrap_or(0);
+        let mut top = Box::new(
+            [Node {
+                first: N::new(0),
+                cells: 0,
+                last: 0,
+                shift: 0,
+            }; TOP],
+        );
+        for (cell, node) in top.iter_mut().enumerate() {
+            let end = self.end(base, to, first + ((cell as u128) << shift), shift);
+            *node = self.node(base, end, N::INNER);
+            base = end;
+        }
+        top
+    }
+
+    /// Where the bounds of a cell that begins at `low` end.
+    fn end(&self, base: usize, to: usize, low: u128, shift: u8) -> usize {
+        let inside = |bound: &N| bound.number() < low || (bound.number() - low) >> shift == 0;
+        base + self.bounds[base..to].partition_point(inside)
+    }
+
+    /// A node for the bounds from `from` to before `to`, and the cells and nodes below it.
+    fn node(&mut self, from: usize, to: usize, to_inner: bool) -> Node<N> {
         let bounds = &self.bounds[from..to];
         let (first, last) = match (bounds.first(), bounds.last()) {
             (Some(first), Some(last)) => (first.number(), last.number()),
             _ => (0, 0),
         };
-        let most = (bounds.len() * 4)
-            .next_power_of_two()
-            .clamp(4, Self::MOST_CELLS);
-        let width = 128 - (last - first).leading_zeros();
-        let shift = width.saturating_sub(most.trailing_zeros());
-        let number = self.nodes.len();
+        let shift = Self::shift(bounds, to_inner);
         let (cells, count) = (self.cells.len(), ((last - first) >> shift) as usize + 1);
-        let node = Node {
-            first: K::new(first),
-            shift,
-            last: count as u32 - 1,
-            cells: cells as u32,
-        };
-        self.nodes.push(node);
         self.cells.resize(cells + count, 0);
         let mut base = from;
         for cell in 0..count {
             let low = first + ((cell as u128) << shift);
-            // Addresses below the first bound are in cell 0 as well.
-            let below = |bound: &K| bound.number() <= low && cell > 0;
+            // Numbers below the first bound are in cell 0 as well.
+            let below = |bound: &N| bound.number() <= low && cell > 0;
             base += self.bounds[base..to].partition_point(below);
-            let inside = |bound: &K| (bound.number() - low) >> shift == 0;
-            let end = base + self.bounds[base..to].partition_point(inside);
-            self.cells[cells + cell] = match end - base {
-                0..=RUN => base as u16,
-                _ => self.node(base, end),
+            let end = self.end(base, to, low, shift);
+            self.cells[cells + cell] = match to_inner {
+                true => self.inner(base, end),
+                false => base as u32,
             };
+            if !to_inner {
+                self.longest_run = self.longest_run.max(end - base);
+            }
             base = end;
         }
-        NODE | number as u16
+        Node {
+            first: N::new(first),
+            cells: cells as u32,
+            last: count as u16 - 1,
+            shift,
+        }
+    }
+
+    /// Number of the inner node for some bounds. One run, from whatever cells, has one node.
+    fn inner(&mut self, from: usize, to: usize) -> u32 {
+        if to - from > RUN {
+            let node = self.node(from, to, false);
+            self.inner.push(node);
+            return self.inner.len() as u32 - 1;
+        }
+        if let Some(known) = self.through.get(&from) {
+            return *known;
+        }
+        self.cells.push(from as u32);
+        let cells = self.cells.len() as u32 - 1;
+        self.inner.push(Node {
+            first: N::new(0),
+            cells,
+            last: 0,
+            shift: 0,
+        });
+        let number = self.inner.len() as u32 - 1;
+        self.through.insert(from, number);
+        number
+    }
+
+    /// Width of a node's cells, as a power of two: about four cells for each bound, and before runs as many as leave no more
+    /// than a run in each, if that is possible.
+    fn shift(bounds: &[N], to_inner: bool) -> u8 {
+        let (Some(first), Some(last)) = (bounds.first(), bounds.last()) else {
+            return 0;
+        };
+        let first = first.number();
+        let width = width(last.number() - first);
+        let least = bounds
+            .len()
+            .next_power_of_two()
+            .min(Self::MOST_CELLS / 4)
+            .trailing_zeros();
+        let most = if to_inner {
+            least + 2
+        } else {
+            Self::MOST_CELLS.trailing_zeros()
+        };
+        let is_fine = |cells: &u32| {
+            let cell = |bound: &N| (bound.number() - first) >> width.saturating_sub(*cells);
+            bounds
+                .chunk_by(|one, other| cell(one) == cell(other))
+                .all(|run| run.len() <= RUN)
+        };
+        width.saturating_sub((least..most).find(is_fine).unwrap_or(most)) as u8
     }
 }

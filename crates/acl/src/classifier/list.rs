@@ -1,28 +1,27 @@
 //! A list of at most 4,096 rules of one family, compiled.
 
-use super::intervals::{Intervals, Key};
+use super::addresses;
+use super::bits::{Bits, Group};
 use super::service::{Fields, Service};
-use super::sets::{Cut, Row, Rows, both, row, words};
+use super::sets::{Cut, Row, Rows, both, row};
 use crate::rule::{Address, Rule};
 
-/// Most rules of a list: a summary of their words is one word.
+/// Most rules of a list.
 pub(super) const MOST_RULES: usize = 4096;
 
 /// No rule.
-const NONE: u16 = u16::MAX;
+pub(super) const NONE: u16 = u16::MAX;
 
 /// A compiled list. Rules that name only one of both addresses, or none, are in tables by service and address. Rules that
 /// name both are found as bits: only packets both of whose addresses are named by some of them look there.
 ///
 /// If the tables would be too large, all rules are found as bits.
-pub(super) struct List<K> {
+pub(super) struct List<A: addresses::Address> {
     service: Service,
-    sources: Intervals<K>,
-    destinations: Intervals<K>,
-    tables: Option<Tables>,
+    sources: A::Map,
+    destinations: A::Map,
+    tables: Tables,
     bits: Bits,
-    /// Numbers of the rules in the order of bits.
-    numbers: Box<[u16]>,
 }
 
 /// First rules by service and by one address's column.
@@ -33,166 +32,144 @@ struct Tables {
     destinations: usize,
 }
 
-/// Rows of bits.
-struct Bits {
-    words: usize,
-    sources: Side,
-    destinations: Side,
-    /// Rows of folded services, with a summary of each.
-    services: Box<[u64]>,
-    summaries: Box<[u64]>,
-}
-
-/// Rows of one side, without the words before the first and behind the last that is not 0.
+/// The addresses of one side: an interval's value is its column of the table, and above it its line of bits.
 struct Side {
-    lines: Box<[Line]>,
-    words: Box<[u64]>,
-    /// Rules that match every address of the side.
+    cut: Cut,
+    /// Rules that name only this side.
+    alone: Row,
+    /// Rules that are found as bits.
+    in_bits: Row,
+    /// Rules that are found as bits and match every address of this side.
     any: Row,
-    any_summary: u64,
 }
 
-struct Line {
-    /// Bit n: word n is not 0.
-    summary: u64,
-    /// Place of word 0, if it were there. Wraps below 0.
-    base: u32,
-}
-
-/// The addresses of one side, by interval: column of the table, and line of bits above it.
-struct Addresses<K> {
-    intervals: Intervals<K>,
-    columns: Rows,
-    side: Side,
-}
-
-impl<K: Key> List<K> {
-    /// Compiles rules, each with its number.
-    pub(super) fn new(rules: &[(u16, &Rule)]) -> List<K> {
-        let plain: Vec<&Rule> = rules.iter().map(|(_, rule)| *rule).collect();
-        let numbers: Box<[u16]> = rules.iter().map(|(number, _)| *number).collect();
-        let service = Service::new(&plain);
-        let source = cut::<K>(&plain, Rule::source);
-        let destination = cut::<K>(&plain, Rule::destination);
-        let places =
-            (source.rows.len() + destination.rows.len()) * service.rows().map_or(0, Rows::len);
-        let in_tables = service.rows().is_some() && places <= Tables::MOST;
-        let names = |rule: usize| {
-            (
-                range::<K>(plain[rule].source()).is_some(),
-                range::<K>(plain[rule].destination()).is_some(),
-            )
-        };
-        let count = plain.len();
-        let in_bits = row(count, |rule| !in_tables || names(rule) == (true, true));
-        let any = [
-            row(count, |rule| !in_tables && !names(rule).0),
-            row(count, |rule| !in_tables && !names(rule).1),
+impl<A: addresses::Address> List<A> {
+    /// Compiles rules, each with its number. Nothing if they tell too many ports or lengths apart.
+    pub(super) fn new(rules: &[(u16, &Rule)]) -> Option<List<A>> {
+        let numbers: Vec<u16> = rules.iter().map(|(number, _)| *number).collect();
+        let rules: Vec<&Rule> = rules.iter().map(|(_, rule)| *rule).collect();
+        let (service, dimensions) = Service::new(&rules)?;
+        let folded = (dimensions.len() == 1).then(|| &dimensions[0]);
+        let cuts = [
+            cut::<A>(&rules, Rule::source)?,
+            cut::<A>(&rules, Rule::destination)?,
         ];
-        let neither = row(count, |rule| names(rule) == (false, false));
-        let [any_source, any_destination] = any;
-        let sources = Addresses::<K>::new(
-            &source,
-            &row(count, |rule| names(rule) == (true, false)),
-            &in_bits,
-            any_source,
-        );
-        let destinations = Addresses::<K>::new(
-            &destination,
-            &row(count, |rule| names(rule) == (false, true)),
-            &in_bits,
-            any_destination,
-        );
-        let tables = service.rows().filter(|_| in_tables).map(|services| Tables {
-            by_source: table(services, &sources.columns, None, &numbers),
-            sources: sources.columns.len(),
-            by_destination: table(services, &destinations.columns, Some(&neither), &numbers),
-            destinations: destinations.columns.len(),
-        });
-        let bits = Bits {
-            words: words(count),
-            sources: sources.side,
-            destinations: destinations.side,
-            services: service.rows().map_or_else(Box::default, Rows::concatenated),
-            summaries: service
-                .rows()
-                .into_iter()
-                .flat_map(Rows::iter)
-                .map(|row| summary(row))
-                .collect(),
+        let services = folded.map_or(usize::MAX, Rows::len);
+        let columns = cuts[0].rows.len() + cuts[1].rows.len();
+        let tabled = services.saturating_mul(columns) <= Tables::MOST;
+        let named: Vec<(bool, bool)> = rules
+            .iter()
+            .map(|rule| {
+                (
+                    range::<A>(rule.source()).is_some(),
+                    range::<A>(rule.destination()).is_some(),
+                )
+            })
+            .collect();
+        let of = |is_in: &dyn Fn((bool, bool)) -> bool| row(rules.len(), |rule| is_in(named[rule]));
+        let in_bits = of(&|names| !tabled || names == (true, true));
+        let [source, destination] = cuts;
+        let source = Side {
+            cut: source,
+            alone: of(&|names| names == (true, false)),
+            in_bits: in_bits.clone(),
+            any: of(&|names| !tabled && !names.0),
         };
-        List {
+        let destination = Side {
+            cut: destination,
+            alone: of(&|names| names == (false, true)),
+            in_bits: in_bits.clone(),
+            any: of(&|names| !tabled && !names.1),
+        };
+        let (sources, source_columns, source_lines) = source.values::<A>();
+        let (destinations, destination_columns, destination_lines) = destination.values::<A>();
+        let services = folded.filter(|_| tabled);
+        let neither = of(&|names| names == (false, false));
+        let tables = Tables {
+            by_source: table(services, &source_columns, None, &numbers),
+            sources: source_columns.len(),
+            by_destination: table(services, &destination_columns, Some(&neither), &numbers),
+            destinations: destination_columns.len(),
+        };
+        let group = Group::new(&in_bits, &numbers);
+        let bits = Bits::new(
+            group,
+            [
+                (&source_lines, &source.any),
+                (&destination_lines, &destination.any),
+            ],
+            &dimensions,
+        );
+        Some(List {
             service,
-            sources: sources.intervals,
-            destinations: destinations.intervals,
+            sources,
+            destinations,
             tables,
             bits,
-            numbers,
-        }
+        })
     }
 
     /// Number of the first rule that matches.
     #[inline]
-    pub(super) fn first_match(&self, source: K, destination: K, fields: &Fields) -> Option<u16> {
-        let source = self.sources.value(source);
-        let destination = self.destinations.value(destination);
-        let service = usize::from(self.service.class(fields));
-        let lines = ((source >> 16) as usize, (destination >> 16) as usize);
-        let Some(tables) = &self.tables else {
-            return self.by_bits(lines, service, fields);
+    pub(super) fn first_match(&self, source: A, destination: A, fields: &Fields) -> u16 {
+        let source = source.value(&self.sources);
+        let destination = destination.value(&self.destinations);
+        let lines = [(source >> 16) as usize, (destination >> 16) as usize];
+        let Some(service) = self.service.class(fields) else {
+            return self.bits.first_apart(lines, self.service.apart(fields));
         };
-        let by_source = tables.by_source[service * tables.sources + (source & 0xffff) as usize];
-        let by_destination =
-            tables.by_destination[service * tables.destinations + (destination & 0xffff) as usize];
-        let mut first = by_source.min(by_destination);
-        if lines.0 != 0 && lines.1 != 0 {
-            first = first.min(self.by_bits(lines, service, fields).unwrap_or(NONE));
-        }
-        (first != NONE).then_some(first)
-    }
-
-    #[inline(never)]
-    fn by_bits(&self, lines: (usize, usize), service: usize, fields: &Fields) -> Option<u16> {
-        let bit = match self.service.apart(fields, self.bits.words) {
-            None => self.bits.first_folded(lines, service),
-            Some(parts) => self.bits.first(lines, u64::MAX, |word| {
-                parts.iter().fold(u64::MAX, |bits, part| bits & part[word])
-            }),
-        };
-        bit.map(|bit| self.numbers[bit])
+        let by_bits = self.bits.first(lines, service.into());
+        by_bits.min(self.tables.first(
+            service.into(),
+            (source & 0xffff) as usize,
+            (destination & 0xffff) as usize,
+        ))
     }
 
     pub(super) fn octets(&self) -> usize {
-        let tables = self.tables.as_ref().map_or(0, |tables| {
-            size_of_val(&*tables.by_source) + size_of_val(&*tables.by_destination)
-        });
+        let tables =
+            size_of_val(&*self.tables.by_source) + size_of_val(&*self.tables.by_destination);
         self.service.octets()
-            + self.sources.octets()
-            + self.destinations.octets()
+            + A::octets(&self.sources)
+            + A::octets(&self.destinations)
             + tables
             + self.bits.octets()
-            + size_of_val(&*self.numbers)
     }
 }
 
 impl Tables {
     /// Most places in both tables.
-    const MOST: usize = 2 << 20;
+    const MOST: usize = 4 << 20;
+
+    #[inline]
+    fn first(&self, service: usize, source: usize, destination: usize) -> u16 {
+        // Empty tables know no rule.
+        let by_source = self.by_source.get(service * self.sources + source);
+        let by_destination = self
+            .by_destination
+            .get(service * self.destinations + destination);
+        *by_source
+            .unwrap_or(&NONE)
+            .min(by_destination.unwrap_or(&NONE))
+    }
 }
 
 /// First rule by service, then by column. `always` are rules that every column has.
-fn table(services: &Rows, columns: &Rows, always: Option<&Row>, numbers: &[u16]) -> Box<[u16]> {
-    let columns: Vec<Row> = columns
-        .iter()
-        .map(|column| match always {
-            Some(always) => column
-                .iter()
-                .zip(always)
-                .map(|(one, other)| one | other)
-                .collect(),
-            None => column.clone(),
-        })
-        .collect();
+fn table(
+    services: Option<&Rows>,
+    columns: &Rows,
+    always: Option<&Row>,
+    numbers: &[u16],
+) -> Box<[u16]> {
+    let with_always = |column: &Row| match always {
+        Some(always) => column
+            .iter()
+            .zip(always)
+            .map(|(one, other)| one | other)
+            .collect(),
+        None => column.clone(),
+    };
+    let columns: Vec<Row> = columns.iter().map(with_always).collect();
     let first = |service: &Row, column: &Row| {
         let mut words = service
             .iter()
@@ -204,139 +181,51 @@ fn table(services: &Rows, columns: &Rows, always: Option<&Row>, numbers: &[u16])
             numbers[place * 64 + word.trailing_zeros() as usize]
         })
     };
+    let services = services.into_iter().flat_map(Rows::iter);
     services
-        .iter()
         .flat_map(|service| columns.iter().map(move |column| first(service, column)))
         .collect()
 }
 
-impl Bits {
-    #[inline]
-    fn first_folded(&self, lines: (usize, usize), service: usize) -> Option<usize> {
-        let from = service * self.words;
-        let row = &self.services[from..from + self.words];
-        self.first(lines, self.summaries[service], |word| row[word])
-    }
-
-    /// The first bit that is set on both sides and in the words of `service`, whose summary has all that are not 0.
-    #[inline]
-    fn first(
-        &self,
-        lines: (usize, usize),
-        summary: u64,
-        service: impl Fn(usize) -> u64,
-    ) -> Option<usize> {
-        let (sources, destinations) = (&self.sources, &self.destinations);
-        let (source, destination) = (&sources.lines[lines.0], &destinations.lines[lines.1]);
-        let mut left = summary
-            & (source.summary | sources.any_summary)
-            & (destination.summary | destinations.any_summary);
-        while left != 0 {
-            let word = left.trailing_zeros() as usize;
-            let bits =
-                service(word) & sources.word(source, word) & destinations.word(destination, word);
-            if bits != 0 {
-                return Some(word * 64 + bits.trailing_zeros() as usize);
-            }
-            left &= left - 1;
-        }
-        None
-    }
-
-    fn octets(&self) -> usize {
-        let rows = size_of_val(&*self.services) + size_of_val(&*self.summaries);
-        rows + self.sources.octets() + self.destinations.octets()
-    }
-}
-
 impl Side {
-    fn new(rows: &Rows, any: Row) -> Side {
-        let mut words = Vec::new();
-        let line = |row: &Row| {
-            let first = row.iter().position(|word| *word != 0).unwrap_or(0);
-            let end = row
-                .iter()
-                .rposition(|word| *word != 0)
-                .map_or(0, |last| last + 1);
-            let base = (words.len() as u32).wrapping_sub(first as u32);
-            words.extend_from_slice(&row[first..end.max(first)]);
-            Line {
-                summary: summary(row),
-                base,
-            }
-        };
-        let lines = rows.iter().map(line).collect();
-        Side {
-            lines,
-            words: words.into(),
-            any_summary: summary(&any),
-            any,
-        }
-    }
-
-    #[inline]
-    fn word(&self, line: &Line, word: usize) -> u64 {
-        let any = self.any[word];
-        match line.summary >> word & 1 {
-            0 => any,
-            _ => any | self.words[line.base.wrapping_add(word as u32) as usize],
-        }
-    }
-
-    fn octets(&self) -> usize {
-        size_of_val(&*self.lines) + size_of_val(&*self.words) + size_of_val(&*self.any)
-    }
-}
-
-impl<K: Key> Addresses<K> {
-    fn new(cut: &Cut, in_tables: &[u64], in_bits: &[u64], any: Row) -> Addresses<K> {
+    /// The value of each address, and the rows of columns and lines.
+    fn values<A: addresses::Address>(&self) -> (A::Map, Rows, Rows) {
         let (mut columns, mut lines) = (Rows::default(), Rows::default());
-        let value = |row: &Row, columns: &mut Rows, lines: &mut Rows| {
+        let mut value = |row: &Row| {
             let column = columns
-                .class(&both(row, in_tables))
+                .class(&both(row, &self.alone))
                 .expect("fewer than intervals");
             let line = lines
-                .class(&both(row, in_bits))
+                .class(&both(row, &self.in_bits))
                 .expect("fewer than intervals");
             u32::from(column) | u32::from(line) << 16
         };
-        // The first row is that of no rule: column 0 and line 0.
-        let by_class: Vec<u32> = cut
-            .rows
-            .iter()
-            .map(|row| value(row, &mut columns, &mut lines))
-            .collect();
-        let values: Vec<u32> = cut
+        let by_class: Vec<u32> = self.cut.rows.iter().map(&mut value).collect();
+        let values: Vec<u32> = self
+            .cut
             .classes
             .iter()
             .map(|class| by_class[usize::from(*class)])
             .collect();
-        Addresses {
-            intervals: Intervals::new(&cut.bounds, &values),
-            side: Side::new(&lines, any),
+        (
+            A::compile((self.cut.bounds.clone(), values)),
             columns,
-        }
+            lines,
+        )
     }
 }
 
-fn summary(row: &[u64]) -> u64 {
-    let words = row.iter().enumerate();
-    words.fold(0, |summary, (place, word)| {
-        summary | u64::from(*word != 0) << place
-    })
-}
-
 /// Cuts the addresses of one side at the rules' prefixes.
-fn cut<K: Key>(rules: &[&Rule], side: impl Fn(&Rule) -> Address) -> Cut {
+fn cut<A: addresses::Address>(rules: &[&Rule], side: impl Fn(&Rule) -> Address) -> Option<Cut> {
     let ranges = rules
         .iter()
         .enumerate()
-        .filter_map(|(number, rule)| range::<K>(side(rule)).map(|(low, high)| (number, low, high)));
-    Cut::new(&row(rules.len(), |_| false), K::MAX.number(), ranges)
+        .filter_map(|(number, rule)| range::<A>(side(rule)).map(|(low, high)| (number, low, high)));
+    Cut::new(&row(rules.len(), |_| false), A::MAX, ranges)
 }
 
 /// First and last address of a prefix, nothing for every address.
-fn range<K: Key>(addresses: Address) -> Option<(u128, u128)> {
+fn range<A: addresses::Address>(addresses: Address) -> Option<(u128, u128)> {
     let Address::Prefix(prefix) = addresses else {
         return None;
     };
@@ -344,8 +233,7 @@ fn range<K: Key>(addresses: Address) -> Option<(u128, u128)> {
         std::net::IpAddr::V4(address) => u128::from(u32::from(address)),
         std::net::IpAddr::V6(address) => u128::from(address),
     };
-    let others = K::MAX
-        .number()
+    let others = A::MAX
         .checked_shr(u32::from(prefix.prefix_len()))
         .unwrap_or(0);
     (prefix.prefix_len() > 0).then_some((first, first | others))

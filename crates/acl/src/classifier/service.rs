@@ -31,7 +31,8 @@ pub(super) struct Service {
     destination_ports: Pages,
     source_ports: Pages,
     seldom: Option<Box<Seldom>>,
-    ways: Ways,
+    /// Nothing: the tables would be too large.
+    folded: Option<Box<Folded>>,
 }
 
 /// Dimensions that few lists name.
@@ -40,70 +41,52 @@ struct Seldom {
     lengths: Pages,
 }
 
-/// From the classes of the dimensions to sets of rules.
-enum Ways {
-    /// By tables to one class.
-    Folded(Box<Folded>),
-    /// The tables would be too large: each dimension has its own rows, in the order of [`Service::classes`].
-    Apart([Box<[u64]>; 5]),
-}
-
 struct Folded {
     destination: Fold,
     source: Fold,
     seldom: Option<(Fold, Fold)>,
-    rows: Rows,
 }
 
 impl Service {
     /// Most octets of the rows of folded classes.
     const MOST_ROWS: usize = 8 << 20;
 
-    pub(super) fn new(rules: &[&Rule]) -> Service {
+    /// Compiles the rules. Returns the rows of the folded classes, or else those of each of the five dimensions as well.
+    /// Nothing if the rules tell too many ports apart.
+    pub(super) fn new(rules: &[&Rule]) -> Option<(Service, Vec<Rows>)> {
         let (protocols, protocol_rows) = protocols(rules);
         let (flags, rows) = flags(rules, &protocol_rows);
-        let destination = cut_ports(rules, |rule| {
-            (rule.destination_ports.is_any(), destination_ranges(rule))
+        let destination = cut(rules, |rule| rule.destination_ports.iter().collect())?;
+        let source = cut(rules, source_ranges)?;
+        let (dscps, dscp_rows) = dscps(rules);
+        let length = cut(rules, |rule| rule.length.into_iter().collect())?;
+        let seldom = (dscp_rows.len() > 1 || length.rows.len() > 1).then(|| {
+            Box::new(Seldom {
+                dscps,
+                lengths: Pages::new(&length),
+            })
         });
-        let source = cut_ports(rules, |rule| {
-            (
-                rule.source_ports.is_any() && rule.icmp_types.is_any(),
-                source_ranges(rule),
-            )
-        });
-        let dscp = dscps(rules);
-        let length = lengths(rules);
-        let seldom = dscp.1.len() > 1 || length.rows.len() > 1;
-        let ways = Folded::new(
-            &rows,
-            &destination.rows,
-            &source.rows,
-            seldom.then_some((&dscp.1, &length.rows)),
+        let ports = (Pages::new(&destination), Pages::new(&source));
+        let dimensions = [rows, destination.rows, source.rows, dscp_rows, length.rows];
+        let folded = Folded::new(
+            &dimensions,
+            seldom.is_some(),
             Self::MOST_ROWS / 8 / words(rules.len()),
         );
-        let apart = || {
-            [
-                &rows,
-                &destination.rows,
-                &source.rows,
-                &dscp.1,
-                &length.rows,
-            ]
-            .map(Rows::concatenated)
+        let (folded, rows) = match folded {
+            Some((folded, rows)) => (Some(folded), vec![rows]),
+            None => (None, dimensions.into()),
         };
-        Service {
+        let (destination_ports, source_ports) = ports;
+        let service = Service {
             protocols,
             flags,
-            destination_ports: Pages::new(&destination),
-            source_ports: Pages::new(&source),
-            ways: ways.map_or_else(|| Ways::Apart(apart()), Ways::Folded),
-            seldom: seldom.then(|| {
-                Box::new(Seldom {
-                    dscps: dscp.0,
-                    lengths: Pages::new(&length),
-                })
-            }),
-        }
+            destination_ports,
+            source_ports,
+            seldom,
+            folded,
+        };
+        Some((service, rows))
     }
 
     /// Classes by protocol and flags, destination port and source port. Class 0 of ports is that of packets without them.
@@ -138,83 +121,58 @@ impl Service {
 
     /// The class of a packet, if services are folded.
     #[inline]
-    pub(super) fn class(&self, fields: &Fields) -> u16 {
-        let Ways::Folded(folded) = &self.ways else {
-            return 0;
-        };
+    pub(super) fn class(&self, fields: &Fields) -> Option<u16> {
+        let folded = self.folded.as_ref()?;
         let [protocol, destination, source] = self.common(fields);
         let class = folded
             .source
             .class(folded.destination.class(protocol, destination), source);
-        match &folded.seldom {
-            None => class,
-            Some((dscps, lengths)) => {
-                let [dscp, length] = self.seldom(fields);
-                lengths.class(dscps.class(class, dscp), length)
-            }
-        }
-    }
-
-    /// The rows of all classes, if services are folded.
-    pub(super) fn rows(&self) -> Option<&Rows> {
-        match &self.ways {
-            Ways::Folded(folded) => Some(&folded.rows),
-            Ways::Apart(_) => None,
-        }
-    }
-
-    /// Where a packet's rows begin, if services are not folded. `words` is the number of words of a row.
-    #[inline]
-    pub(super) fn apart(&self, fields: &Fields, words: usize) -> Option<[&[u64]; 5]> {
-        let Ways::Apart(parts) = &self.ways else {
-            return None;
+        let Some((dscps, lengths)) = &folded.seldom else {
+            return Some(class);
         };
+        let [dscp, length] = self.seldom(fields);
+        Some(lengths.class(dscps.class(class, dscp), length))
+    }
+
+    /// The classes of a packet in each dimension.
+    pub(super) fn apart(&self, fields: &Fields) -> [usize; 5] {
         let [protocol, destination, source] = self.common(fields);
         let [dscp, length] = self.seldom(fields);
-        let classes = [protocol, destination, source, dscp, length];
-        Some(std::array::from_fn(|part| {
-            let from = usize::from(classes[part]) * words;
-            &parts[part][from..from + words]
-        }))
+        [protocol, destination, source, dscp, length].map(usize::from)
     }
 
     pub(super) fn octets(&self) -> usize {
-        let ways = match &self.ways {
-            Ways::Folded(folded) => folded.octets(),
-            Ways::Apart(parts) => parts.iter().map(|part| size_of_val(&**part)).sum(),
-        };
+        let folded = self.folded.as_ref().map_or(0, |folded| folded.octets());
         let seldom = self
             .seldom
             .as_ref()
             .map_or(0, |seldom| size_of_val(&**seldom) + seldom.lengths.octets());
         let ports = self.destination_ports.octets() + self.source_ports.octets();
-        size_of_val(&*self.protocols) + size_of_val(&*self.flags) + ports + seldom + ways
+        size_of_val(&*self.protocols) + size_of_val(&*self.flags) + ports + seldom + folded
     }
 }
 
 impl Folded {
-    fn new(
-        protocol: &Rows,
-        destination: &Rows,
-        source: &Rows,
-        seldom: Option<(&Rows, &Rows)>,
-        most_rows: usize,
-    ) -> Option<Box<Folded>> {
-        let (destination, rows) = Fold::new(protocol, destination, most_rows)?;
-        let (source, mut rows) = Fold::new(&rows, source, most_rows)?;
+    /// Folds the dimensions, the last two of them only if they are named. Nothing if there would be more than `most` rows.
+    fn new(dimensions: &[Rows; 5], seldom: bool, most: usize) -> Option<(Box<Folded>, Rows)> {
+        let [protocol, destination, source, dscp, length] = dimensions;
+        let (destination, rows) = Fold::new(protocol, destination, most)?;
+        let (source, mut rows) = Fold::new(&rows, source, most)?;
         let mut folds = None;
-        if let Some((dscp, length)) = seldom {
-            let (by_dscp, more) = Fold::new(&rows, dscp, most_rows)?;
-            let (by_length, more) = Fold::new(&more, length, most_rows)?;
+        if seldom {
+            let (by_dscp, more) = Fold::new(&rows, dscp, most)?;
+            let (by_length, more) = Fold::new(&more, length, most)?;
             folds = Some((by_dscp, by_length));
             rows = more;
         }
-        Some(Box::new(Folded {
-            destination,
-            source,
-            seldom: folds,
+        Some((
+            Box::new(Folded {
+                destination,
+                source,
+                seldom: folds,
+            }),
             rows,
-        }))
+        ))
     }
 
     fn octets(&self) -> usize {
@@ -270,10 +228,6 @@ fn flags(rules: &[&Rule], protocols: &Rows) -> (Box<[u16]>, Rows) {
     (table, rows)
 }
 
-fn destination_ranges(rule: &Rule) -> Vec<(u16, u16)> {
-    rule.destination_ports.iter().collect()
-}
-
 /// Ranges of ports, or of ICMP's type and code.
 fn source_ranges(rule: &Rule) -> Vec<(u16, u16)> {
     let types = rule
@@ -283,14 +237,16 @@ fn source_ranges(rule: &Rule) -> Vec<(u16, u16)> {
     rule.source_ports.iter().chain(types).collect()
 }
 
-/// Cuts the ports at the ranges that `of` returns for the rules for which it does not say that any will do.
-fn cut_ports<'a>(rules: &'a [&Rule], of: impl Fn(&'a Rule) -> (bool, Vec<(u16, u16)>)) -> Cut {
-    let always = row(rules.len(), |rule| of(rules[rule]).0);
-    let ranges = rules.iter().enumerate().flat_map(|(number, rule)| {
-        let ranges = of(rule).1.into_iter();
-        ranges.map(move |(low, high)| (number, u128::from(low), u128::from(high)))
+/// Cuts 16-bit numbers at the rules' ranges. A rule without ranges matches everywhere.
+fn cut(rules: &[&Rule], of: impl Fn(&Rule) -> Vec<(u16, u16)>) -> Option<Cut> {
+    let ranges: Vec<_> = rules.iter().map(|rule| of(rule)).collect();
+    let always = row(rules.len(), |rule| ranges[rule].is_empty());
+    let numbered = ranges.iter().enumerate().flat_map(|(rule, ranges)| {
+        ranges
+            .iter()
+            .map(move |(low, high)| (rule, u128::from(*low), u128::from(*high)))
     });
-    Cut::new(&always, u128::from(u16::MAX), ranges)
+    Cut::new(&always, u128::from(u16::MAX), numbered)
 }
 
 /// The class of each code point.
@@ -303,10 +259,4 @@ fn dscps(rules: &[&Rule]) -> ([u16; 64], Rows) {
         rows.class(&row).expect("at most 64 classes")
     });
     (table, rows)
-}
-
-fn lengths(rules: &[&Rule]) -> Cut {
-    cut_ports(rules, |rule| {
-        (rule.length.is_none(), rule.length.into_iter().collect())
-    })
 }

@@ -59,14 +59,6 @@ impl Rows {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }
-
-    /// All rows, one behind the other.
-    pub(super) fn concatenated(&self) -> Box<[u64]> {
-        self.rows
-            .iter()
-            .flat_map(|row| row.iter().copied())
-            .collect()
-    }
 }
 
 /// Numbers cut into intervals in which the same rules match.
@@ -80,12 +72,12 @@ pub(super) struct Cut {
 
 impl Cut {
     /// Cuts the numbers from 0 to `highest`. The rules of `always` match everywhere, the others in their ranges, which include
-    /// both ends and do not overlap for one rule. The class of `always` is 0.
+    /// both ends and do not overlap for one rule. The class of `always` is 0. Nothing if there are too many classes.
     pub(super) fn new(
         always: &[u64],
         highest: u128,
         ranges: impl Iterator<Item = (usize, u128, u128)>,
-    ) -> Cut {
+    ) -> Option<Cut> {
         let mut turns = Vec::new();
         for (rule, low, high) in ranges {
             turns.push((low, rule));
@@ -106,9 +98,7 @@ impl Cut {
             for (_, rule) in turn {
                 row[rule / 64] ^= 1 << (rule % 64);
             }
-            let class = rows
-                .class(&row)
-                .expect("at most two bounds for each of 4,096 rules with 64 ranges");
+            let class = rows.class(&row)?;
             match turn[0].0 {
                 0 => cut.classes[0] = class,
                 bound if cut.classes.last() != Some(&class) => {
@@ -118,7 +108,7 @@ impl Cut {
                 _ => {}
             }
         }
-        Cut { rows, ..cut }
+        Some(Cut { rows, ..cut })
     }
 }
 
