@@ -54,8 +54,8 @@ pub enum TooLarge {
 /// A look-up allocates nothing, and its cost hardly depends on the number of rules. IPv4 packets do not touch what is
 /// compiled from IPv6 rules, nor the other way round.
 pub struct Classifier {
-    v4: Box<[List<u32>]>,
-    v6: Box<[List<u128>]>,
+    v4: Lists<u32>,
+    v6: Lists<u128>,
 }
 
 impl Classifier {
@@ -65,8 +65,8 @@ impl Classifier {
         if rules.len() > MOST_RULES {
             return Err(TooLarge::Rules(rules.len()));
         }
-        let v4 = lists(rules, Rule::concerns_ipv4)?;
-        let v6 = lists(rules, Rule::concerns_ipv6)?;
+        let v4 = Lists::new(rules, Rule::concerns_ipv4)?;
+        let v6 = Lists::new(rules, Rule::concerns_ipv6)?;
         let classifier = Classifier { v4, v6 };
         match classifier.octets() {
             octets if octets > MOST_OCTETS => Err(TooLarge::Octets(octets)),
@@ -78,49 +78,68 @@ impl Classifier {
     #[inline]
     pub fn first_match_v4(&self, packet: &Packet4) -> Option<u32> {
         let fields = fields!(packet);
-        first_match(&self.v4, packet.source, packet.destination, &fields)
+        self.v4
+            .first_match(packet.source, packet.destination, &fields)
     }
 
     /// Index of the first rule that matches an IPv6 packet.
     #[inline]
     pub fn first_match_v6(&self, packet: &Packet6) -> Option<u32> {
         let fields = fields!(packet);
-        first_match(&self.v6, packet.source, packet.destination, &fields)
+        self.v6
+            .first_match(packet.source, packet.destination, &fields)
     }
 
     /// Octets of memory.
     pub fn octets(&self) -> usize {
-        let v4: usize = self.v4.iter().map(List::octets).sum();
-        let v6: usize = self.v6.iter().map(List::octets).sum();
-        size_of_val(self) + size_of_val(&*self.v4) + size_of_val(&*self.v6) + v4 + v6
+        size_of_val(self) + self.v4.octets() + self.v6.octets()
     }
 }
 
-fn lists<A: Address>(
-    rules: &[Rule],
-    concerns: impl Fn(&Rule) -> bool,
-) -> Result<Box<[List<A>]>, TooLarge> {
-    let numbered = rules
-        .iter()
-        .enumerate()
-        .map(|(number, rule)| (number as u16, rule));
-    let of_family: Vec<(u16, &Rule)> = numbered.filter(|(_, rule)| concerns(rule)).collect();
-    let compiled = of_family
-        .chunks(list::MOST_RULES)
-        .map(|rules| List::new(rules).ok_or(TooLarge::Numbers));
-    compiled.collect()
+/// The rules of one family.
+struct Lists<A: Address> {
+    first: List<A>,
+    /// Those behind the first [`list::MOST_RULES`].
+    others: Box<[List<A>]>,
 }
 
-#[inline]
-fn first_match<A: Address>(
-    lists: &[List<A>],
-    source: A,
-    destination: A,
-    fields: &Fields,
-) -> Option<u32> {
-    let numbers = lists
-        .iter()
-        .map(|list| list.first_match(source, destination, fields));
-    let mut found = numbers.filter(|number| *number != list::NONE);
-    found.next().map(u32::from)
+impl<A: Address> Lists<A> {
+    fn new(rules: &[Rule], concerns: impl Fn(&Rule) -> bool) -> Result<Lists<A>, TooLarge> {
+        let numbered = rules
+            .iter()
+            .enumerate()
+            .map(|(number, rule)| (number as u16, rule));
+        let rules: Vec<(u16, &Rule)> = numbered.filter(|(_, rule)| concerns(rule)).collect();
+        let (first, others) = rules.split_at(rules.len().min(list::MOST_RULES));
+        let list = |rules| List::new(rules).ok_or(TooLarge::Numbers);
+        let others = others.chunks(list::MOST_RULES).map(list);
+        Ok(Lists {
+            first: list(first)?,
+            others: others.collect::<Result<_, _>>()?,
+        })
+    }
+
+    #[inline]
+    fn first_match(&self, source: A, destination: A, fields: &Fields) -> Option<u32> {
+        match self.first.first_match(source, destination, fields) {
+            list::NONE if self.others.is_empty() => None,
+            list::NONE => self.first_of_others(source, destination, fields),
+            number => Some(number.into()),
+        }
+    }
+
+    #[inline(never)]
+    fn first_of_others(&self, source: A, destination: A, fields: &Fields) -> Option<u32> {
+        let numbers = self
+            .others
+            .iter()
+            .map(|list| list.first_match(source, destination, fields));
+        let mut found = numbers.filter(|number| *number != list::NONE);
+        found.next().map(u32::from)
+    }
+
+    fn octets(&self) -> usize {
+        let others: usize = self.others.iter().map(List::octets).sum();
+        self.first.octets() + size_of_val(&*self.others) + others
+    }
 }

@@ -49,6 +49,8 @@ pub(super) struct Bits {
     destinations: Lines,
     /// One dimension of folded services, or five.
     services: Box<[Lines]>,
+    /// Summaries of folded services.
+    folded: Box<[u64]>,
     /// Numbers of the rules; the last one is that of none.
     numbers: Box<[u16]>,
 }
@@ -75,26 +77,27 @@ impl Bits {
     pub(super) fn new(group: Group, sides: [(&Rows, &Row); 2], services: &[Rows]) -> Bits {
         let [sources, destinations] =
             sides.map(|(rows, any)| Lines::new(rows, group.words(any), &group));
-        let services = services
+        let services: Box<[Lines]> = services
             .iter()
             .map(|rows| Lines::new(rows, [0; 64], &group))
             .collect();
+        let folded = services[0].summaries.clone();
         Bits {
             width: group.width,
             sources,
             destinations,
             services,
+            folded,
             numbers: group.numbers(),
         }
     }
 
     /// Number of the first rule by the lines of source and destination and the class of a folded service.
-    #[inline]
+    #[inline(always)]
     pub(super) fn first(&self, lines: [usize; 2], service: usize) -> u16 {
-        let services = &self.services[0];
         let summary = self.sources.summaries[lines[0]]
             & self.destinations.summaries[lines[1]]
-            & services.summaries[service];
+            & self.folded[service];
         if self.width == 1 {
             // The summary is the row.
             return self.numbers[summary.trailing_zeros() as usize];

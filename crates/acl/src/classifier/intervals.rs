@@ -8,6 +8,8 @@ pub(super) trait Number: Copy + Ord {
     const MAX: Self;
     /// Whether there is a level of nodes between the top and the runs.
     const INNER: bool;
+    /// Bounds that are compared all at once, a power of two.
+    const RUN: usize;
     fn new(number: u128) -> Self;
     fn number(self) -> u128;
     /// `(self - first) >> shift`, 0 below `first`.
@@ -17,10 +19,11 @@ pub(super) trait Number: Copy + Ord {
 }
 
 macro_rules! number {
-    ($number:ty, $inner:expr) => {
+    ($number:ty, $inner:expr, $run:expr) => {
         impl Number for $number {
             const MAX: Self = <$number>::MAX;
             const INNER: bool = $inner;
+            const RUN: usize = $run;
 
             fn new(number: u128) -> Self {
                 number as $number
@@ -30,12 +33,12 @@ macro_rules! number {
                 u128::from(self)
             }
 
-            #[inline]
+            #[inline(always)]
             fn cell(self, first: Self, shift: u8) -> Self {
                 self.saturating_sub(first) >> (u32::from(shift) % <$number>::BITS)
             }
 
-            #[inline]
+            #[inline(always)]
             fn at_most(self, last: u16) -> usize {
                 self.min(<$number>::from(last)) as usize
             }
@@ -43,11 +46,8 @@ macro_rules! number {
     };
 }
 
-number!(u32, false);
-number!(u64, true);
-
-/// Bounds that are compared all at once.
-const RUN: usize = 4;
+number!(u32, false, 8);
+number!(u64, true, 4);
 
 /// Nodes of the top.
 const TOP: usize = 1024;
@@ -89,12 +89,12 @@ impl<N: Number> Intervals<N> {
         let shift = width(last - first).saturating_sub(TOP.trailing_zeros()) as u8;
         let mut halvings = 0;
         loop {
-            let mut builder = Builder::new(RUN << halvings);
+            let mut builder = Builder::new(N::RUN << halvings);
             builder.add_below(below);
             let top = builder.top(spans, shift);
             let needed = builder
                 .longest_run
-                .div_ceil(RUN)
+                .div_ceil(N::RUN)
                 .next_power_of_two()
                 .trailing_zeros();
             if needed <= halvings {
@@ -115,7 +115,7 @@ impl<N: Number> Intervals<N> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn value(&self, number: N) -> u32 {
         let cell = number.cell(self.first, self.shift).at_most(TOP as u16 - 1);
         let entry = self.entry(&self.top[cell % TOP], number);
@@ -126,27 +126,32 @@ impl<N: Number> Intervals<N> {
     }
 
     /// Value of a number among the intervals at a place.
-    #[inline]
+    #[inline(always)]
     pub(super) fn value_below(&self, place: usize, number: N) -> u32 {
         let entry = self.entry(&self.inner[place], number);
         self.value_of_run(entry, number)
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry(&self, node: &Node<N>, number: N) -> usize {
         let cell = number.cell(node.first, node.shift).at_most(node.last);
         self.cells[node.cells as usize + cell] as usize
     }
 
-    #[inline]
+    #[inline(always)]
     fn value_of_run(&self, mut base: usize, number: N) -> u32 {
         for halving in (0..self.halvings).rev() {
-            let half = RUN << halving;
+            let half = N::RUN << halving;
             let is_above = self.bounds[base + half - 1] <= number;
             base += half * usize::from(is_above);
         }
-        let run = &self.bounds[base..base + RUN];
-        let below: usize = run.iter().map(|bound| usize::from(*bound <= number)).sum();
+        let run = &self.bounds[base..base + N::RUN];
+        // The bounds are sorted: those above the number are the last ones.
+        let bits = run.iter().enumerate();
+        let above = bits.fold(0, |above, (bit, bound)| {
+            above | u32::from(*bound > number) << bit
+        });
+        let below = (above | 1 << N::RUN).trailing_zeros() as usize;
         self.values[base + below]
     }
 
@@ -277,7 +282,7 @@ impl<N: Number> Builder<N> {
 
     /// Number of the inner node for some bounds. One run, from whatever cells, has one node.
     fn inner(&mut self, from: usize, to: usize) -> u32 {
-        if to - from > RUN {
+        if to - from > N::RUN {
             let node = self.node(from, to, false);
             self.inner.push(node);
             return self.inner.len() as u32 - 1;
@@ -320,7 +325,7 @@ impl<N: Number> Builder<N> {
             let cell = |bound: &N| (bound.number() - first) >> width.saturating_sub(*cells);
             bounds
                 .chunk_by(|one, other| cell(one) == cell(other))
-                .all(|run| run.len() <= RUN)
+                .all(|run| run.len() <= N::RUN)
         };
         width.saturating_sub((least..most).find(is_fine).unwrap_or(most)) as u8
     }

@@ -1,5 +1,7 @@
 //! A list of at most 4,096 rules of one family, compiled.
 
+use std::collections::HashSet;
+
 use super::addresses;
 use super::bits::{Bits, Group};
 use super::service::{Fields, Service};
@@ -54,9 +56,6 @@ impl<A: addresses::Address> List<A> {
             cut::<A>(&rules, Rule::source)?,
             cut::<A>(&rules, Rule::destination)?,
         ];
-        let services = folded.map_or(usize::MAX, Rows::len);
-        let columns = cuts[0].rows.len() + cuts[1].rows.len();
-        let tabled = services.saturating_mul(columns) <= Tables::MOST;
         let named: Vec<(bool, bool)> = rules
             .iter()
             .map(|rule| {
@@ -67,17 +66,24 @@ impl<A: addresses::Address> List<A> {
             })
             .collect();
         let of = |is_in: &dyn Fn((bool, bool)) -> bool| row(rules.len(), |rule| is_in(named[rule]));
+        let alone = [
+            of(&|names| names == (true, false)),
+            of(&|names| names == (false, true)),
+        ];
+        let columns = columns(&cuts[0], &alone[0]) + columns(&cuts[1], &alone[1]);
+        let services = folded.map_or(usize::MAX, Rows::len);
+        let tabled = services.saturating_mul(columns) <= Tables::MOST;
         let in_bits = of(&|names| !tabled || names == (true, true));
         let [source, destination] = cuts;
         let source = Side {
             cut: source,
-            alone: of(&|names| names == (true, false)),
+            alone: alone[0].clone(),
             in_bits: in_bits.clone(),
             any: of(&|names| !tabled && !names.0),
         };
         let destination = Side {
             cut: destination,
-            alone: of(&|names| names == (false, true)),
+            alone: alone[1].clone(),
             in_bits: in_bits.clone(),
             any: of(&|names| !tabled && !names.1),
         };
@@ -110,20 +116,19 @@ impl<A: addresses::Address> List<A> {
     }
 
     /// Number of the first rule that matches.
-    #[inline]
+    #[inline(always)]
     pub(super) fn first_match(&self, source: A, destination: A, fields: &Fields) -> u16 {
         let source = source.value(&self.sources);
         let destination = destination.value(&self.destinations);
         let lines = [(source >> 16) as usize, (destination >> 16) as usize];
-        let Some(service) = self.service.class(fields) else {
-            return self.bits.first_apart(lines, self.service.apart(fields));
+        let service = match &self.service {
+            Service::Folded(folded) => folded.class(fields),
+            Service::Apart(apart) => return self.bits.first_apart(lines, apart.classes(fields)),
         };
-        let by_bits = self.bits.first(lines, service.into());
-        by_bits.min(self.tables.first(
-            service.into(),
-            (source & 0xffff) as usize,
-            (destination & 0xffff) as usize,
-        ))
+        let columns = [(source & 0xffff) as usize, (destination & 0xffff) as usize];
+        self.bits
+            .first(lines, service)
+            .min(self.tables.first(service, columns))
     }
 
     pub(super) fn octets(&self) -> usize {
@@ -142,7 +147,7 @@ impl Tables {
     const MOST: usize = 4 << 20;
 
     #[inline]
-    fn first(&self, service: usize, source: usize, destination: usize) -> u16 {
+    fn first(&self, service: usize, [source, destination]: [usize; 2]) -> u16 {
         // Empty tables know no rule.
         let by_source = self.by_source.get(service * self.sources + source);
         let by_destination = self
@@ -213,6 +218,12 @@ impl Side {
             lines,
         )
     }
+}
+
+/// Number of different sets of rules of `alone` on one side.
+fn columns(cut: &Cut, alone: &Row) -> usize {
+    let sets: HashSet<Row> = cut.rows.iter().map(|row| both(row, alone)).collect();
+    sets.len()
 }
 
 /// Cuts the addresses of one side at the rules' prefixes.

@@ -7,6 +7,7 @@ use super::sets::Cut;
 const PAGE: usize = 64;
 
 /// A table in two steps: the upper ten bits select a page of 64 classes. Equal pages are one.
+#[derive(Clone)]
 pub(super) struct Pages {
     top: Box<[u16; 65_536 / PAGE]>,
     pages: Box<[[u16; PAGE]]>,
@@ -41,6 +42,16 @@ impl Pages {
         let number = usize::from(number);
         let page = self.top[number / PAGE];
         self.pages[usize::from(page)][number % PAGE]
+    }
+
+    /// Where the page of each top entry begins among all pages' classes.
+    pub(super) fn top(&self) -> impl Iterator<Item = usize> {
+        self.top.iter().map(|page| usize::from(*page) * PAGE)
+    }
+
+    /// The classes of all pages.
+    pub(super) fn pages(&self) -> impl Iterator<Item = usize> {
+        self.pages.iter().flatten().map(|class| usize::from(*class))
     }
 
     pub(super) fn octets(&self) -> usize {

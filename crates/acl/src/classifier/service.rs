@@ -21,30 +21,14 @@ pub(super) struct Fields {
 /// TCP flags of a packet in which they cannot be read.
 const UNREAD: usize = 64;
 /// Space of one class of protocols in the table of flags.
-const FLAGS: usize = 128;
+const FLAGS: usize = UNREAD + 1;
 
 /// Maps packets to classes of services: all packets of a class have the same rules, as far as addresses permit.
-pub(super) struct Service {
-    /// By protocol, those of fragments other than the first one behind the others: the class's place in `flags`.
-    protocols: Box<[u32; 512]>,
-    flags: Box<[u16]>,
-    destination_ports: Pages,
-    source_ports: Pages,
-    seldom: Option<Box<Seldom>>,
-    /// Nothing: the tables would be too large.
-    folded: Option<Box<Folded>>,
-}
-
-/// Dimensions that few lists name.
-struct Seldom {
-    dscps: [u16; 64],
-    lengths: Pages,
-}
-
-struct Folded {
-    destination: Fold,
-    source: Fold,
-    seldom: Option<(Fold, Fold)>,
+pub(super) enum Service {
+    /// Folded to one class.
+    Folded(Folded),
+    /// The folded tables would be too large: a class in each dimension.
+    Apart(Box<Apart>),
 }
 
 impl Service {
@@ -60,127 +44,197 @@ impl Service {
         let source = cut(rules, source_ranges)?;
         let (dscps, dscp_rows) = dscps(rules);
         let length = cut(rules, |rule| rule.length.into_iter().collect())?;
-        let seldom = (dscp_rows.len() > 1 || length.rows.len() > 1).then(|| {
-            Box::new(Seldom {
-                dscps,
-                lengths: Pages::new(&length),
-            })
-        });
-        let ports = (Pages::new(&destination), Pages::new(&source));
-        let dimensions = [rows, destination.rows, source.rows, dscp_rows, length.rows];
-        let folded = Folded::new(
-            &dimensions,
-            seldom.is_some(),
-            Self::MOST_ROWS / 8 / words(rules.len()),
-        );
-        let (folded, rows) = match folded {
-            Some((folded, rows)) => (Some(folded), vec![rows]),
-            None => (None, dimensions.into()),
-        };
-        let (destination_ports, source_ports) = ports;
-        let service = Service {
+        let apart = Apart {
             protocols,
             flags,
-            destination_ports,
-            source_ports,
-            seldom,
-            folded,
+            destination_ports: Pages::new(&destination),
+            source_ports: Pages::new(&source),
+            dscps,
+            lengths: Pages::new(&length),
         };
-        Some((service, rows))
-    }
-
-    /// Classes by protocol and flags, destination port and source port. Class 0 of ports is that of packets without them.
-    #[inline]
-    fn common(&self, fields: &Fields) -> [u16; 3] {
-        let later = usize::from(fields.fragment == Fragment::Later) << 8;
-        let protocol = self.protocols[later | usize::from(fields.protocol)];
-        let flags = match fields.upper {
-            Upper::Flags => usize::from(fields.tcp_flags) % UNREAD,
-            _ => UNREAD,
-        };
-        let protocol = self.flags[protocol as usize + flags];
-        let destination = self.destination_ports.class(fields.destination_port);
-        let source = self.source_ports.class(fields.source_port);
-        let ports = fields.upper >= Upper::Ports;
-        [
-            protocol,
-            if ports { destination } else { 0 },
-            if ports { source } else { 0 },
-        ]
-    }
-
-    /// Classes by code point and length.
-    fn seldom(&self, fields: &Fields) -> [u16; 2] {
-        self.seldom.as_ref().map_or([0, 0], |seldom| {
-            [
-                seldom.dscps[usize::from(fields.dscp) % 64],
-                seldom.lengths.class(fields.length),
-            ]
+        let dimensions = [rows, destination.rows, source.rows, dscp_rows, length.rows];
+        let most_rows = Self::MOST_ROWS / 8 / words(rules.len());
+        Some(match Folded::new(&apart, &dimensions, most_rows) {
+            Some((folded, rows)) => (Service::Folded(folded), vec![rows]),
+            None => (Service::Apart(Box::new(apart)), dimensions.into()),
         })
     }
 
-    /// The class of a packet, if services are folded.
-    #[inline]
-    pub(super) fn class(&self, fields: &Fields) -> Option<u16> {
-        let folded = self.folded.as_ref()?;
-        let [protocol, destination, source] = self.common(fields);
-        let class = folded
-            .source
-            .class(folded.destination.class(protocol, destination), source);
-        let Some((dscps, lengths)) = &folded.seldom else {
-            return Some(class);
-        };
-        let [dscp, length] = self.seldom(fields);
-        Some(lengths.class(dscps.class(class, dscp), length))
-    }
-
-    /// The classes of a packet in each dimension.
-    pub(super) fn apart(&self, fields: &Fields) -> [usize; 5] {
-        let [protocol, destination, source] = self.common(fields);
-        let [dscp, length] = self.seldom(fields);
-        [protocol, destination, source, dscp, length].map(usize::from)
-    }
-
     pub(super) fn octets(&self) -> usize {
-        let folded = self.folded.as_ref().map_or(0, |folded| folded.octets());
-        let seldom = self
-            .seldom
-            .as_ref()
-            .map_or(0, |seldom| size_of_val(&**seldom) + seldom.lengths.octets());
-        let ports = self.destination_ports.octets() + self.source_ports.octets();
-        size_of_val(&*self.protocols) + size_of_val(&*self.flags) + ports + seldom + folded
+        match self {
+            Service::Folded(folded) => folded.octets(),
+            Service::Apart(apart) => size_of_val(&**apart) + apart.octets(),
+        }
     }
 }
 
-impl Folded {
-    /// Folds the dimensions, the last two of them only if they are named. Nothing if there would be more than `most` rows.
-    fn new(dimensions: &[Rows; 5], seldom: bool, most: usize) -> Option<(Box<Folded>, Rows)> {
-        let [protocol, destination, source, dscp, length] = dimensions;
-        let (destination, rows) = Fold::new(protocol, destination, most)?;
-        let (source, mut rows) = Fold::new(&rows, source, most)?;
-        let mut folds = None;
-        if seldom {
-            let (by_dscp, more) = Fold::new(&rows, dscp, most)?;
-            let (by_length, more) = Fold::new(&more, length, most)?;
-            folds = Some((by_dscp, by_length));
-            rows = more;
-        }
-        Some((
-            Box::new(Folded {
-                destination,
-                source,
-                seldom: folds,
-            }),
-            rows,
-        ))
+/// Classes of each dimension.
+pub(super) struct Apart {
+    /// By protocol, those of fragments other than the first one behind the others: the class's place in `flags`.
+    protocols: Box<[u32; 512]>,
+    flags: Box<[u16]>,
+    destination_ports: Pages,
+    source_ports: Pages,
+    dscps: [u16; 64],
+    lengths: Pages,
+}
+
+impl Apart {
+    /// Class 0 of ports is that of packets in which they cannot be read.
+    pub(super) fn classes(&self, fields: &Fields) -> [usize; 5] {
+        let protocol = self.protocols[fields.protocol_and_place()] as usize + fields.flags();
+        let ports = match fields.upper {
+            Upper::Unread => [0, 0],
+            _ => [
+                self.destination_ports.class(fields.destination_port),
+                self.source_ports.class(fields.source_port),
+            ],
+        };
+        let dscp = self.dscps[usize::from(fields.dscp) % 64];
+        let length = self.lengths.class(fields.length);
+        [self.flags[protocol], ports[0], ports[1], dscp, length].map(usize::from)
     }
 
     fn octets(&self) -> usize {
-        let seldom = self
-            .seldom
-            .as_ref()
-            .map_or(0, |(dscps, lengths)| dscps.octets() + lengths.octets());
-        self.destination.octets() + self.source.octets() + seldom
+        let ports = self.destination_ports.octets() + self.source_ports.octets();
+        size_of_val(&*self.protocols) + size_of_val(&*self.flags) + ports + self.lengths.octets()
+    }
+}
+
+/// Tables that lead from one to the next, in one piece of memory: an entry is the place of the next table. Each place is
+/// valid, so that no look-up has to be checked.
+pub(super) struct Folded {
+    places: Box<[u16; 1 << 16]>,
+    seldom: Option<Box<Seldom>>,
+}
+
+/// Dimensions that few lists name.
+struct Seldom {
+    dscps: [u16; 64],
+    lengths: Pages,
+    by_dscp: Fold,
+    by_length: Fold,
+}
+
+/// Places of the first tables: upper bits of ports, and protocols.
+const DESTINATION_PORTS: usize = 0;
+const SOURCE_PORTS: usize = 1024;
+const PROTOCOLS: usize = 2048;
+const OTHERS: usize = 2560;
+
+impl Folded {
+    /// Folds the dimensions. Nothing if there would be more than `most` rows, or the tables had no place.
+    fn new(apart: &Apart, dimensions: &[Rows; 5], most: usize) -> Option<(Folded, Rows)> {
+        let [protocol, destination, source, dscp, length] = dimensions;
+        let (by_destination, rows) = Fold::new(protocol, destination, most)?;
+        let (by_source, mut rows) = Fold::new(&rows, source, most)?;
+        let mut seldom = None;
+        if dscp.len() > 1 || length.len() > 1 {
+            let (by_dscp, more) = Fold::new(&rows, dscp, most)?;
+            let (by_length, more) = Fold::new(&more, length, most)?;
+            let (dscps, lengths) = (apart.dscps, apart.lengths.clone());
+            seldom = Some(Box::new(Seldom {
+                dscps,
+                lengths,
+                by_dscp,
+                by_length,
+            }));
+            rows = more;
+        }
+        let mut places = vec![0; OTHERS];
+        for (first, ports) in [
+            (DESTINATION_PORTS, &apart.destination_ports),
+            (SOURCE_PORTS, &apart.source_ports),
+        ] {
+            let pages = places.len();
+            places.extend(ports.pages());
+            let top = ports.top().map(|page| pages + page);
+            places.splice(first..first + 1024, top);
+        }
+        let flags = places.len();
+        let protocols = apart.protocols.iter().map(|place| flags + *place as usize);
+        places.splice(PROTOCOLS..PROTOCOLS + 512, protocols);
+        let folds = flags + apart.flags.len();
+        places.extend(
+            apart
+                .flags
+                .iter()
+                .map(|class| folds + by_destination.place(*class)),
+        );
+        let last = folds + by_destination.len();
+        places.extend(
+            by_destination
+                .iter()
+                .map(|class| last + by_source.place(class)),
+        );
+        places.extend(by_source.iter().map(usize::from));
+        if places.len() > 1 << 16 {
+            return None;
+        }
+        places.resize(1 << 16, 0);
+        let places: Box<[u16]> = places.into_iter().map(|place| place as u16).collect();
+        let places = places.try_into().ok()?;
+        Some((Folded { places, seldom }, rows))
+    }
+
+    #[inline(always)]
+    fn at(&self, place: usize) -> usize {
+        usize::from(self.places[place % (1 << 16)])
+    }
+
+    /// Class 0 of ports is that of packets in which they cannot be read.
+    #[inline(always)]
+    pub(super) fn class(&self, fields: &Fields) -> usize {
+        let flags = self.at(PROTOCOLS + fields.protocol_and_place());
+        let by_destination = self.at(flags + fields.flags());
+        let class = |top: usize, port: u16| {
+            let page = self.at(top + usize::from(port) / 64);
+            self.at(page + usize::from(port) % 64)
+        };
+        let destination = class(DESTINATION_PORTS, fields.destination_port);
+        let source = class(SOURCE_PORTS, fields.source_port);
+        let read = usize::from(fields.upper != Upper::Unread).wrapping_neg();
+        let by_source = self.at(by_destination + (destination & read));
+        let class = self.at(by_source + (source & read));
+        match &self.seldom {
+            None => class,
+            Some(seldom) => seldom.class(class, fields),
+        }
+    }
+
+    fn octets(&self) -> usize {
+        let seldom = |seldom: &Seldom| {
+            let folds = seldom.by_dscp.octets() + seldom.by_length.octets();
+            size_of_val(seldom) + seldom.lengths.octets() + folds
+        };
+        size_of_val(&*self.places) + self.seldom.as_ref().map_or(0, |found| seldom(found))
+    }
+}
+
+impl Seldom {
+    #[inline(never)]
+    fn class(&self, class: usize, fields: &Fields) -> usize {
+        let dscp = self.dscps[usize::from(fields.dscp) % 64];
+        let by_length = self.by_dscp.class(class as u16, dscp);
+        self.by_length
+            .class(by_length, self.lengths.class(fields.length))
+            .into()
+    }
+}
+
+impl Fields {
+    /// Protocol, and behind all of them those of fragments other than the first one.
+    #[inline(always)]
+    fn protocol_and_place(&self) -> usize {
+        usize::from(self.fragment == Fragment::Later) << 8 | usize::from(self.protocol)
+    }
+
+    #[inline(always)]
+    fn flags(&self) -> usize {
+        match self.upper {
+            Upper::Flags => usize::from(self.tcp_flags) % UNREAD,
+            _ => UNREAD,
+        }
     }
 }
 

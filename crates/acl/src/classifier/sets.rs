@@ -149,6 +149,20 @@ impl Fold {
         self.table[usize::from(one) * self.width + usize::from(other)]
     }
 
+    /// Where the row of a class of the first dimension begins.
+    pub(super) fn place(&self, one: u16) -> usize {
+        usize::from(one) * self.width
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The classes, row by row.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u16> {
+        self.table.iter().copied()
+    }
+
     pub(super) fn octets(&self) -> usize {
         size_of_val(&*self.table)
     }
