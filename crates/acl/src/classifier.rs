@@ -14,21 +14,6 @@ use service::Fields;
 
 use crate::{Packet4, Packet6, Rule};
 
-macro_rules! fields {
-    ($packet:expr) => {
-        Fields {
-            source_port: $packet.source_port,
-            destination_port: $packet.destination_port,
-            length: $packet.length,
-            protocol: $packet.protocol,
-            dscp: $packet.dscp,
-            tcp_flags: $packet.tcp_flags,
-            fragment: $packet.fragment,
-            upper: $packet.upper,
-        }
-    };
-}
-
 /// Most rules of a classifier.
 pub const MOST_RULES: usize = 8192;
 
@@ -77,17 +62,15 @@ impl Classifier {
     /// Index of the first rule that matches an IPv4 packet.
     #[inline]
     pub fn first_match_v4(&self, packet: &Packet4) -> Option<u32> {
-        let fields = fields!(packet);
         self.v4
-            .first_match(packet.source, packet.destination, &fields)
+            .first_match(packet.source, packet.destination, packet)
     }
 
     /// Index of the first rule that matches an IPv6 packet.
     #[inline]
     pub fn first_match_v6(&self, packet: &Packet6) -> Option<u32> {
-        let fields = fields!(packet);
         self.v6
-            .first_match(packet.source, packet.destination, &fields)
+            .first_match(packet.source, packet.destination, packet)
     }
 
     /// Octets of memory.
@@ -120,7 +103,7 @@ impl<A: Address> Lists<A> {
     }
 
     #[inline]
-    fn first_match(&self, source: A, destination: A, fields: &Fields) -> Option<u32> {
+    fn first_match(&self, source: A, destination: A, fields: &impl Fields) -> Option<u32> {
         match self.first.first_match(source, destination, fields) {
             list::NONE if self.others.is_empty() => None,
             list::NONE => self.first_of_others(source, destination, fields),
@@ -129,7 +112,7 @@ impl<A: Address> Lists<A> {
     }
 
     #[inline(never)]
-    fn first_of_others(&self, source: A, destination: A, fields: &Fields) -> Option<u32> {
+    fn first_of_others(&self, source: A, destination: A, fields: &impl Fields) -> Option<u32> {
         let numbers = self
             .others
             .iter()

@@ -146,12 +146,7 @@ impl<N: Number> Intervals<N> {
             base += half * usize::from(is_above);
         }
         let run = &self.bounds[base..base + N::RUN];
-        // The bounds are sorted: those above the number are the last ones.
-        let bits = run.iter().enumerate();
-        let above = bits.fold(0, |above, (bit, bound)| {
-            above | u32::from(*bound > number) << bit
-        });
-        let below = (above | 1 << N::RUN).trailing_zeros() as usize;
+        let below: usize = run.iter().map(|bound| usize::from(*bound <= number)).sum();
         self.values[base + below]
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::addresses;
 use super::bits::{Bits, Group};
-use super::service::{Fields, Service};
+use super::service::{Apart, Fields, Service};
 use super::sets::{Cut, Row, Rows, both, row};
 use crate::rule::{Address, Rule};
 
@@ -117,18 +117,26 @@ impl<A: addresses::Address> List<A> {
 
     /// Number of the first rule that matches.
     #[inline(always)]
-    pub(super) fn first_match(&self, source: A, destination: A, fields: &Fields) -> u16 {
+    pub(super) fn first_match(&self, source: A, destination: A, fields: &impl Fields) -> u16 {
+        let folded = match &self.service {
+            Service::Folded(folded) => folded,
+            Service::Apart(apart) => return self.first_apart(apart, source, destination, fields),
+        };
+        let service = folded.class(fields);
+        let source = source.value(&self.sources);
+        let destination = destination.value(&self.destinations);
+        let columns = [(source & 0xffff) as usize, (destination & 0xffff) as usize];
+        let first = self.tables.first(service, columns);
+        let lines = [(source >> 16) as usize, (destination >> 16) as usize];
+        first.min(self.bits.first(lines, service))
+    }
+
+    #[inline(never)]
+    fn first_apart(&self, apart: &Apart, source: A, destination: A, fields: &impl Fields) -> u16 {
         let source = source.value(&self.sources);
         let destination = destination.value(&self.destinations);
         let lines = [(source >> 16) as usize, (destination >> 16) as usize];
-        let service = match &self.service {
-            Service::Folded(folded) => folded.class(fields),
-            Service::Apart(apart) => return self.bits.first_apart(lines, apart.classes(fields)),
-        };
-        let columns = [(source & 0xffff) as usize, (destination & 0xffff) as usize];
-        self.bits
-            .first(lines, service)
-            .min(self.tables.first(service, columns))
+        self.bits.first_apart(lines, apart.classes(fields))
     }
 
     pub(super) fn octets(&self) -> usize {

@@ -2,21 +2,69 @@
 
 use super::pages::Pages;
 use super::sets::{Cut, Fold, Row, Rows, both, row, words};
-use crate::packet::{Fragment, Upper};
+use crate::packet::{Fragment, Packet4, Packet6, Upper};
 use crate::rule::Rule;
 
-/// What both families' packets have besides addresses.
-#[derive(Clone, Copy)]
-pub(super) struct Fields {
-    pub(super) source_port: u16,
-    pub(super) destination_port: u16,
-    pub(super) length: u16,
-    pub(super) protocol: u8,
-    pub(super) dscp: u8,
-    pub(super) tcp_flags: u8,
-    pub(super) fragment: Fragment,
-    pub(super) upper: Upper,
+/// What both families' packets have besides addresses. Each field is read where it is used: a copy on the stack costs more than
+/// the tables.
+pub(super) trait Fields {
+    fn source_port(&self) -> u16;
+    fn destination_port(&self) -> u16;
+    fn length(&self) -> u16;
+    fn dscp(&self) -> usize;
+    fn upper(&self) -> Upper;
+    /// Protocol, and behind all of them those of fragments other than the first one.
+    fn protocol_and_place(&self) -> usize;
+    /// The six TCP flags, or [`UNREAD`].
+    fn flags(&self) -> usize;
 }
+
+macro_rules! fields {
+    ($packet:ty) => {
+        impl Fields for $packet {
+            #[inline(always)]
+            fn source_port(&self) -> u16 {
+                self.source_port
+            }
+
+            #[inline(always)]
+            fn destination_port(&self) -> u16 {
+                self.destination_port
+            }
+
+            #[inline(always)]
+            fn length(&self) -> u16 {
+                self.length
+            }
+
+            #[inline(always)]
+            fn dscp(&self) -> usize {
+                usize::from(self.dscp) % 64
+            }
+
+            #[inline(always)]
+            fn upper(&self) -> Upper {
+                self.upper
+            }
+
+            #[inline(always)]
+            fn protocol_and_place(&self) -> usize {
+                usize::from(self.fragment == Fragment::Later) << 8 | usize::from(self.protocol)
+            }
+
+            #[inline(always)]
+            fn flags(&self) -> usize {
+                match self.upper {
+                    Upper::Flags => usize::from(self.tcp_flags) % UNREAD,
+                    _ => UNREAD,
+                }
+            }
+        }
+    };
+}
+
+fields!(Packet4);
+fields!(Packet6);
 
 /// TCP flags of a packet in which they cannot be read.
 const UNREAD: usize = 64;
@@ -81,17 +129,17 @@ pub(super) struct Apart {
 
 impl Apart {
     /// Class 0 of ports is that of packets in which they cannot be read.
-    pub(super) fn classes(&self, fields: &Fields) -> [usize; 5] {
+    pub(super) fn classes(&self, fields: &impl Fields) -> [usize; 5] {
         let protocol = self.protocols[fields.protocol_and_place()] as usize + fields.flags();
-        let ports = match fields.upper {
+        let ports = match fields.upper() {
             Upper::Unread => [0, 0],
             _ => [
-                self.destination_ports.class(fields.destination_port),
-                self.source_ports.class(fields.source_port),
+                self.destination_ports.class(fields.destination_port()),
+                self.source_ports.class(fields.source_port()),
             ],
         };
-        let dscp = self.dscps[usize::from(fields.dscp) % 64];
-        let length = self.lengths.class(fields.length);
+        let dscp = self.dscps[fields.dscp()];
+        let length = self.lengths.class(fields.length());
         [self.flags[protocol], ports[0], ports[1], dscp, length].map(usize::from)
     }
 
@@ -184,16 +232,16 @@ impl Folded {
 
     /// Class 0 of ports is that of packets in which they cannot be read.
     #[inline(always)]
-    pub(super) fn class(&self, fields: &Fields) -> usize {
+    pub(super) fn class(&self, fields: &impl Fields) -> usize {
         let flags = self.at(PROTOCOLS + fields.protocol_and_place());
         let by_destination = self.at(flags + fields.flags());
         let class = |top: usize, port: u16| {
             let page = self.at(top + usize::from(port) / 64);
             self.at(page + usize::from(port) % 64)
         };
-        let destination = class(DESTINATION_PORTS, fields.destination_port);
-        let source = class(SOURCE_PORTS, fields.source_port);
-        let read = usize::from(fields.upper != Upper::Unread).wrapping_neg();
+        let destination = class(DESTINATION_PORTS, fields.destination_port());
+        let source = class(SOURCE_PORTS, fields.source_port());
+        let read = usize::from(fields.upper() != Upper::Unread).wrapping_neg();
         let by_source = self.at(by_destination + (destination & read));
         let class = self.at(by_source + (source & read));
         match &self.seldom {
@@ -213,28 +261,12 @@ impl Folded {
 
 impl Seldom {
     #[inline(never)]
-    fn class(&self, class: usize, fields: &Fields) -> usize {
-        let dscp = self.dscps[usize::from(fields.dscp) % 64];
+    fn class(&self, class: usize, fields: &impl Fields) -> usize {
+        let dscp = self.dscps[fields.dscp()];
         let by_length = self.by_dscp.class(class as u16, dscp);
         self.by_length
-            .class(by_length, self.lengths.class(fields.length))
+            .class(by_length, self.lengths.class(fields.length()))
             .into()
-    }
-}
-
-impl Fields {
-    /// Protocol, and behind all of them those of fragments other than the first one.
-    #[inline(always)]
-    fn protocol_and_place(&self) -> usize {
-        usize::from(self.fragment == Fragment::Later) << 8 | usize::from(self.protocol)
-    }
-
-    #[inline(always)]
-    fn flags(&self) -> usize {
-        match self.upper {
-            Upper::Flags => usize::from(self.tcp_flags) % UNREAD,
-            _ => UNREAD,
-        }
     }
 }
 
