@@ -5,8 +5,10 @@ mod bits;
 mod intervals;
 mod list;
 mod pages;
+mod places;
 mod service;
 mod sets;
+mod trie;
 
 use addresses::Address;
 use list::List;

@@ -1,6 +1,7 @@
 //! Values of addresses of either family.
 
 use super::intervals::{Intervals, Spans};
+use super::trie::Trie;
 
 /// An address of either family, and what finds its value.
 pub(super) trait Address: Copy {
@@ -16,18 +17,18 @@ pub(super) trait Address: Copy {
 
 impl Address for u32 {
     const MAX: u128 = u32::MAX as u128;
-    type Map = Intervals<u32>;
+    type Map = Trie;
 
-    fn compile(spans: Spans) -> Intervals<u32> {
-        Intervals::new(&spans, &[])
+    fn compile(spans: Spans) -> Trie {
+        Trie::new(&spans)
     }
 
-    #[inline]
-    fn value(self, map: &Intervals<u32>) -> u32 {
+    #[inline(always)]
+    fn value(self, map: &Trie) -> u32 {
         map.value(self)
     }
 
-    fn octets(map: &Intervals<u32>) -> usize {
+    fn octets(map: &Trie) -> usize {
         map.octets()
     }
 }
@@ -37,10 +38,10 @@ const LOWER: u32 = 1 << 31;
 
 impl Address for u128 {
     const MAX: u128 = u128::MAX;
-    type Map = Intervals<u64>;
+    type Map = Intervals;
 
     /// Upper halves have a value, or lead to lower halves if a bound is between them.
-    fn compile(spans: Spans) -> Intervals<u64> {
+    fn compile(spans: Spans) -> Intervals {
         let (bounds, values) = spans;
         let mut upper: Spans = (Vec::new(), vec![values[0]]);
         let mut lower: Vec<Spans> = Vec::new();
@@ -82,14 +83,14 @@ impl Address for u128 {
     }
 
     #[inline]
-    fn value(self, map: &Intervals<u64>) -> u32 {
+    fn value(self, map: &Intervals) -> u32 {
         match map.value((self >> 64) as u64) {
             value if value & LOWER != 0 => map.value_below((value & !LOWER) as usize, self as u64),
             value => value,
         }
     }
 
-    fn octets(map: &Intervals<u64>) -> usize {
+    fn octets(map: &Intervals) -> usize {
         map.octets()
     }
 }

@@ -1,6 +1,7 @@
 //! Rules that are found as bits: a packet's first rule is the first bit that is set in the rows of all dimensions.
 
 use super::list::NONE;
+use super::places::Places;
 use super::sets::{Row, Rows};
 
 /// The rules that are found as bits, and their places in 64 words. All words have equally many bits.
@@ -33,12 +34,12 @@ impl<'a> Group<'a> {
         words
     }
 
-    fn numbers(&self) -> Box<[u16]> {
+    fn numbers(&self) -> Places<u16> {
         let mut numbers = vec![NONE; 64 * self.width + 1];
         for (place, rule) in self.members.iter().enumerate() {
             numbers[place] = self.numbers[*rule];
         }
-        numbers.into()
+        Places::new(numbers, NONE)
     }
 }
 
@@ -50,15 +51,15 @@ pub(super) struct Bits {
     /// One dimension of folded services, or five.
     services: Box<[Lines]>,
     /// Summaries of folded services.
-    folded: Box<[u64]>,
+    folded: Places<u64>,
     /// Numbers of the rules; the last one is that of none.
-    numbers: Box<[u16]>,
+    numbers: Places<u16>,
 }
 
 /// Rows of one dimension, without the words before the first and behind the last that is not 0.
 struct Lines {
     /// Bit n: word n is not 0, in the row or in that of rules that match everywhere.
-    summaries: Box<[u64]>,
+    summaries: Places<u64>,
     lines: Box<[Line]>,
     words: Box<[u64]>,
     /// Rules that match everywhere.
@@ -95,12 +96,12 @@ impl Bits {
     /// Number of the first rule by the lines of source and destination and the class of a folded service.
     #[inline(always)]
     pub(super) fn first(&self, lines: [usize; 2], service: usize) -> u16 {
-        let summary = self.sources.summaries[lines[0]]
-            & self.destinations.summaries[lines[1]]
-            & self.folded[service];
+        let summary = self.sources.summaries.at(lines[0])
+            & self.destinations.summaries.at(lines[1])
+            & self.folded.at(service);
         if self.width == 1 {
             // The summary is the row.
-            return self.numbers[summary.trailing_zeros() as usize];
+            return self.numbers.at(summary.trailing_zeros() as usize);
         }
         match summary {
             0 => NONE,
@@ -110,12 +111,13 @@ impl Bits {
 
     /// As [`Bits::first`], by the classes of a service's dimensions.
     pub(super) fn first_apart(&self, lines: [usize; 2], services: [usize; 5]) -> u16 {
-        let summary = self.sources.summaries[lines[0]] & self.destinations.summaries[lines[1]];
+        let summary =
+            self.sources.summaries.at(lines[0]) & self.destinations.summaries.at(lines[1]);
         let summaries = self
             .services
             .iter()
             .zip(services)
-            .map(|(lines, class)| lines.summaries[class]);
+            .map(|(lines, class)| lines.summaries.at(class));
         self.first_of_words(
             lines,
             summaries.fold(summary, |one, other| one & other),
@@ -135,7 +137,9 @@ impl Bits {
                 .map(|(lines, class)| lines.word(*class, word));
             let bits = services.fold(sides, |one, other| one & other);
             if bits != 0 {
-                return self.numbers[word * self.width + bits.trailing_zeros() as usize];
+                return self
+                    .numbers
+                    .at(word * self.width + bits.trailing_zeros() as usize);
             }
             summary &= summary - 1;
         }
@@ -148,7 +152,11 @@ impl Bits {
             .iter()
             .map(|lines| size_of_val(lines) + lines.octets())
             .sum();
-        services + self.sources.octets() + self.destinations.octets() + size_of_val(&*self.numbers)
+        services
+            + self.sources.octets()
+            + self.destinations.octets()
+            + self.numbers.octets()
+            + self.folded.octets()
     }
 }
 
@@ -173,7 +181,7 @@ impl Lines {
             summaries.push(summary(&row) | summary(&any));
         }
         Lines {
-            summaries: summaries.into(),
+            summaries: Places::new(summaries, 0),
             lines: lines.into(),
             words: words.into(),
             any,
@@ -191,7 +199,7 @@ impl Lines {
     }
 
     fn octets(&self) -> usize {
-        size_of_val(&*self.lines) + size_of_val(&*self.words) + size_of_val(&*self.summaries)
+        size_of_val(&*self.lines) + size_of_val(&*self.words) + self.summaries.octets()
     }
 }
 

@@ -1,61 +1,17 @@
-//! Values of addresses: intervals behind tables.
+//! Values of halves of IPv6 addresses: intervals behind tables.
 
 use std::collections::HashMap;
 
-/// An IPv4 address, or a half of an IPv6 address.
-pub(super) trait Number: Copy + Ord {
-    /// The highest number.
-    const MAX: Self;
-    /// Whether there is a level of nodes between the top and the runs.
-    const INNER: bool;
-    /// Bounds that are compared all at once, a power of two.
-    const RUN: usize;
-    fn new(number: u128) -> Self;
-    fn number(self) -> u128;
-    /// `(self - first) >> shift`, 0 below `first`.
-    fn cell(self, first: Self, shift: u8) -> Self;
-    /// The number, at most `last`.
-    fn at_most(self, last: u16) -> usize;
-}
-
-macro_rules! number {
-    ($number:ty, $inner:expr, $run:expr) => {
-        impl Number for $number {
-            const MAX: Self = <$number>::MAX;
-            const INNER: bool = $inner;
-            const RUN: usize = $run;
-
-            fn new(number: u128) -> Self {
-                number as $number
-            }
-
-            fn number(self) -> u128 {
-                u128::from(self)
-            }
-
-            #[inline(always)]
-            fn cell(self, first: Self, shift: u8) -> Self {
-                self.saturating_sub(first) >> (u32::from(shift) % <$number>::BITS)
-            }
-
-            #[inline(always)]
-            fn at_most(self, last: u16) -> usize {
-                self.min(<$number>::from(last)) as usize
-            }
-        }
-    };
-}
-
-number!(u32, false, 8);
-number!(u64, true, 4);
+/// Bounds that are compared all at once, a power of two.
+const RUN: usize = 4;
 
 /// Nodes of the top.
 const TOP: usize = 1024;
 
 /// Cells of equal width between the first and the last bound of a node.
 #[derive(Clone, Copy)]
-struct Node<N> {
-    first: N,
+struct Node {
+    first: u64,
     /// Place of the first cell.
     cells: u32,
     last: u16,
@@ -66,42 +22,42 @@ struct Node<N> {
 pub(super) type Spans = (Vec<u128>, Vec<u32>);
 
 /// A value for each number. Every look-up takes the same way, so that the CPU predicts all of its branches.
-pub(super) struct Intervals<N> {
-    first: N,
+pub(super) struct Intervals {
+    first: u64,
     shift: u8,
     /// How often the bounds behind a cell are halved before they are a run.
     halvings: u32,
-    top: Box<[Node<N>; TOP]>,
-    inner: Box<[Node<N>]>,
+    top: Box<[Node; TOP]>,
+    inner: Box<[Node]>,
     /// Numbers of inner nodes, or places of runs.
     cells: Box<[u32]>,
     /// First numbers of all intervals but the first one, and the highest number several times.
-    bounds: Box<[N]>,
+    bounds: Box<[u64]>,
     /// Values of the intervals. The last one stands here once more for each bound that is none.
     values: Box<[u32]>,
 }
 
-impl<N: Number> Intervals<N> {
+impl Intervals {
     /// Intervals, and others that [`Intervals::value_below`] finds by their place.
-    pub(super) fn new(spans: &Spans, below: &[Spans]) -> Intervals<N> {
+    pub(super) fn new(spans: &Spans, below: &[Spans]) -> Intervals {
         let first = spans.0.first().copied().unwrap_or(0);
         let last = spans.0.last().copied().unwrap_or(0);
         let shift = width(last - first).saturating_sub(TOP.trailing_zeros()) as u8;
         let mut halvings = 0;
         loop {
-            let mut builder = Builder::new(N::RUN << halvings);
+            let mut builder = Builder::new(RUN << halvings);
             builder.add_below(below);
             let top = builder.top(spans, shift);
             let needed = builder
                 .longest_run
-                .div_ceil(N::RUN)
+                .div_ceil(RUN)
                 .next_power_of_two()
                 .trailing_zeros();
             if needed <= halvings {
                 let (inner, cells) = (builder.inner.into(), builder.cells.into());
                 let (bounds, values) = (builder.bounds.into(), builder.values.into());
                 return Intervals {
-                    first: N::new(first),
+                    first: first as u64,
                     shift,
                     halvings,
                     top,
@@ -116,36 +72,33 @@ impl<N: Number> Intervals<N> {
     }
 
     #[inline(always)]
-    pub(super) fn value(&self, number: N) -> u32 {
-        let cell = number.cell(self.first, self.shift).at_most(TOP as u16 - 1);
+    pub(super) fn value(&self, number: u64) -> u32 {
+        let cell = cell(number, self.first, self.shift, TOP as u16 - 1);
         let entry = self.entry(&self.top[cell % TOP], number);
-        if N::INNER {
-            return self.value_below(entry, number);
-        }
-        self.value_of_run(entry, number)
+        self.value_below(entry, number)
     }
 
     /// Value of a number among the intervals at a place.
     #[inline(always)]
-    pub(super) fn value_below(&self, place: usize, number: N) -> u32 {
+    pub(super) fn value_below(&self, place: usize, number: u64) -> u32 {
         let entry = self.entry(&self.inner[place], number);
         self.value_of_run(entry, number)
     }
 
     #[inline(always)]
-    fn entry(&self, node: &Node<N>, number: N) -> usize {
-        let cell = number.cell(node.first, node.shift).at_most(node.last);
+    fn entry(&self, node: &Node, number: u64) -> usize {
+        let cell = cell(number, node.first, node.shift, node.last);
         self.cells[node.cells as usize + cell] as usize
     }
 
     #[inline(always)]
-    fn value_of_run(&self, mut base: usize, number: N) -> u32 {
+    fn value_of_run(&self, mut base: usize, number: u64) -> u32 {
         for halving in (0..self.halvings).rev() {
-            let half = N::RUN << halving;
+            let half = RUN << halving;
             let is_above = self.bounds[base + half - 1] <= number;
             base += half * usize::from(is_above);
         }
-        let run = &self.bounds[base..base + N::RUN];
+        let run = &self.bounds[base..base + RUN];
         let below: usize = run.iter().map(|bound| usize::from(*bound <= number)).sum();
         self.values[base + below]
     }
@@ -156,15 +109,22 @@ impl<N: Number> Intervals<N> {
     }
 }
 
+/// `(number - first) >> shift`, 0 below `first`, at most `last`.
+#[inline(always)]
+fn cell(number: u64, first: u64, shift: u8, last: u16) -> usize {
+    let cell = number.saturating_sub(first) >> (shift % 64);
+    cell.min(last.into()) as usize
+}
+
 /// Bits of a number.
 fn width(number: u128) -> u32 {
     128 - number.leading_zeros()
 }
 
-struct Builder<N> {
-    inner: Vec<Node<N>>,
+struct Builder {
+    inner: Vec<Node>,
     cells: Vec<u32>,
-    bounds: Vec<N>,
+    bounds: Vec<u64>,
     values: Vec<u32>,
     /// Bounds behind the last one of each list.
     padding: usize,
@@ -173,10 +133,10 @@ struct Builder<N> {
     through: HashMap<usize, u32>,
 }
 
-impl<N: Number> Builder<N> {
+impl Builder {
     const MOST_CELLS: usize = 4096;
 
-    fn new(padding: usize) -> Builder<N> {
+    fn new(padding: usize) -> Builder {
         let (inner, cells, bounds, values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Builder {
             inner,
@@ -192,7 +152,7 @@ impl<N: Number> Builder<N> {
     /// Adds lists of intervals. The place of a list is that of its node.
     fn add_below(&mut self, lists: &[Spans]) {
         let empty = Node {
-            first: N::new(0),
+            first: 0,
             cells: 0,
             last: 0,
             shift: 0,
@@ -207,21 +167,21 @@ impl<N: Number> Builder<N> {
     fn add(&mut self, spans: &Spans) -> (usize, usize) {
         let from = self.bounds.len();
         self.bounds
-            .extend(spans.0.iter().map(|bound| N::new(*bound)));
+            .extend(spans.0.iter().map(|bound| *bound as u64));
         let to = self.bounds.len();
         self.values.extend(&spans.1);
         let last = self.values[to];
-        self.bounds.resize(to + self.padding + 1, N::MAX);
+        self.bounds.resize(to + self.padding + 1, u64::MAX);
         self.values.resize(to + self.padding + 1, last);
         (from, to)
     }
 
-    fn top(&mut self, spans: &Spans, shift: u8) -> Box<[Node<N>; TOP]> {
+    fn top(&mut self, spans: &Spans, shift: u8) -> Box<[Node; TOP]> {
         let (mut base, to) = self.add(spans);
         let first = spans.0.first().copied().unwrap_or(0);
         let mut top = Box::new(
             [Node {
-                first: N::new(0),
+                first: 0,
                 cells: 0,
                 last: 0,
                 shift: 0,
@@ -229,7 +189,7 @@ impl<N: Number> Builder<N> {
         );
         for (cell, node) in top.iter_mut().enumerate() {
             let end = self.end(base, to, first + ((cell as u128) << shift), shift);
-            *node = self.node(base, end, N::INNER);
+            *node = self.node(base, end, true);
             base = end;
         }
         top
@@ -237,15 +197,16 @@ impl<N: Number> Builder<N> {
 
     /// Where the bounds of a cell that begins at `low` end.
     fn end(&self, base: usize, to: usize, low: u128, shift: u8) -> usize {
-        let inside = |bound: &N| bound.number() < low || (bound.number() - low) >> shift == 0;
+        let inside =
+            |bound: &u64| u128::from(*bound) < low || (u128::from(*bound) - low) >> shift == 0;
         base + self.bounds[base..to].partition_point(inside)
     }
 
     /// A node for the bounds from `from` to before `to`, and the cells and nodes below it.
-    fn node(&mut self, from: usize, to: usize, to_inner: bool) -> Node<N> {
+    fn node(&mut self, from: usize, to: usize, to_inner: bool) -> Node {
         let bounds = &self.bounds[from..to];
         let (first, last) = match (bounds.first(), bounds.last()) {
-            (Some(first), Some(last)) => (first.number(), last.number()),
+            (Some(first), Some(last)) => (u128::from(*first), u128::from(*last)),
             _ => (0, 0),
         };
         let shift = Self::shift(bounds, to_inner);
@@ -255,7 +216,7 @@ impl<N: Number> Builder<N> {
         for cell in 0..count {
             let low = first + ((cell as u128) << shift);
             // Numbers below the first bound are in cell 0 as well.
-            let below = |bound: &N| bound.number() <= low && cell > 0;
+            let below = |bound: &u64| u128::from(*bound) <= low && cell > 0;
             base += self.bounds[base..to].partition_point(below);
             let end = self.end(base, to, low, shift);
             self.cells[cells + cell] = match to_inner {
@@ -268,7 +229,7 @@ impl<N: Number> Builder<N> {
             base = end;
         }
         Node {
-            first: N::new(first),
+            first: first as u64,
             cells: cells as u32,
             last: count as u16 - 1,
             shift,
@@ -277,7 +238,7 @@ impl<N: Number> Builder<N> {
 
     /// Number of the inner node for some bounds. One run, from whatever cells, has one node.
     fn inner(&mut self, from: usize, to: usize) -> u32 {
-        if to - from > N::RUN {
+        if to - from > RUN {
             let node = self.node(from, to, false);
             self.inner.push(node);
             return self.inner.len() as u32 - 1;
@@ -288,7 +249,7 @@ impl<N: Number> Builder<N> {
         self.cells.push(from as u32);
         let cells = self.cells.len() as u32 - 1;
         self.inner.push(Node {
-            first: N::new(0),
+            first: 0,
             cells,
             last: 0,
             shift: 0,
@@ -300,12 +261,12 @@ impl<N: Number> Builder<N> {
 
     /// Width of a node's cells, as a power of two: about four cells for each bound, and before runs as many as leave no more
     /// than a run in each, if that is possible.
-    fn shift(bounds: &[N], to_inner: bool) -> u8 {
+    fn shift(bounds: &[u64], to_inner: bool) -> u8 {
         let (Some(first), Some(last)) = (bounds.first(), bounds.last()) else {
             return 0;
         };
-        let first = first.number();
-        let width = width(last.number() - first);
+        let first = u128::from(*first);
+        let width = width(u128::from(*last) - first);
         let least = bounds
             .len()
             .next_power_of_two()
@@ -317,10 +278,10 @@ impl<N: Number> Builder<N> {
             Self::MOST_CELLS.trailing_zeros()
         };
         let is_fine = |cells: &u32| {
-            let cell = |bound: &N| (bound.number() - first) >> width.saturating_sub(*cells);
+            let cell = |bound: &u64| (u128::from(*bound) - first) >> width.saturating_sub(*cells);
             bounds
                 .chunk_by(|one, other| cell(one) == cell(other))
-                .all(|run| run.len() <= N::RUN)
+                .all(|run| run.len() <= RUN)
         };
         width.saturating_sub((least..most).find(is_fine).unwrap_or(most)) as u8
     }

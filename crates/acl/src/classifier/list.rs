@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::addresses;
 use super::bits::{Bits, Group};
+use super::places::Places;
 use super::service::{Apart, Fields, Service};
 use super::sets::{Cut, Row, Rows, both, row};
 use crate::rule::{Address, Rule};
@@ -28,9 +29,9 @@ pub(super) struct List<A: addresses::Address> {
 
 /// First rules by service and by one address's column.
 struct Tables {
-    by_source: Box<[u16]>,
+    by_source: Places<u16>,
     sources: usize,
-    by_destination: Box<[u16]>,
+    by_destination: Places<u16>,
     destinations: usize,
 }
 
@@ -140,8 +141,7 @@ impl<A: addresses::Address> List<A> {
     }
 
     pub(super) fn octets(&self) -> usize {
-        let tables =
-            size_of_val(&*self.tables.by_source) + size_of_val(&*self.tables.by_destination);
+        let tables = self.tables.by_source.octets() + self.tables.by_destination.octets();
         self.service.octets()
             + A::octets(&self.sources)
             + A::octets(&self.destinations)
@@ -156,14 +156,12 @@ impl Tables {
 
     #[inline]
     fn first(&self, service: usize, [source, destination]: [usize; 2]) -> u16 {
-        // Empty tables know no rule.
-        let by_source = self.by_source.get(service * self.sources + source);
+        // Tables without entries have one for no rule.
+        let by_source = self.by_source.at(service * self.sources + source);
         let by_destination = self
             .by_destination
-            .get(service * self.destinations + destination);
-        *by_source
-            .unwrap_or(&NONE)
-            .min(by_destination.unwrap_or(&NONE))
+            .at(service * self.destinations + destination);
+        by_source.min(by_destination)
     }
 }
 
@@ -173,7 +171,7 @@ fn table(
     columns: &Rows,
     always: Option<&Row>,
     numbers: &[u16],
-) -> Box<[u16]> {
+) -> Places<u16> {
     let with_always = |column: &Row| match always {
         Some(always) => column
             .iter()
@@ -195,9 +193,9 @@ fn table(
         })
     };
     let services = services.into_iter().flat_map(Rows::iter);
-    services
-        .flat_map(|service| columns.iter().map(move |column| first(service, column)))
-        .collect()
+    let firsts =
+        services.flat_map(|service| columns.iter().map(move |column| first(service, column)));
+    Places::new(firsts.collect(), NONE)
 }
 
 impl Side {
