@@ -19,14 +19,8 @@ fn main() {
     println!(
         "rules  classifiers  family  nanoseconds  cycles  octets of a classifier  time to compile"
     );
-    let argument = |n: usize, all: &[usize]| {
-        std::env::args()
-            .nth(n)
-            .and_then(|a| a.parse().ok())
-            .map_or(all.to_vec(), |n| vec![n])
-    };
-    for rules in argument(1, &[150, 4000]) {
-        for classifiers in argument(2, &[1, 8, 64]) {
+    for rules in [150, 4000] {
+        for classifiers in [1, 8, 64] {
             measure(
                 rules,
                 classifiers,
@@ -34,15 +28,13 @@ fn main() {
                 List::packet4,
                 Classifier::first_match_v4,
             );
-            if std::env::var("V4").is_err() {
-                measure(
-                    rules,
-                    classifiers,
-                    "v6",
-                    List::packet6,
-                    Classifier::first_match_v6,
-                );
-            }
+            measure(
+                rules,
+                classifiers,
+                "v6",
+                List::packet6,
+                Classifier::first_match_v6,
+            );
         }
     }
 }
@@ -67,7 +59,7 @@ fn measure<P: Copy>(
         })
         .collect();
     let mut best = Duration::MAX;
-    for _ in 0..std::env::var("ROUNDS").map_or(30, |r| r.parse().unwrap()) {
+    for _ in 0..30 {
         let start = Instant::now();
         for burst in packets.chunks(BURST) {
             let mut found = [0; BURST];

@@ -5,8 +5,14 @@ use std::collections::HashMap;
 use super::intervals::Spans;
 use super::places::Places;
 
-/// Bits that are below those of a level: the first level takes 8 bits of an address, each of the others 6.
-const BELOW: [u32; 5] = [24, 18, 12, 6, 0];
+/// Bits that are below those of a level: the first level takes 11 bits of an address, each of the others 7.
+const BELOW: [u32; 4] = [21, 14, 7, 0];
+
+/// Entries of the first node.
+const FIRST: usize = 1 << 11;
+
+/// Entries of every other node.
+const NODE: usize = 1 << 7;
 
 /// Entries are the places of the next level's nodes, and on the last level values. Equal nodes are one.
 pub(super) struct Trie {
@@ -17,11 +23,11 @@ impl Trie {
     pub(super) fn new(spans: &Spans) -> Trie {
         let mut builder = Builder {
             spans,
-            entries: vec![0; 256],
+            entries: vec![0; FIRST],
             known: HashMap::new(),
         };
         let first = builder.node(0, 0);
-        builder.entries[..256].copy_from_slice(&first);
+        builder.entries[..FIRST].copy_from_slice(&first);
         Trie {
             entries: Places::new(builder.entries, 0),
         }
@@ -31,7 +37,7 @@ impl Trie {
     pub(super) fn value(&self, address: u32) -> u32 {
         let mut entry = self.entries.at((address >> BELOW[0]) as usize);
         for below in &BELOW[1..] {
-            let place = entry as usize + (address >> below & 63) as usize;
+            let place = entry as usize + (address >> below) as usize % NODE;
             entry = self.entries.at(place);
         }
         entry
@@ -52,7 +58,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// The entries of the node at `level` for the addresses from `low` on.
     fn node(&mut self, low: u128, level: usize) -> Vec<u32> {
-        let count = if level == 0 { 256 } else { 64 };
+        let count = if level == 0 { FIRST } else { NODE };
         let mut entries: Vec<u32> = Vec::with_capacity(count);
         for number in 0..count as u128 {
             let low = low + (number << BELOW[level]);
@@ -79,7 +85,7 @@ impl Builder<'_> {
             true => value,
             false => self.uniform(value, level + 1),
         };
-        self.place(vec![entry; 64])
+        self.place(vec![entry; NODE])
     }
 
     fn place(&mut self, node: Vec<u32>) -> u32 {
