@@ -8,6 +8,7 @@ mod pages;
 mod places;
 mod service;
 mod sets;
+mod tables;
 mod trie;
 
 use addresses::Address;

@@ -1,12 +1,10 @@
 //! A list of at most 4,096 rules of one family, compiled.
 
-use std::collections::HashSet;
-
 use super::addresses;
 use super::bits::{Bits, Group};
-use super::places::Places;
 use super::service::{Apart, Fields, Service};
-use super::sets::{Cut, Row, Rows, both, row};
+use super::sets::{Cut, Row, Rows, both, either, row};
+use super::tables::{self, Tables};
 use crate::rule::{Address, Rule};
 
 /// Most rules of a list.
@@ -27,23 +25,11 @@ pub(super) struct List<A: addresses::Address> {
     bits: Bits,
 }
 
-/// First rules by service and by one address's column.
-struct Tables {
-    by_source: Places<u16>,
-    sources: usize,
-    by_destination: Places<u16>,
-    destinations: usize,
-}
-
 /// The addresses of one side: an interval's value is its column of the table, and above it its line of bits.
 struct Side {
     cut: Cut,
     /// Rules that name only this side.
     alone: Row,
-    /// Rules that are found as bits.
-    in_bits: Row,
-    /// Rules that are found as bits and match every address of this side.
-    any: Row,
 }
 
 impl<A: addresses::Address> List<A> {
@@ -52,61 +38,55 @@ impl<A: addresses::Address> List<A> {
         let numbers: Vec<u16> = rules.iter().map(|(number, _)| *number).collect();
         let rules: Vec<&Rule> = rules.iter().map(|(_, rule)| *rule).collect();
         let (service, dimensions) = Service::new(&rules)?;
-        let folded = (dimensions.len() == 1).then(|| &dimensions[0]);
-        let cuts = [
-            cut::<A>(&rules, Rule::source)?,
-            cut::<A>(&rules, Rule::destination)?,
-        ];
-        let named: Vec<(bool, bool)> = rules
-            .iter()
-            .map(|rule| {
-                (
-                    range::<A>(rule.source()).is_some(),
-                    range::<A>(rule.destination()).is_some(),
-                )
-            })
-            .collect();
-        let of = |is_in: &dyn Fn((bool, bool)) -> bool| row(rules.len(), |rule| is_in(named[rule]));
-        let alone = [
-            of(&|names| names == (true, false)),
-            of(&|names| names == (false, true)),
-        ];
-        let columns = columns(&cuts[0], &alone[0]) + columns(&cuts[1], &alone[1]);
-        let services = folded.map_or(usize::MAX, Rows::len);
-        let tabled = services.saturating_mul(columns) <= Tables::MOST;
-        let in_bits = of(&|names| !tabled || names == (true, true));
-        let [source, destination] = cuts;
+        let names = |rule: usize| {
+            (
+                range::<A>(rules[rule].source()).is_some(),
+                range::<A>(rules[rule].destination()).is_some(),
+            )
+        };
+        let of = |sides: (bool, bool)| row(rules.len(), |rule| names(rule) == sides);
+        let (none, neither, both) = (
+            row(rules.len(), |_| false),
+            of((false, false)),
+            of((true, true)),
+        );
         let source = Side {
-            cut: source,
-            alone: alone[0].clone(),
-            in_bits: in_bits.clone(),
-            any: of(&|names| !tabled && !names.0),
+            cut: cut::<A>(&rules, Rule::source)?,
+            alone: of((true, false)),
         };
         let destination = Side {
-            cut: destination,
-            alone: alone[1].clone(),
-            in_bits: in_bits.clone(),
-            any: of(&|names| !tabled && !names.1),
+            cut: cut::<A>(&rules, Rule::destination)?,
+            alone: of((false, true)),
         };
-        let (sources, source_columns, source_lines) = source.values::<A>();
-        let (destinations, destination_columns, destination_lines) = destination.values::<A>();
-        let services = folded.filter(|_| tabled);
-        let neither = of(&|names| names == (false, false));
-        let tables = Tables {
-            by_source: table(services, &source_columns, None, &numbers),
-            sources: source_columns.len(),
-            by_destination: table(services, &destination_columns, Some(&neither), &numbers),
-            destinations: destination_columns.len(),
+        let tables = match &dimensions[..] {
+            [services] => tables::Side::new(services, &source.cut, &source.alone, &none, &numbers)
+                .zip(tables::Side::new(
+                    services,
+                    &destination.cut,
+                    &destination.alone,
+                    &neither,
+                    &numbers,
+                )),
+            _ => None,
         };
-        let group = Group::new(&in_bits, &numbers);
-        let bits = Bits::new(
-            group,
-            [
-                (&source_lines, &source.any),
-                (&destination_lines, &destination.any),
-            ],
-            &dimensions,
-        );
+        let all = row(rules.len(), |_| true);
+        let (in_bits, any) = match tables {
+            Some(_) => (&both, [none.clone(), none]),
+            None => (
+                &all,
+                [
+                    either(&destination.alone, &neither),
+                    either(&source.alone, &neither),
+                ],
+            ),
+        };
+        let (sources, source_lines) = source.values::<A>(in_bits);
+        let (destinations, destination_lines) = destination.values::<A>(in_bits);
+        let lines = [(&source_lines, &any[0]), (&destination_lines, &any[1])];
+        let bits = Bits::new(Group::new(in_bits, &numbers), lines, &dimensions);
+        let tables = tables.map_or_else(Tables::empty, |(source, destination)| {
+            Tables::new(source, destination)
+        });
         Some(List {
             service,
             sources,
@@ -141,95 +121,29 @@ impl<A: addresses::Address> List<A> {
     }
 
     pub(super) fn octets(&self) -> usize {
-        let tables = self.tables.by_source.octets() + self.tables.by_destination.octets();
-        self.service.octets()
-            + A::octets(&self.sources)
-            + A::octets(&self.destinations)
-            + tables
-            + self.bits.octets()
+        let addresses = A::octets(&self.sources) + A::octets(&self.destinations);
+        self.service.octets() + addresses + self.tables.octets() + self.bits.octets()
     }
-}
-
-impl Tables {
-    /// Most places in both tables.
-    const MOST: usize = 4 << 20;
-
-    #[inline]
-    fn first(&self, service: usize, [source, destination]: [usize; 2]) -> u16 {
-        // Tables without entries have one for no rule.
-        let by_source = self.by_source.at(service * self.sources + source);
-        let by_destination = self
-            .by_destination
-            .at(service * self.destinations + destination);
-        by_source.min(by_destination)
-    }
-}
-
-/// First rule by service, then by column. `always` are rules that every column has.
-fn table(
-    services: Option<&Rows>,
-    columns: &Rows,
-    always: Option<&Row>,
-    numbers: &[u16],
-) -> Places<u16> {
-    let with_always = |column: &Row| match always {
-        Some(always) => column
-            .iter()
-            .zip(always)
-            .map(|(one, other)| one | other)
-            .collect(),
-        None => column.clone(),
-    };
-    let columns: Vec<Row> = columns.iter().map(with_always).collect();
-    let first = |service: &Row, column: &Row| {
-        let mut words = service
-            .iter()
-            .zip(column)
-            .map(|(one, other)| one & other)
-            .enumerate();
-        let word = words.find(|(_, word)| *word != 0);
-        word.map_or(NONE, |(place, word)| {
-            numbers[place * 64 + word.trailing_zeros() as usize]
-        })
-    };
-    let services = services.into_iter().flat_map(Rows::iter);
-    let firsts =
-        services.flat_map(|service| columns.iter().map(move |column| first(service, column)));
-    Places::new(firsts.collect(), NONE)
 }
 
 impl Side {
-    /// The value of each address, and the rows of columns and lines.
-    fn values<A: addresses::Address>(&self) -> (A::Map, Rows, Rows) {
+    /// The value of each address, and the rows of lines, which have the rules of `in_bits`.
+    fn values<A: addresses::Address>(&self, in_bits: &Row) -> (A::Map, Rows) {
         let (mut columns, mut lines) = (Rows::default(), Rows::default());
         let mut value = |row: &Row| {
             let column = columns
                 .class(&both(row, &self.alone))
                 .expect("fewer than intervals");
             let line = lines
-                .class(&both(row, &self.in_bits))
+                .class(&both(row, in_bits))
                 .expect("fewer than intervals");
             u32::from(column) | u32::from(line) << 16
         };
         let by_class: Vec<u32> = self.cut.rows.iter().map(&mut value).collect();
-        let values: Vec<u32> = self
-            .cut
-            .classes
-            .iter()
-            .map(|class| by_class[usize::from(*class)])
-            .collect();
-        (
-            A::compile((self.cut.bounds.clone(), values)),
-            columns,
-            lines,
-        )
+        let classes = self.cut.classes.iter();
+        let values = classes.map(|class| by_class[usize::from(*class)]).collect();
+        (A::compile((self.cut.bounds.clone(), values)), lines)
     }
-}
-
-/// Number of different sets of rules of `alone` on one side.
-fn columns(cut: &Cut, alone: &Row) -> usize {
-    let sets: HashSet<Row> = cut.rows.iter().map(|row| both(row, alone)).collect();
-    sets.len()
 }
 
 /// Cuts the addresses of one side at the rules' prefixes.

@@ -20,11 +20,16 @@ impl Pages {
         let mut known = HashMap::new();
         let mut interval = 0;
         for (number, entry) in top.iter_mut().enumerate() {
-            let mut page = [0; PAGE];
-            for (place, class) in page.iter_mut().enumerate() {
-                let value = (number * PAGE + place) as u128;
-                interval += usize::from(cut.bounds.get(interval) == Some(&value));
-                *class = cut.classes[interval];
+            let mut page = [cut.classes[interval]; PAGE];
+            let low = (number * PAGE) as u128;
+            // A bound in this page changes the class of all that is behind it.
+            while let Some(bound) = cut
+                .bounds
+                .get(interval)
+                .filter(|bound| **bound < low + PAGE as u128)
+            {
+                interval += 1;
+                page[(*bound - low) as usize..].fill(cut.classes[interval]);
             }
             *entry = *known.entry(page).or_insert_with(|| {
                 pages.push(page);

@@ -27,6 +27,14 @@ pub(super) fn both(one: &[u64], other: &[u64]) -> Row {
         .collect()
 }
 
+/// The rules that are in one of the rows, or in both.
+pub(super) fn either(one: &[u64], other: &[u64]) -> Row {
+    one.iter()
+        .zip(other)
+        .map(|(one, other)| one | other)
+        .collect()
+}
+
 /// Different rows, each with a number: its class.
 #[derive(Default)]
 pub(super) struct Rows {

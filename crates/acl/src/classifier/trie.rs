@@ -25,6 +25,7 @@ impl Trie {
             spans,
             entries: vec![0; FIRST],
             known: HashMap::new(),
+            uniform: HashMap::new(),
         };
         let first = builder.node(0, 0);
         builder.entries[..FIRST].copy_from_slice(&first);
@@ -53,6 +54,8 @@ struct Builder<'a> {
     entries: Vec<u32>,
     /// Places of nodes.
     known: HashMap<Vec<u32>, u32>,
+    /// Places of nodes that lead all addresses to one value, by value and level.
+    uniform: HashMap<(u32, usize), u32>,
 }
 
 impl Builder<'_> {
@@ -81,11 +84,16 @@ impl Builder<'_> {
 
     /// A node at `level` that leads all addresses to one value.
     fn uniform(&mut self, value: u32, level: usize) -> u32 {
+        if let Some(place) = self.uniform.get(&(value, level)) {
+            return *place;
+        }
         let entry = match level + 1 == BELOW.len() {
             true => value,
             false => self.uniform(value, level + 1),
         };
-        self.place(vec![entry; NODE])
+        let place = self.place(vec![entry; NODE]);
+        self.uniform.insert((value, level), place);
+        place
     }
 
     fn place(&mut self, node: Vec<u32>) -> u32 {
