@@ -20,6 +20,14 @@ fn main() {
         "rules  classifiers  family  nanoseconds  cycles  octets of a classifier  time to compile"
     );
     for rules in [150, 4000] {
+        let list = List::draw(&mut Dice(rules as u64), rules);
+        let start = Instant::now();
+        let count = acl::shadowed(&list.rules).len();
+        println!(
+            "{count} of {} rules are shadowed, found in {:?}",
+            list.rules.len(),
+            start.elapsed()
+        );
         for classifiers in [1, 8, 64] {
             measure(
                 rules,
