@@ -1,7 +1,7 @@
 //! Access control lists: rules, their text, and what finds a packet's first matching rule.
 //!
 //! A [`Rule`] is one line of a list. Its text follows IPFilterRule of RFC 6733 §4.3.1. [`Classifier`] is a list that is compiled
-//! for the packet path: it returns the index of the first rule that matches a [`Packet4`] or a [`Packet6`]. [`reference`] is
+//! for the packet path: it returns the index of the first rule that matches a [`Packet4`] or a [`Packet6`]. [`mod@reference`] is
 //! the same law, written plainly, for tests. [`shadowed`] finds rules that can never be the first match.
 //!
 //! Any room may use this one. It uses none. What a packet without a matching rule gets is the caller's decision.

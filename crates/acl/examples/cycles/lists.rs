@@ -276,7 +276,7 @@ impl Networks {
         }
     }
 
-    /// Eight of ten rules name a destination, four of ten a source.
+    /// Nearly all rules name a destination, or else a source; a third of them name a source.
     fn rule(&self, dice: &mut Dice, v6: bool) -> String {
         let action = if dice.percent(70) { "permit" } else { "deny" };
         let mut side = |percent| match dice.percent(percent) {
@@ -284,7 +284,14 @@ impl Networks {
             true => self.prefix4(dice),
             false => "any".to_owned(),
         };
-        let (source, destination) = (side(35), side(85));
+        let (source, mut destination) = (side(35), side(85));
+        if source == "any" && destination == "any" && !dice.percent(5) {
+            destination = if v6 {
+                self.prefix6(dice)
+            } else {
+                self.prefix4(dice)
+            };
+        }
         let any = if source == "any" && destination == "any" {
             0
         } else {
@@ -325,7 +332,7 @@ impl Networks {
             false => place.next() as u32,
         };
         let length = dice.pick(&[
-            8, 12, 16, 20, 22, 24, 24, 24, 24, 26, 28, 29, 30, 32, 32, 32, 32, 32, 32,
+            8, 16, 20, 22, 24, 24, 24, 24, 24, 26, 28, 29, 30, 32, 32, 32, 32, 32, 32,
         ]);
         format!(
             "{}/{length}",
