@@ -1,15 +1,14 @@
 //! Finds the first rule that matches a packet.
 
 mod addresses;
-mod bits;
-mod intervals;
+mod blocks;
 mod list;
 mod pages;
 mod places;
+mod prefixes;
 mod service;
 mod sets;
-mod tables;
-mod trie;
+mod side;
 
 use addresses::Address;
 use list::List;
@@ -97,10 +96,9 @@ impl<A: Address> Lists<A> {
             .map(|(number, rule)| (number as u16, rule));
         let rules: Vec<(u16, &Rule)> = numbered.filter(|(_, rule)| concerns(rule)).collect();
         let (first, others) = rules.split_at(rules.len().min(list::MOST_RULES));
-        let list = |rules| List::new(rules).ok_or(TooLarge::Numbers);
-        let others = others.chunks(list::MOST_RULES).map(list);
+        let others = others.chunks(list::MOST_RULES).map(List::new);
         Ok(Lists {
-            first: list(first)?,
+            first: List::new(first)?,
             others: others.collect::<Result<_, _>>()?,
         })
     }

@@ -1,96 +1,166 @@
 //! Values of addresses of either family.
 
-use super::intervals::{Intervals, Spans};
-use super::trie::Trie;
+use std::collections::HashMap;
+use std::ops::BitAnd;
+
+use super::blocks::{Blocks, Builder, Key, Spans};
+use super::places::Places;
+
+/// Bits of values that are numbers of blocks. Values of addresses are below all of them, and numbers of blocks too: 8,192 bounds
+/// make fewer blocks.
+const UPPER: u16 = 1 << 14;
+const MIDDLE: u16 = 2 << 14;
+const LOWER: u16 = 3 << 14;
+const LINK: u16 = 3 << 14;
 
 /// An address of either family, and what finds its value.
-pub(super) trait Address: Copy {
+pub(super) trait Address: Copy + Eq + BitAnd<Output = Self> {
     /// The highest address.
     const MAX: u128;
     /// What finds an address's value.
     type Map;
-    /// Compiles values, which are below 2^31.
-    fn compile(spans: Spans) -> Self::Map;
-    fn value(self, map: &Self::Map) -> u32;
+    fn of(bits: u128) -> Self;
+    /// Compiles values, which are below 2^14.
+    fn compile(spans: &Spans) -> Self::Map;
+    fn value(self, map: &Self::Map) -> u16;
     fn octets(map: &Self::Map) -> usize;
 }
 
 impl Address for u32 {
     const MAX: u128 = u32::MAX as u128;
-    type Map = Trie;
+    type Map = Upper;
 
-    fn compile(spans: Spans) -> Trie {
-        Trie::new(&spans)
+    fn of(bits: u128) -> u32 {
+        bits as u32
+    }
+
+    fn compile(spans: &Spans) -> Upper {
+        Upper::new(spans)
     }
 
     #[inline(always)]
-    fn value(self, map: &Trie) -> u32 {
+    fn value(self, map: &Upper) -> u16 {
         map.value(self)
     }
 
-    fn octets(map: &Trie) -> usize {
+    fn octets(map: &Upper) -> usize {
         map.octets()
     }
 }
 
-/// Bit of a value of an upper half: the other bits are the place of intervals of lower halves.
-const LOWER: u32 = 1 << 31;
+/// Values of IPv6 addresses by their words, of which only as many are read as tell the address's value.
+pub(super) struct Words {
+    /// By bits 0 to 31.
+    upper: Upper,
+    /// By bits 32 to 63.
+    middle: Blocks<i32, 16>,
+    /// By bits 64 to 127.
+    lower: Blocks<i64, 8>,
+}
 
 impl Address for u128 {
     const MAX: u128 = u128::MAX;
-    type Map = Intervals;
+    type Map = Words;
 
-    /// Upper halves have a value, or lead to lower halves if a bound is between them.
-    fn compile(spans: Spans) -> Intervals {
-        let (bounds, values) = spans;
-        let mut upper: Spans = (Vec::new(), vec![values[0]]);
-        let mut lower: Vec<Spans> = Vec::new();
-        let set =
-            |upper: &mut Spans, bound: u128, value: u32| match upper.0.last().copied().unwrap_or(0)
-            {
-                last if last == bound => *upper.1.last_mut().expect("a value") = value,
-                _ => {
-                    upper.0.push(bound);
-                    upper.1.push(value);
-                }
-            };
-        let halves = |place: usize| (bounds[place] >> 64, bounds[place] as u64);
-        let mut place = 0;
-        while place < bounds.len() {
-            let (half, _) = halves(place);
-            let end = place + bounds[place..].partition_point(|bound| bound >> 64 == half);
-            let before = if halves(place).1 == 0 {
-                place + 1
-            } else {
-                place
-            };
-            if before == end {
-                set(&mut upper, half, values[end]);
-            } else {
-                let list = bounds[before..end]
-                    .iter()
-                    .map(|bound| u128::from(*bound as u64))
-                    .collect();
-                set(&mut upper, half, LOWER | lower.len() as u32);
-                lower.push((list, values[before..=end].to_vec()));
-                if half < u128::from(u64::MAX) {
-                    set(&mut upper, half + 1, values[end]);
-                }
-            }
-            place = end;
-        }
-        Intervals::new(&upper, &lower)
+    fn of(bits: u128) -> u128 {
+        bits
     }
 
-    #[inline]
-    fn value(self, map: &Intervals) -> u32 {
-        match map.value((self >> 64) as u64) {
-            value if value & LOWER != 0 => map.value_below((value & !LOWER) as usize, self as u64),
-            value => value,
+    fn compile(spans: &Spans) -> Words {
+        let (mut middle, mut lower) = (Builder::new(MIDDLE), Builder::new(LOWER));
+        let spans = spans.above(64, |spans| lower.tree(spans));
+        let spans = spans.above(32, |spans| middle.tree(spans));
+        Words {
+            upper: Upper::new(&spans),
+            middle: middle.finish(),
+            lower: lower.finish(),
         }
     }
 
-    fn octets(map: &Intervals) -> usize {
-        map.octets()
+    #[inline(always)]
+    fn value(self, map: &Words) -> u16 {
+        let mut value = map.upper.value((self >> 96) as u32);
+        while value & LINK == MIDDLE {
+            value = map.middle.value(value & !LINK, i32::of(self >> 64));
+        }
+        while value & LINK == LOWER {
+            value = map.lower.value(value & !LINK, i64::of(self));
+        }
+        value
     }
+
+    fn octets(map: &Words) -> usize {
+        map.upper.octets() + map.middle.octets() + map.lower.octets()
+    }
+}
+
+/// Values of numbers of 32 bits: cells of equal width between the first and the last bound, with a tree of blocks in each.
+pub(super) struct Upper {
+    /// Last number before the first bound.
+    first: u32,
+    /// The last bound, from `first` on.
+    last: u32,
+    /// Logarithm of a cell's width.
+    shift: u32,
+    cells: Places<u16>,
+    blocks: Blocks<i32, 16>,
+}
+
+impl Upper {
+    /// Most cells.
+    const MOST: usize = 1 << 14;
+
+    fn new(spans: &Spans) -> Upper {
+        let bounds = &spans.bounds;
+        let first = bounds.first().map_or(0, |bound| bound - 1);
+        let last = bounds.last().map_or(0, |bound| bound - first);
+        let shift = shift(bounds, first, last);
+        let mut builder = Builder::new(UPPER);
+        let mut uniform = HashMap::new();
+        let cell = |cell: u128| {
+            let low = first + (cell << shift);
+            let spans = spans.within(low, low + (1 << shift) - 1);
+            let tree = match spans.values[..] {
+                [value] => *uniform.entry(value).or_insert_with(|| builder.tree(&spans)),
+                _ => builder.tree(&spans),
+            };
+            tree & !LINK
+        };
+        let cells = (0..=last >> shift).map(cell).collect();
+        Upper {
+            first: first as u32,
+            last: last as u32,
+            shift,
+            cells: Places::new(cells, 0),
+            blocks: builder.finish(),
+        }
+    }
+
+    #[inline(always)]
+    fn value(&self, number: u32) -> u16 {
+        let place = number.saturating_sub(self.first).min(self.last);
+        let block = *self.cells.at((place >> (self.shift % 32)) as usize);
+        let key = i32::of(number.into());
+        let mut value = self.blocks.value(block, key);
+        while value & LINK == UPPER {
+            value = self.blocks.value(value & !LINK, key);
+        }
+        value
+    }
+
+    fn octets(&self) -> usize {
+        self.cells.octets() + self.blocks.octets()
+    }
+}
+
+/// The widest cells in which few bounds are in cells with more of them than a block has, or else the narrowest ones.
+fn shift(bounds: &[u128], first: u128, last: u128) -> u32 {
+    let is_enough = |shift: &u32| {
+        let cells =
+            bounds.chunk_by(|one, other| (one - first) >> shift == (other - first) >> shift);
+        let crowded: usize = cells.map(<[u128]>::len).filter(|count| *count > 15).sum();
+        let narrower = (last >> (shift - 1)) as usize + 1;
+        crowded * 32 <= bounds.len() || narrower > Upper::MOST.min(4 * bounds.len() + 64)
+    };
+    (1..31).rev().find(is_enough).unwrap_or(0)
 }

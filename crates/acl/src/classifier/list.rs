@@ -1,10 +1,12 @@
 //! A list of at most 4,096 rules of one family, compiled.
 
+use std::collections::HashMap;
+
+use super::TooLarge;
 use super::addresses;
-use super::bits::{Bits, Group};
-use super::service::{Apart, Fields, Service};
-use super::sets::{Cut, Row, Rows, both, either, row};
-use super::tables::{self, Tables};
+use super::prefixes::Range;
+use super::service::{Fields, Service};
+use super::side::{Member, Side};
 use crate::rule::{Address, Rule};
 
 /// Most rules of a list.
@@ -13,150 +15,109 @@ pub(super) const MOST_RULES: usize = 4096;
 /// No rule.
 pub(super) const NONE: u16 = u16::MAX;
 
-/// A compiled list. Rules that name only one of both addresses, or none, are in tables by service and address. Rules that
-/// name both are found as bits: only packets both of whose addresses are named by some of them look there.
-///
-/// If the tables would be too large, all rules are found as bits.
+/// A compiled list. A rule is found by its destination, or by its source if it names no destination or if many rules name the same.
 pub(super) struct List<A: addresses::Address> {
     service: Service,
-    sources: A::Map,
-    destinations: A::Map,
-    tables: Tables,
-    bits: Bits,
-}
-
-/// The addresses of one side: an interval's value is its column of the table, and above it its line of bits.
-struct Side {
-    cut: Cut,
-    /// Rules that name only this side.
-    alone: Row,
+    by_destination: Side<A>,
+    /// Nothing if there are no such rules.
+    by_source: Option<Side<A>>,
 }
 
 impl<A: addresses::Address> List<A> {
-    /// Compiles rules, each with its number. Nothing if they tell too many ports or lengths apart.
-    pub(super) fn new(rules: &[(u16, &Rule)]) -> Option<List<A>> {
+    /// Compiles rules, each with its number.
+    pub(super) fn new(rules: &[(u16, &Rule)]) -> Result<List<A>, TooLarge> {
         let numbers: Vec<u16> = rules.iter().map(|(number, _)| *number).collect();
         let rules: Vec<&Rule> = rules.iter().map(|(_, rule)| *rule).collect();
-        let (service, dimensions) = Service::new(&rules)?;
-        let names = |rule: usize| {
-            (
-                range::<A>(rules[rule].source()).is_some(),
-                range::<A>(rules[rule].destination()).is_some(),
-            )
+        let (service, rows) = Service::new(&rules).ok_or(TooLarge::Numbers)?;
+        let (by_destination, by_source) = split::<A>(&rules);
+        let by_source = match by_source.is_empty() {
+            true => None,
+            false => Some(Side::new(&by_source, &rows, &numbers)?),
         };
-        let of = |sides: (bool, bool)| row(rules.len(), |rule| names(rule) == sides);
-        let (none, neither, both) = (
-            row(rules.len(), |_| false),
-            of((false, false)),
-            of((true, true)),
-        );
-        let source = Side {
-            cut: cut::<A>(&rules, Rule::source)?,
-            alone: of((true, false)),
-        };
-        let destination = Side {
-            cut: cut::<A>(&rules, Rule::destination)?,
-            alone: of((false, true)),
-        };
-        let tables = match &dimensions[..] {
-            [services] => tables::Side::new(services, &source.cut, &source.alone, &none, &numbers)
-                .zip(tables::Side::new(
-                    services,
-                    &destination.cut,
-                    &destination.alone,
-                    &neither,
-                    &numbers,
-                )),
-            _ => None,
-        };
-        let all = row(rules.len(), |_| true);
-        let (in_bits, any) = match tables {
-            Some(_) => (&both, [none.clone(), none]),
-            None => (
-                &all,
-                [
-                    either(&destination.alone, &neither),
-                    either(&source.alone, &neither),
-                ],
-            ),
-        };
-        let (sources, source_lines) = source.values::<A>(in_bits);
-        let (destinations, destination_lines) = destination.values::<A>(in_bits);
-        let lines = [(&source_lines, &any[0]), (&destination_lines, &any[1])];
-        let bits = Bits::new(Group::new(in_bits, &numbers), lines, &dimensions);
-        let tables = tables.map_or_else(Tables::empty, |(source, destination)| {
-            Tables::new(source, destination)
-        });
-        Some(List {
+        Ok(List {
             service,
-            sources,
-            destinations,
-            tables,
-            bits,
+            by_destination: Side::new(&by_destination, &rows, &numbers)?,
+            by_source,
         })
     }
 
     /// Number of the first rule that matches.
     #[inline(always)]
     pub(super) fn first_match(&self, source: A, destination: A, fields: &impl Fields) -> u16 {
-        let folded = match &self.service {
-            Service::Folded(folded) => folded,
-            Service::Apart(apart) => return self.first_apart(apart, source, destination, fields),
-        };
-        let service = folded.class(fields);
-        let source = source.value(&self.sources);
-        let destination = destination.value(&self.destinations);
-        let columns = [(source & 0xffff) as usize, (destination & 0xffff) as usize];
-        let first = self.tables.first(service, columns);
-        let lines = [(source >> 16) as usize, (destination >> 16) as usize];
-        first.min(self.bits.first(lines, service))
+        let places = self.service.places(fields);
+        match &self.service.seldom {
+            None => self.first(source, destination, places),
+            Some(seldom) => {
+                let ([protocol, to, from], [dscp, length]) = (places, seldom.places(fields));
+                self.first_seldom(source, destination, [protocol, to, from, dscp, length])
+            }
+        }
     }
 
     #[inline(never)]
-    fn first_apart(&self, apart: &Apart, source: A, destination: A, fields: &impl Fields) -> u16 {
-        let source = source.value(&self.sources);
-        let destination = destination.value(&self.destinations);
-        let lines = [(source >> 16) as usize, (destination >> 16) as usize];
-        self.bits.first_apart(lines, apart.classes(fields))
+    fn first_seldom(&self, source: A, destination: A, places: [usize; 5]) -> u16 {
+        self.first(source, destination, places)
+    }
+
+    #[inline(always)]
+    fn first<const N: usize>(&self, source: A, destination: A, places: [usize; N]) -> u16 {
+        let first = self.by_destination.first(destination, source, places);
+        match &self.by_source {
+            None => first,
+            Some(side) => first.min(side.first(source, destination, places)),
+        }
     }
 
     pub(super) fn octets(&self) -> usize {
-        let addresses = A::octets(&self.sources) + A::octets(&self.destinations);
-        self.service.octets() + addresses + self.tables.octets() + self.bits.octets()
+        let by_source = self.by_source.as_ref().map_or(0, Side::octets);
+        self.service.octets() + self.by_destination.octets() + by_source
     }
 }
 
-impl Side {
-    /// The value of each address, and the rows of lines, which have the rules of `in_bits`.
-    fn values<A: addresses::Address>(&self, in_bits: &Row) -> (A::Map, Rows) {
-        let (mut columns, mut lines) = (Rows::default(), Rows::default());
-        let mut value = |row: &Row| {
-            let column = columns
-                .class(&both(row, &self.alone))
-                .expect("fewer than intervals");
-            let line = lines
-                .class(&both(row, in_bits))
-                .expect("fewer than intervals");
-            u32::from(column) | u32::from(line) << 16
-        };
-        let by_class: Vec<u32> = self.cut.rows.iter().map(&mut value).collect();
-        let classes = self.cut.classes.iter();
-        let values = classes.map(|class| by_class[usize::from(*class)]).collect();
-        (A::compile((self.cut.bounds.clone(), values)), lines)
-    }
-}
+/// Most rules with the same destination, and with sources, that are found by the destination.
+const CROWD: usize = 8;
 
-/// Cuts the addresses of one side at the rules' prefixes.
-fn cut<A: addresses::Address>(rules: &[&Rule], side: impl Fn(&Rule) -> Address) -> Option<Cut> {
+/// Rules that are found by the destination, and those that are found by the source.
+fn split<A: addresses::Address>(rules: &[&Rule]) -> (Vec<Member>, Vec<Member>) {
+    let everything = (0, A::MAX);
+    let range = |address| range::<A>(address).unwrap_or(everything);
     let ranges = rules
         .iter()
-        .enumerate()
-        .filter_map(|(number, rule)| range::<A>(side(rule)).map(|(low, high)| (number, low, high)));
-    Cut::new(&row(rules.len(), |_| false), A::MAX, ranges)
+        .map(|rule| (range(rule.source), range(rule.destination)));
+    let ranges: Vec<(Range, Range)> = ranges.collect();
+    let (mut by_destination, mut by_source) = (HashMap::new(), HashMap::new());
+    for (source, destination) in &ranges {
+        if *source != everything {
+            *by_destination.entry(destination).or_insert(0) += 1;
+            *by_source.entry(source).or_insert(0) += 1;
+        }
+    }
+    let is_by_source = |(source, destination): &(Range, Range)| {
+        let crowd = by_destination.get(destination).copied().unwrap_or(0);
+        *source != everything
+            && (*destination == everything || crowd > CROWD && by_source[source] < crowd)
+    };
+    let (mut destinations, mut sources) = (Vec::new(), Vec::new());
+    for (rule, ranges) in (0..).zip(&ranges) {
+        let (source, destination) = *ranges;
+        match is_by_source(ranges) {
+            true => sources.push(Member {
+                rule,
+                own: source,
+                other: destination,
+            }),
+            false => destinations.push(Member {
+                rule,
+                own: destination,
+                other: source,
+            }),
+        }
+    }
+    (destinations, sources)
 }
 
 /// First and last address of a prefix, nothing for every address.
-fn range<A: addresses::Address>(addresses: Address) -> Option<(u128, u128)> {
+fn range<A: addresses::Address>(addresses: Address) -> Option<Range> {
     let Address::Prefix(prefix) = addresses else {
         return None;
     };

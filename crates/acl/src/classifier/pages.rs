@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
+use super::places::Places;
 use super::sets::Cut;
 
 const PAGE: usize = 64;
 
 /// A table in two steps: the upper ten bits select a page of 64 classes. Equal pages are one.
-#[derive(Clone)]
 pub(super) struct Pages {
     top: Box<[u16; 65_536 / PAGE]>,
-    pages: Box<[[u16; PAGE]]>,
+    pages: Places<[u16; PAGE]>,
 }
 
 impl Pages {
@@ -38,28 +38,18 @@ impl Pages {
         }
         Pages {
             top,
-            pages: pages.into(),
+            pages: Places::new(pages, [0; PAGE]),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn class(&self, number: u16) -> u16 {
         let number = usize::from(number);
         let page = self.top[number / PAGE];
-        self.pages[usize::from(page)][number % PAGE]
-    }
-
-    /// Where the page of each top entry begins among all pages' classes.
-    pub(super) fn top(&self) -> impl Iterator<Item = usize> {
-        self.top.iter().map(|page| usize::from(*page) * PAGE)
-    }
-
-    /// The classes of all pages.
-    pub(super) fn pages(&self) -> impl Iterator<Item = usize> {
-        self.pages.iter().flatten().map(|class| usize::from(*class))
+        self.pages.at(page.into())[number % PAGE]
     }
 
     pub(super) fn octets(&self) -> usize {
-        size_of_val(&*self.top) + size_of_val(&*self.pages)
+        size_of_val(&*self.top) + self.pages.octets()
     }
 }

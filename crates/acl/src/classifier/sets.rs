@@ -5,14 +5,9 @@ use std::collections::HashMap;
 /// Rules as bits: rule n is bit n % 64 of word n / 64.
 pub(super) type Row = Box<[u64]>;
 
-/// Number of words for so many rules.
-pub(super) fn words(rules: usize) -> usize {
-    rules.div_ceil(64).max(1)
-}
-
 /// The row with the rules for which `is_in` holds.
 pub(super) fn row(rules: usize, is_in: impl Fn(usize) -> bool) -> Row {
-    let mut row = vec![0; words(rules)].into_boxed_slice();
+    let mut row = vec![0; rules.div_ceil(64).max(1)].into_boxed_slice();
     for rule in (0..rules).filter(|rule| is_in(*rule)) {
         row[rule / 64] |= 1 << (rule % 64);
     }
@@ -24,14 +19,6 @@ pub(super) fn both(one: &[u64], other: &[u64]) -> Row {
     one.iter()
         .zip(other)
         .map(|(one, other)| one & other)
-        .collect()
-}
-
-/// The rules that are in one of the rows, or in both.
-pub(super) fn either(one: &[u64], other: &[u64]) -> Row {
-    one.iter()
-        .zip(other)
-        .map(|(one, other)| one | other)
         .collect()
 }
 
@@ -117,61 +104,5 @@ impl Cut {
             }
         }
         Some(Cut { rows, ..cut })
-    }
-}
-
-/// Classes of pairs of classes.
-pub(super) struct Fold {
-    table: Box<[u16]>,
-    width: usize,
-}
-
-impl Fold {
-    /// Most pairs in a table.
-    const MOST: usize = 1 << 17;
-
-    /// Folds two dimensions into one. Nothing if the table or its rows were too large.
-    pub(super) fn new(one: &Rows, other: &Rows, most_rows: usize) -> Option<(Fold, Rows)> {
-        if one.len() * other.len() > Self::MOST {
-            return None;
-        }
-        let mut rows = Rows::default();
-        let mut table = Vec::with_capacity(one.len() * other.len());
-        for first in one.iter() {
-            for second in other.iter() {
-                table.push(rows.class(&both(first, second))?);
-            }
-            if rows.len() > most_rows {
-                return None;
-            }
-        }
-        let fold = Fold {
-            table: table.into(),
-            width: other.len(),
-        };
-        Some((fold, rows))
-    }
-
-    #[inline]
-    pub(super) fn class(&self, one: u16, other: u16) -> u16 {
-        self.table[usize::from(one) * self.width + usize::from(other)]
-    }
-
-    /// Where the row of a class of the first dimension begins.
-    pub(super) fn place(&self, one: u16) -> usize {
-        usize::from(one) * self.width
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.table.len()
-    }
-
-    /// The classes, row by row.
-    pub(super) fn iter(&self) -> impl Iterator<Item = u16> {
-        self.table.iter().copied()
-    }
-
-    pub(super) fn octets(&self) -> usize {
-        size_of_val(&*self.table)
     }
 }
