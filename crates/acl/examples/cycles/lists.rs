@@ -1,359 +1,311 @@
-//! Lists as operators write them, and traffic for them, drawn at random.
+//! Access lists and their traffic: drawn at random, the same each time.
+//!
+//! Rules are shaped as those of ClassBench's seeds are: destinations share networks, most rules name one port, few name a source.
 
-use acl::{Address, Fragment, Packet4, Packet6, Rule, Upper};
-use ipnet::IpNet;
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Generator of random numbers (splitmix64).
-pub struct Dice(pub u64);
+use acl::{Packet4, Packet6, Rule, Upper};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
+/// Subscribers, from whose addresses packets come.
+const SUBSCRIBERS: u32 = 131_072;
 
-    /// True in so many of a hundred cases.
-    fn percent(&mut self, cases: u64) -> bool {
-        self.below(100) < cases
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
-
-/// About 50 destinations of services: protocol and ports.
-const SERVICES: [&str; 48] = [
-    "tcp 80",
-    "tcp 443",
-    "tcp 22",
-    "tcp 25",
-    "tcp 53",
-    "udp 53",
-    "udp 123",
-    "udp 443",
-    "tcp 80,443",
-    "tcp 8080",
-    "tcp 8000-8999",
-    "tcp 1024-65535",
-    "udp 1024-65535",
-    "tcp 21",
-    "tcp 20-21",
-    "tcp 23",
-    "tcp 110",
-    "tcp 143",
-    "tcp 993,995",
-    "tcp 389",
-    "tcp 636",
-    "tcp 445",
-    "tcp 135-139",
-    "udp 137-138",
-    "tcp 3389",
-    "tcp 3306",
-    "tcp 5432",
-    "tcp 1433",
-    "udp 161-162",
-    "udp 514",
-    "udp 69",
-    "udp 500",
-    "udp 4500",
-    "udp 1194",
-    "udp 51820",
-    "tcp 1723",
-    "tcp 5060-5061",
-    "udp 5060-5061",
-    "udp 10000-20000",
-    "udp 3478",
-    "tcp 6881-6999",
-    "udp 6881-6999",
-    "tcp 179",
-    "tcp 5900-5910",
-    "tcp 27015",
-    "udp 27000-27050",
-    "tcp 6000-6063",
-    "udp 33434-33534",
+/// Ports that rules name alone, and ranges of ports: 50 in all.
+const SINGLE: [u16; 36] = [
+    20, 21, 22, 23, 25, 53, 67, 69, 80, 110, 111, 119, 123, 135, 137, 139, 143, 161, 179, 389, 443,
+    445, 465, 500, 514, 587, 636, 853, 993, 995, 1433, 1521, 3306, 3389, 5060, 8080,
+];
+const RANGES: [(u16, u16); 14] = [
+    (0, 1023),
+    (1024, 65535),
+    (20, 21),
+    (67, 68),
+    (137, 139),
+    (161, 162),
+    (512, 514),
+    (1812, 1813),
+    (2300, 2400),
+    (5060, 5061),
+    (6000, 6063),
+    (6881, 6999),
+    (8000, 8080),
+    (49152, 65535),
 ];
 
-/// Rules of both families, half of them each, but for a few that are for both; and the prefixes in them.
-pub struct List {
-    pub rules: Vec<Rule>,
-    v4: Prefixes<u32>,
-    v6: Prefixes<u128>,
+/// First and last port.
+type Ports = (u16, u16);
+
+/// A prefix: its network and its length.
+type Net = (u128, u32);
+
+/// Address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    V4,
+    V6,
 }
 
-#[derive(Default)]
-struct Prefixes<K> {
-    sources: Vec<(K, u8)>,
-    destinations: Vec<(K, u8)>,
+/// A rule's conditions. `None` is whatever there is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Conditions {
+    protocol: Option<u8>,
+    source: Option<Net>,
+    source_ports: Option<Ports>,
+    destination: Option<Net>,
+    destination_ports: Option<Ports>,
+}
+
+/// A list for one family, of which the last rule permits everything.
+pub struct List {
+    family: Family,
+    conditions: Vec<Conditions>,
+    pub rules: Vec<Rule>,
 }
 
 impl List {
-    /// A list with so many rules for each family, of which the last one denies everything.
-    pub fn draw(dice: &mut Dice, rules: usize) -> List {
-        let networks = Networks::draw(dice, rules);
+    /// `count` different rules.
+    pub fn draw(family: Family, count: usize, seed: u64) -> List {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let sites: Vec<u128> = (0..count.div_ceil(4))
+            .map(|_| family.remote(&mut random))
+            .collect();
+        let mut seen = HashSet::new();
         let mut list = List {
-            rules: Vec::new(),
-            v4: Prefixes::default(),
-            v6: Prefixes::default(),
+            family,
+            conditions: Vec::with_capacity(count),
+            rules: Vec::with_capacity(count),
         };
-        for v6 in [false, true] {
-            for _ in 1..rules {
-                list.add(&networks.rule(dice, v6));
+        while list.rules.len() + 1 < count {
+            let conditions = family.conditions(&sites, &mut random);
+            if seen.insert(conditions) {
+                let permits = random.random_ratio(2, 5);
+                list.push(conditions, permits);
             }
         }
-        // Both families' rules in the order of one list.
-        let halves = list.rules.split_off(rules - 1);
-        let pairs = list.rules.into_iter().zip(halves);
-        list.rules = pairs.flat_map(|(v4, v6)| [v4, v6]).collect();
-        list.rules.truncate(2 * rules - 1);
-        list.rules
-            .push("deny ip from any to any".parse().expect("a rule"));
+        list.push(Conditions::NONE, true);
         list
     }
 
-    fn add(&mut self, text: &str) {
-        let rule: Rule = text
-            .parse()
-            .unwrap_or_else(|error| panic!("{text}: {error}"));
-        match rule.source() {
-            Address::Prefix(IpNet::V4(prefix)) => self
-                .v4
-                .sources
-                .push((prefix.network().into(), prefix.prefix_len())),
-            Address::Prefix(IpNet::V6(prefix)) => self
-                .v6
-                .sources
-                .push((prefix.network().into(), prefix.prefix_len())),
-            _ => {}
-        }
-        match rule.destination() {
-            Address::Prefix(IpNet::V4(prefix)) => self
-                .v4
-                .destinations
-                .push((prefix.network().into(), prefix.prefix_len())),
-            Address::Prefix(IpNet::V6(prefix)) => self
-                .v6
-                .destinations
-                .push((prefix.network().into(), prefix.prefix_len())),
-            _ => {}
-        }
-        self.rules.push(rule);
+    fn push(&mut self, conditions: Conditions, permits: bool) {
+        let text = conditions.text(self.family, permits);
+        let rule = text.parse();
+        self.rules.push(rule.expect("a rule"));
+        self.conditions.push(conditions);
     }
 
-    /// Six of ten destinations and four of ten sources are in prefixes of the list.
-    pub fn packet4(&self, dice: &mut Dice) -> Packet4 {
-        let mut address = |prefixes: &[(u32, u8)], percent| {
-            let random = dice.next() as u32;
-            match dice.percent(percent) && !prefixes.is_empty() {
-                true => {
-                    let (network, length) = dice.pick(prefixes);
-                    network | random & u32::MAX.checked_shr(length.into()).unwrap_or(0)
-                }
-                false => random,
+    /// A packet. Four of five are drawn from rules; the others match the last rule alone. `first_match` finds the first rule.
+    pub fn packet<P: Packet>(
+        &self,
+        random: &mut SmallRng,
+        first_match: impl Fn(&P) -> Option<u32>,
+    ) -> P {
+        loop {
+            let is_drawn = random.random_ratio(4, 5);
+            let conditions = match is_drawn {
+                true => one_of(&self.conditions, random),
+                false => Conditions::NONE,
+            };
+            let packet = P::of(&self.random_packet(&conditions, random));
+            let last = self.rules.len() as u32 - 1;
+            if is_drawn || first_match(&packet) == Some(last) {
+                return packet;
             }
-        };
-        let (source, destination) = (
-            address(&self.v4.sources, 40),
-            address(&self.v4.destinations, 60),
-        );
-        let ports = ports(dice);
-        Packet4 {
-            source,
-            destination,
-            source_port: ports.source_port,
-            destination_port: ports.destination_port,
-            length: 40 + dice.below(1460) as u16,
-            protocol: if ports.protocol == 58 {
-                1
-            } else {
-                ports.protocol
-            },
-            dscp: 0,
-            tcp_flags: dice.pick(&[2, 16, 16, 16, 24, 17]),
-            fragment: ports.fragment,
-            upper: ports.upper,
         }
     }
 
-    /// As [`List::packet4`], and addresses that are in no prefix are of the same /32.
-    pub fn packet6(&self, dice: &mut Dice) -> Packet6 {
-        let mut address = |prefixes: &[(u128, u8)], percent| {
-            let random = u128::from(dice.next()) << 64 | u128::from(dice.next());
-            match dice.percent(percent) && !prefixes.is_empty() {
-                true => {
-                    let (network, length) = dice.pick(prefixes);
-                    network | random & u128::MAX.checked_shr(length.into()).unwrap_or(0)
-                }
-                false => 0x2 << 124 | random >> 4,
-            }
+    fn random_packet(&self, conditions: &Conditions, random: &mut SmallRng) -> Packet6 {
+        let source = conditions.source.map(|net| self.family.within(net, random));
+        let destination = conditions
+            .destination
+            .map(|net| self.family.within(net, random));
+        let mut port = |ports: Option<Ports>, most| match ports {
+            Some((first, last)) => random.random_range(first..=last),
+            None => random.random_range(0..=most),
         };
-        let (source, destination) = (
-            address(&self.v6.sources, 40),
-            address(&self.v6.destinations, 60),
-        );
+        let source_port = port(conditions.source_ports, u16::MAX);
+        let destination_port = port(conditions.destination_ports, 1023);
+        let protocol = conditions
+            .protocol
+            .unwrap_or_else(|| one_of(&[TCP, UDP], random));
+        let upper = match protocol {
+            TCP => Upper::Flags,
+            _ => Upper::Ports,
+        };
         Packet6 {
-            source,
-            destination,
-            length: 40 + dice.below(1460) as u16,
-            tcp_flags: dice.pick(&[2, 16, 16, 16, 24, 17]),
-            ..ports(dice)
+            source: source.unwrap_or_else(|| self.family.subscriber(random)),
+            destination: destination.unwrap_or_else(|| self.family.remote(random)),
+            source_port,
+            destination_port,
+            length: random.random_range(40..=1500),
+            protocol,
+            tcp_flags: 16,
+            upper,
+            ..Packet6::default()
         }
     }
 }
 
-/// Protocol and ports: six of ten TCP, three UDP, some ICMP and others.
-fn ports(dice: &mut Dice) -> Packet6 {
-    let service = SERVICES[(dice.below(48) * dice.below(48) / 48) as usize];
-    let (protocol, ports) = service.split_once(' ').expect("protocol and ports");
-    let first = ports
-        .split([',', '-'])
-        .next()
-        .and_then(|port| port.parse().ok());
-    let served: u16 = first.expect("a port");
-    let ephemeral = 32_768 + dice.below(28_000) as u16;
-    let (source_port, destination_port) = match dice.below(10) {
-        0..6 => (ephemeral, served),
-        6..9 => (served, ephemeral),
-        _ => (ephemeral, dice.next() as u16),
+/// A packet of either family.
+pub trait Packet: Copy {
+    fn of(packet: &Packet6) -> Self;
+}
+
+impl Packet for Packet6 {
+    fn of(packet: &Packet6) -> Packet6 {
+        *packet
+    }
+}
+
+impl Packet for Packet4 {
+    fn of(packet: &Packet6) -> Packet4 {
+        Packet4 {
+            source: packet.source as u32,
+            destination: packet.destination as u32,
+            source_port: packet.source_port,
+            destination_port: packet.destination_port,
+            length: packet.length,
+            protocol: packet.protocol,
+            dscp: packet.dscp,
+            tcp_flags: packet.tcp_flags,
+            fragment: packet.fragment,
+            upper: packet.upper,
+        }
+    }
+}
+
+impl Conditions {
+    const NONE: Conditions = Conditions {
+        protocol: None,
+        source: None,
+        source_ports: None,
+        destination: None,
+        destination_ports: None,
     };
-    let protocol = if protocol == "tcp" { 6 } else { 17 };
-    let packet = Packet6 {
-        source_port,
-        destination_port,
-        protocol,
-        upper: if protocol == 6 {
-            Upper::Flags
-        } else {
-            Upper::Ports
-        },
-        ..Packet6::default()
-    };
-    match dice.below(50) {
-        0 | 1 => Packet6 {
-            protocol: 58,
-            source_port: 8 << 8,
-            upper: Upper::Ports,
-            ..packet
-        },
-        2 => Packet6 {
-            protocol: 47,
-            upper: Upper::Unread,
-            ..packet
-        },
-        3 => Packet6 {
-            fragment: Fragment::Later,
-            upper: Upper::Unread,
-            ..packet
-        },
-        _ => packet,
+
+    fn text(&self, family: Family, permits: bool) -> String {
+        let action = if permits { "permit" } else { "deny" };
+        let protocol = match self.protocol {
+            Some(TCP) => "tcp",
+            Some(_) => "udp",
+            None => "ip",
+        };
+        let side = |net: Option<Net>, ports: Option<Ports>| {
+            let net = net.map_or("any".to_owned(), |net| family.text(net));
+            let ports = ports.map_or(String::new(), |(first, last)| format!(" {first}-{last}"));
+            net + &ports
+        };
+        let source = side(self.source, self.source_ports);
+        let destination = side(self.destination, self.destination_ports);
+        format!("{action} {protocol} from {source} to {destination}")
     }
 }
 
-/// Networks that a list speaks of: an operator's own, and others'.
-struct Networks {
-    own4: Vec<u32>,
-    own6: Vec<u128>,
-    known: u64,
+fn one_of<T: Copy>(all: &[T], random: &mut SmallRng) -> T {
+    all[random.random_range(0..all.len())]
 }
 
-impl Networks {
-    fn draw(dice: &mut Dice, rules: usize) -> Networks {
-        let own4 = (0..8).map(|_| (dice.next() as u32) & 0xffff_0000).collect();
-        let own6 = (0..8)
-            .map(|_| (0x2001_0000 + dice.below(0xd_0000) as u128) << 96)
-            .collect();
-        Networks {
-            own4,
-            own6,
-            known: rules as u64 / 4 + 4,
+/// One of the 50.
+fn ports(random: &mut SmallRng) -> Ports {
+    match random.random_range(0..SINGLE.len() + RANGES.len()) {
+        n if n < SINGLE.len() => (SINGLE[n], SINGLE[n]),
+        n => RANGES[n - SINGLE.len()],
+    }
+}
+
+impl Family {
+    fn conditions(self, sites: &[u128], random: &mut SmallRng) -> Conditions {
+        let protocols = [Some(TCP), Some(TCP), Some(TCP), Some(UDP), Some(UDP), None];
+        let protocol = one_of(&protocols, random);
+        let has_ports = protocol.is_some();
+        let source_ports = match random.random_range(0..20) {
+            0..17 => None,
+            17 | 18 => Some((1024, u16::MAX)),
+            _ => Some(ports(random)),
+        };
+        let destination_ports = random.random_ratio(4, 5).then(|| ports(random));
+        Conditions {
+            protocol,
+            source: random.random_ratio(3, 10).then(|| self.source(random)),
+            source_ports: source_ports.filter(|_| has_ports),
+            destination: Some(self.destination(one_of(sites, random), random)),
+            destination_ports: destination_ports.filter(|_| has_ports),
         }
     }
 
-    /// Nearly all rules name a destination, or else a source; a third of them name a source.
-    fn rule(&self, dice: &mut Dice, v6: bool) -> String {
-        let action = if dice.percent(70) { "permit" } else { "deny" };
-        let mut side = |percent| match dice.percent(percent) {
-            true if v6 => self.prefix6(dice),
-            true => self.prefix4(dice),
-            false => "any".to_owned(),
+    fn source(self, random: &mut SmallRng) -> Net {
+        let length = match self {
+            Family::V4 => one_of(&[16, 18, 20, 22, 24, 28, 32], random),
+            Family::V6 => one_of(&[47, 48, 52, 56, 60, 64], random),
         };
-        let (source, mut destination) = (side(35), side(85));
-        if source == "any" && destination == "any" && !dice.percent(5) {
-            destination = if v6 {
-                self.prefix6(dice)
-            } else {
-                self.prefix4(dice)
-            };
-        }
-        let any = if source == "any" && destination == "any" {
-            0
-        } else {
-            10
-        };
-        if dice.below(100) < any {
-            return format!("{action} ip from {source} to {destination}");
-        }
-        if dice.percent(5) {
-            let icmp = if v6 { "icmpv6" } else { "icmp" };
-            let types = if dice.percent(50) {
-                " icmptypes 8,0"
-            } else {
-                ""
-            };
-            return format!("{action} {icmp} from {source} to {destination}{types}");
-        }
-        let service = SERVICES[(dice.below(48) * dice.below(48) / 48) as usize];
-        let (protocol, ports) = service.split_once(' ').expect("protocol and ports");
-        let established = if protocol == "tcp" && dice.percent(5) {
-            " established"
-        } else {
-            ""
-        };
-        let (from, to) = match dice.below(10) {
-            0 => (format!(" {ports}"), String::new()),
-            1 => (" 1024-65535".to_owned(), format!(" {ports}")),
-            _ => (String::new(), format!(" {ports}")),
-        };
-        format!("{action} {protocol} from {source}{from} to {destination}{to}{established}")
+        self.net(self.subscriber(random), length)
     }
 
-    /// One of the operator's subnets and hosts, or another network. The same ones come again.
-    fn prefix4(&self, dice: &mut Dice) -> String {
-        let mut place = Dice(dice.below(self.known) ^ u64::from(self.own4[0]));
-        let address = match place.percent(70) {
-            true => place.pick(&self.own4) | (place.next() as u32 & 0xffff),
-            false => place.next() as u32,
-        };
-        let length = dice.pick(&[
-            8, 16, 20, 22, 24, 24, 24, 24, 24, 26, 28, 29, 30, 32, 32, 32, 32, 32, 32,
-        ]);
-        format!(
-            "{}/{length}",
-            std::net::Ipv4Addr::from(address & u32::MAX << (32 - length))
-        )
+    /// /8 to /32, or /20 to /128. Short ones are parts of the site's address, so that rules share them.
+    fn destination(self, site: u128, random: &mut SmallRng) -> Net {
+        match self {
+            Family::V4 => {
+                let host = site ^ u128::from(random.random::<u8>());
+                let lengths = [8, 12, 16, 16, 18, 20, 22, 24, 24, 24, 24, 26, 28, 30];
+                let length = one_of(&lengths, random);
+                let is_host = random.random_ratio(3, 8);
+                self.net(host, if is_host { 32 } else { length })
+            }
+            Family::V6 => {
+                let host = site ^ u128::from(random.random::<u64>());
+                let lengths = [
+                    20, 29, 32, 32, 36, 40, 48, 48, 48, 48, 56, 56, 64, 64, 64, 96,
+                ];
+                let length = one_of(&lengths, random);
+                let is_host = random.random_ratio(1, 4);
+                self.net(host, if is_host { 128 } else { length })
+            }
+        }
     }
 
-    fn prefix6(&self, dice: &mut Dice) -> String {
-        let mut place = Dice(dice.below(self.known) ^ u64::from(self.own4[0]));
-        let subnet = u128::from(place.below(0x1_0000)) << 80 | u128::from(place.below(16)) << 64;
-        let host = u128::from(place.next() & 0xffff);
-        let address = match place.percent(70) {
-            true => place.pick(&self.own6) | subnet | host,
-            false => (0x2400_0000 + u128::from(place.below(0x800_0000))) << 96 | subnet | host,
+    /// A subscriber's address.
+    fn subscriber(self, random: &mut SmallRng) -> u128 {
+        let number = u128::from(random.random_range(0..SUBSCRIBERS));
+        match self {
+            Family::V4 => 0x6440_0000 + number,
+            Family::V6 => 0x2001_0db8 << 96 | number << 64 | u128::from(random.random::<u64>()),
+        }
+    }
+
+    /// An address of the internet, 11.0.0.0 to 99.255.255.255 or in 2400::/8 (no subscriber's).
+    fn remote(self, random: &mut SmallRng) -> u128 {
+        match self {
+            Family::V4 => random.random_range(0x0b00_0000..0x6400_0000_u32).into(),
+            Family::V6 => 0x24 << 120 | random.random::<u128>() >> 8,
+        }
+    }
+
+    /// Bits of an address that are beyond a prefix of this length.
+    fn hosts(self, length: u32) -> u128 {
+        let (all, width) = match self {
+            Family::V4 => (u128::from(u32::MAX), 32),
+            Family::V6 => (u128::MAX, 128),
         };
-        let length = dice.pick(&[
-            32, 32, 40, 48, 48, 48, 56, 56, 64, 64, 64, 64, 128, 128, 128, 128, 128, 128,
-        ]);
-        format!(
-            "{}/{length}",
-            std::net::Ipv6Addr::from(address & u128::MAX << (128 - length))
-        )
+        if length == width { 0 } else { all >> length }
+    }
+
+    fn net(self, address: u128, length: u32) -> Net {
+        (address & !self.hosts(length), length)
+    }
+
+    /// An address in a network.
+    fn within(self, (network, length): Net, random: &mut SmallRng) -> u128 {
+        network | random.random::<u128>() & self.hosts(length)
+    }
+
+    fn text(self, (network, length): Net) -> String {
+        match self {
+            Family::V4 => format!("{}/{length}", Ipv4Addr::from(network as u32)),
+            Family::V6 => format!("{}/{length}", Ipv6Addr::from(network)),
+        }
     }
 }
