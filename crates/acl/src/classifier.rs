@@ -4,7 +4,6 @@ mod addresses;
 mod blocks;
 mod list;
 mod pages;
-mod places;
 mod prefixes;
 mod service;
 mod sets;

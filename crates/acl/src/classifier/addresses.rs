@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::ops::BitAnd;
 
-use super::blocks::{Blocks, Builder, Key, Spans};
-use super::places::Places;
+use super::blocks::{Block15, Builder, Spans, Wide};
 
 /// Bits of values that are numbers of blocks. Values of addresses are below all of them, and numbers of blocks too: 8,192 bounds
 /// make fewer blocks.
@@ -28,23 +27,88 @@ pub(super) trait Address: Copy + Eq + BitAnd<Output = Self> {
 
 impl Address for u32 {
     const MAX: u128 = u32::MAX as u128;
-    type Map = Upper;
+    type Map = Cells;
 
     fn of(bits: u128) -> u32 {
         bits as u32
     }
 
-    fn compile(spans: &Spans) -> Upper {
-        Upper::new(spans)
+    fn compile(spans: &Spans) -> Cells {
+        Cells::new(spans)
     }
 
     #[inline(always)]
-    fn value(self, map: &Upper) -> u16 {
+    fn value(self, map: &Cells) -> u16 {
         map.value(self)
     }
 
-    fn octets(map: &Upper) -> usize {
+    fn octets(map: &Cells) -> usize {
         map.octets()
+    }
+}
+
+/// Values of numbers of 32 bits. The upper 11 bits lead to a page of cells, 6 more bits to a cell, and a tree of blocks in it
+/// compares the others.
+pub(super) struct Cells {
+    pages: Box<[u16; 1 << 11]>,
+    cells: Box<[[u16; PAGE]]>,
+    blocks: Box<[Block15]>,
+}
+
+/// Cells of a page.
+const PAGE: usize = 1 << 6;
+
+impl Cells {
+    fn new(spans: &Spans) -> Cells {
+        let mut builder = Builder::new(UPPER);
+        let mut uniform = HashMap::new();
+        let mut cell = |spans: &Spans, low: u128| {
+            let spans = spans.within(low, low + (1 << 15) - 1);
+            let tree = match spans.values[..] {
+                [value] => *uniform.entry(value).or_insert_with(|| builder.tree(&spans)),
+                _ => builder.tree(&spans.from(low)),
+            };
+            tree & !LINK
+        };
+        let mut cells = Vec::new();
+        let mut uniform_pages = HashMap::new();
+        let mut pages = Box::new([0; 1 << 11]);
+        for (low, entry) in (0..).step_by(1 << 21).zip(pages.iter_mut()) {
+            let spans = spans.within(low, low + (1 << 21) - 1);
+            let mut page = || {
+                match spans.values[..] {
+                    [_] => cells.push([cell(&spans, low); PAGE]),
+                    _ => cells.push(std::array::from_fn(|number| {
+                        cell(&spans, low + ((number as u128) << 15))
+                    })),
+                }
+                cells.len() as u16 - 1
+            };
+            *entry = match spans.values[..] {
+                [value] => *uniform_pages.entry(value).or_insert_with(page),
+                _ => page(),
+            };
+        }
+        Cells {
+            pages,
+            cells: cells.into(),
+            blocks: builder.finish(),
+        }
+    }
+
+    #[inline(always)]
+    fn value(&self, number: u32) -> u16 {
+        let page = self.pages[(number >> 21) as usize];
+        let block = self.cells[usize::from(page)][(number >> 15) as usize % PAGE];
+        let mut value = self.blocks[usize::from(block)].value(number);
+        while value & LINK == UPPER {
+            value = self.blocks[usize::from(value & !LINK)].value(number);
+        }
+        value
+    }
+
+    fn octets(&self) -> usize {
+        size_of_val(&*self.pages) + size_of_val(&*self.cells) + size_of_val(&*self.blocks)
     }
 }
 
@@ -53,9 +117,9 @@ pub(super) struct Words {
     /// By bits 0 to 31.
     upper: Upper,
     /// By bits 32 to 63.
-    middle: Blocks<i32, 16>,
+    middle: Box<[Wide<i32, 16>]>,
     /// By bits 64 to 127.
-    lower: Blocks<i64, 8>,
+    lower: Box<[Wide<i64, 8>]>,
 }
 
 impl Address for u128 {
@@ -81,16 +145,16 @@ impl Address for u128 {
     fn value(self, map: &Words) -> u16 {
         let mut value = map.upper.value((self >> 96) as u32);
         while value & LINK == MIDDLE {
-            value = map.middle.value(value & !LINK, i32::of(self >> 64));
+            value = map.middle[usize::from(value & !LINK)].value((self >> 64) as u32);
         }
         while value & LINK == LOWER {
-            value = map.lower.value(value & !LINK, i64::of(self));
+            value = map.lower[usize::from(value & !LINK)].value(self as u64);
         }
         value
     }
 
     fn octets(map: &Words) -> usize {
-        map.upper.octets() + map.middle.octets() + map.lower.octets()
+        map.upper.octets() + size_of_val(&*map.middle) + size_of_val(&*map.lower)
     }
 }
 
@@ -102,8 +166,8 @@ pub(super) struct Upper {
     last: u32,
     /// Logarithm of a cell's width.
     shift: u32,
-    cells: Places<u16>,
-    blocks: Blocks<i32, 16>,
+    cells: Box<[u16]>,
+    blocks: Box<[Wide<i32, 16>]>,
 }
 
 impl Upper {
@@ -131,7 +195,7 @@ impl Upper {
             first: first as u32,
             last: last as u32,
             shift,
-            cells: Places::new(cells, 0),
+            cells: cells,
             blocks: builder.finish(),
         }
     }
@@ -139,17 +203,16 @@ impl Upper {
     #[inline(always)]
     fn value(&self, number: u32) -> u16 {
         let place = number.saturating_sub(self.first).min(self.last);
-        let block = *self.cells.at((place >> (self.shift % 32)) as usize);
-        let key = i32::of(number.into());
-        let mut value = self.blocks.value(block, key);
+        let block = self.cells[(place >> (self.shift % 32)) as usize];
+        let mut value = self.blocks[usize::from(block)].value(number);
         while value & LINK == UPPER {
-            value = self.blocks.value(value & !LINK, key);
+            value = self.blocks[usize::from(value & !LINK)].value(number);
         }
         value
     }
 
     fn octets(&self) -> usize {
-        self.cells.octets() + self.blocks.octets()
+        size_of_val(&*self.cells) + size_of_val(&*self.blocks)
     }
 }
 

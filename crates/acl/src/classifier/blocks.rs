@@ -1,7 +1,5 @@
 //! Search among sorted bounds: trees of blocks, each of which compares all of its bounds at once.
 
-use super::places::Places;
-
 /// Sorted bounds, and a value for each interval: one more than there are bounds. No bound is 0.
 #[derive(Clone, Debug)]
 pub(super) struct Spans {
@@ -17,6 +15,14 @@ impl Spans {
         Spans {
             bounds: self.bounds[first..end].into(),
             values: self.values[first..=end].into(),
+        }
+    }
+
+    /// The same, counted from `low` on, which is before the first bound.
+    pub(super) fn from(&self, low: u128) -> Spans {
+        Spans {
+            bounds: self.bounds.iter().map(|bound| bound - low).collect(),
+            values: self.values.clone(),
         }
     }
 
@@ -40,10 +46,10 @@ impl Spans {
                 above.set(upper, self.values[end]);
             } else {
                 let spans = Spans {
-                    bounds: group[inner..].iter().map(|bound| bound - first).collect(),
+                    bounds: group[inner..].into(),
                     values: self.values[place + inner..=end].into(),
                 };
-                above.set(upper, link(&spans));
+                above.set(upper, link(&spans.from(first)));
                 above.set(upper + 1, self.values[end]);
             }
             place = end;
@@ -63,70 +69,111 @@ impl Spans {
     }
 }
 
-/// What is compared: signed, as SSE2 knows no other comparison of integers.
-pub(super) trait Key: Copy + PartialOrd {
-    /// No key is above this one.
-    const HIGHEST: Self;
-    /// Keeps the order of numbers.
-    fn of(number: u128) -> Self;
+/// A few sorted bounds and the values between them.
+pub(super) trait Block {
+    /// Most values of a block, one more than there are bounds.
+    const VALUES: usize;
+
+    /// A block of up to [`Block::VALUES`] values.
+    fn new(bounds: &[u128], values: &[u16]) -> Self;
 }
 
-impl Key for i32 {
-    const HIGHEST: i32 = i32::MAX;
-
-    #[inline(always)]
-    fn of(number: u128) -> i32 {
-        (number as u32 ^ 1 << 31) as i32
-    }
-}
-
-impl Key for i64 {
-    const HIGHEST: i64 = i64::MAX;
-
-    #[inline(always)]
-    fn of(number: u128) -> i64 {
-        (number as u64 ^ 1 << 63) as i64
-    }
-}
-
-/// The last numbers before up to N - 1 bounds, and [`Key::HIGHEST`] in all places behind them. A line of the cache.
-#[derive(Clone, Copy)]
+/// Blocks of numbers of 15 bits: a line of the cache.
 #[repr(align(64))]
-struct Line<K, const N: usize>([K; N]);
-
-/// Trees of blocks.
-pub(super) struct Blocks<K, const N: usize> {
-    lines: Places<Line<K, N>>,
-    values: Places<[u16; N]>,
+pub(super) struct Block15 {
+    /// Sixteen numbers: what added to a number above the bound's predecessor sets the 16th bit.
+    bounds: [u64; 4],
+    values: [u16; 16],
 }
 
-impl<K: Key, const N: usize> Blocks<K, N> {
-    /// Value of a key in a block.
+/// One in each of a word's four numbers.
+const EACH: u64 = 0x0001_0001_0001_0001;
+
+impl Block for Block15 {
+    const VALUES: usize = 16;
+
+    fn new(bounds: &[u128], values: &[u16]) -> Block15 {
+        let mut block = Block15 {
+            bounds: [0; 4],
+            values: [0; 16],
+        };
+        for (place, bound) in bounds.iter().enumerate() {
+            let bound = 0x8000 - *bound as u64;
+            block.bounds[place / 4] |= bound << (place % 4 * 16);
+        }
+        block.values[..values.len()].copy_from_slice(values);
+        block
+    }
+}
+
+impl Block15 {
+    /// Value of a number, of which the lowest 15 bits are compared.
     #[inline(always)]
-    pub(super) fn value(&self, block: u16, key: K) -> u16 {
-        let line = self.lines.at(block.into());
-        let passed: u32 = line.0.iter().map(|last| u32::from(key > *last)).sum();
-        self.values.at(block.into())[passed as usize % N]
-    }
-
-    pub(super) fn octets(&self) -> usize {
-        self.lines.octets() + self.values.octets()
+    pub(super) fn value(&self, number: u32) -> u16 {
+        let number = u64::from(number & 0x7fff) * EACH;
+        let passed = self.bounds.map(|bounds| (bounds + number) >> 15 & EACH);
+        let passed: u64 = passed.iter().sum();
+        self.values[(passed.wrapping_mul(EACH) >> 48) as usize % 16]
     }
 }
+
+/// Blocks of integers: signed, as SSE2 knows no other comparison. They hold the last number before each bound, and the highest
+/// number, which nothing is above, in all places behind them.
+#[repr(align(64))]
+pub(super) struct Wide<K, const N: usize> {
+    bounds: [K; N],
+    values: [u16; N],
+}
+
+macro_rules! wide {
+    ($key:ty, $unsigned:ty, $count:literal) => {
+        impl Block for Wide<$key, $count> {
+            const VALUES: usize = $count;
+
+            fn new(bounds: &[u128], values: &[u16]) -> Self {
+                let mut block = Wide {
+                    bounds: [<$key>::MAX; $count],
+                    values: [0; $count],
+                };
+                for (last, bound) in block.bounds.iter_mut().zip(bounds) {
+                    *last = Self::key((bound - 1) as $unsigned);
+                }
+                block.values[..values.len()].copy_from_slice(values);
+                block
+            }
+        }
+
+        impl Wide<$key, $count> {
+            #[inline(always)]
+            fn key(number: $unsigned) -> $key {
+                (number ^ 1 << (<$unsigned>::BITS - 1)) as $key
+            }
+
+            /// Value of a number.
+            #[inline(always)]
+            pub(super) fn value(&self, number: $unsigned) -> u16 {
+                let key = Self::key(number);
+                let passed: u32 = self.bounds.iter().map(|last| u32::from(key > *last)).sum();
+                self.values[passed as usize % $count]
+            }
+        }
+    };
+}
+
+wide!(i32, u32, 16);
+wide!(i64, u64, 8);
 
 /// Makes trees of blocks.
-pub(super) struct Builder<K, const N: usize> {
-    lines: Vec<Line<K, N>>,
-    values: Vec<[u16; N]>,
+pub(super) struct Builder<B> {
+    blocks: Vec<B>,
     /// Bits that a value has if it is the number of a block.
     link: u16,
 }
 
-impl<K: Key, const N: usize> Builder<K, N> {
-    pub(super) fn new(link: u16) -> Builder<K, N> {
+impl<B: Block> Builder<B> {
+    pub(super) fn new(link: u16) -> Builder<B> {
         Builder {
-            lines: Vec::new(),
-            values: Vec::new(),
+            blocks: Vec::new(),
             link,
         }
     }
@@ -134,43 +181,28 @@ impl<K: Key, const N: usize> Builder<K, N> {
     /// Link to the first block of a new tree.
     pub(super) fn tree(&mut self, spans: &Spans) -> u16 {
         let Spans { bounds, values } = spans;
-        let children = values.len().div_ceil(N);
+        let children = values.len().div_ceil(B::VALUES);
         if children == 1 {
             return self.block(bounds, values);
         }
-        let size = values.len().div_ceil(children.min(N));
-        let trees: Vec<u16> = values
-            .chunks(size)
-            .zip(0..)
-            .map(|(values, child)| {
-                let first = child * size;
-                let bounds = bounds[first..first + values.len() - 1].into();
-                let values = values.into();
-                self.tree(&Spans { bounds, values })
-            })
-            .collect();
-        let between: Vec<u128> = (1..trees.len())
-            .map(|child| bounds[child * size - 1])
-            .collect();
-        self.block(&between, &trees)
+        let size = values.len().div_ceil(children.min(B::VALUES));
+        let trees = values.chunks(size).zip(0..).map(|(values, child)| {
+            let first = child * size;
+            let bounds = bounds[first..first + values.len() - 1].into();
+            let values = values.into();
+            self.tree(&Spans { bounds, values })
+        });
+        let trees: Vec<u16> = trees.collect();
+        let between = (1..trees.len()).map(|child| bounds[child * size - 1]);
+        self.block(&between.collect::<Vec<u128>>(), &trees)
     }
 
     fn block(&mut self, bounds: &[u128], values: &[u16]) -> u16 {
-        let mut line = [K::HIGHEST; N];
-        for (last, bound) in line.iter_mut().zip(bounds) {
-            *last = K::of(bound - 1);
-        }
-        let mut places = [0; N];
-        places[..values.len()].copy_from_slice(values);
-        self.lines.push(Line(line));
-        self.values.push(places);
-        self.link | (self.lines.len() - 1) as u16
+        self.blocks.push(B::new(bounds, values));
+        self.link | (self.blocks.len() - 1) as u16
     }
 
-    pub(super) fn finish(self) -> Blocks<K, N> {
-        Blocks {
-            lines: Places::new(self.lines, Line([K::HIGHEST; N])),
-            values: Places::new(self.values, [0; N]),
-        }
+    pub(super) fn finish(self) -> Box<[B]> {
+        self.blocks.into()
     }
 }

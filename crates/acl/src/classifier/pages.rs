@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::places::Places;
 use super::sets::Cut;
 
 const PAGE: usize = 64;
@@ -10,7 +9,7 @@ const PAGE: usize = 64;
 /// A table in two steps: the upper ten bits select a page of 64 classes. Equal pages are one.
 pub(super) struct Pages {
     top: Box<[u16; 65_536 / PAGE]>,
-    pages: Places<[u16; PAGE]>,
+    pages: Box<[[u16; PAGE]]>,
 }
 
 impl Pages {
@@ -38,7 +37,7 @@ impl Pages {
         }
         Pages {
             top,
-            pages: Places::new(pages, [0; PAGE]),
+            pages: pages.into(),
         }
     }
 
@@ -46,10 +45,10 @@ impl Pages {
     pub(super) fn class(&self, number: u16) -> u16 {
         let number = usize::from(number);
         let page = self.top[number / PAGE];
-        self.pages.at(page.into())[number % PAGE]
+        self.pages[usize::from(page)][number % PAGE]
     }
 
     pub(super) fn octets(&self) -> usize {
-        size_of_val(&*self.top) + self.pages.octets()
+        size_of_val(&*self.top) + size_of_val(&*self.pages)
     }
 }

@@ -1,7 +1,6 @@
 //! Everything of a packet but its addresses: classes of protocol, fragment, TCP flags, ports, code point and length.
 
 use super::pages::Pages;
-use super::places::Places;
 use super::sets::{Cut, Row, Rows, both, row};
 use crate::packet::{Fragment, Packet4, Packet6, Upper};
 use crate::rule::Rule;
@@ -77,7 +76,7 @@ const FLAGS: usize = UNREAD + 1;
 pub(super) struct Service {
     /// By protocol, those of fragments other than the first one behind the others: the class's place in `flags`.
     protocols: Box<[u16; 512]>,
-    flags: Places<u16>,
+    flags: Box<[u16]>,
     destination_ports: Pages,
     source_ports: Pages,
     /// Where the words of destination ports and of source ports begin. Those of protocols and flags are before them.
@@ -134,7 +133,7 @@ impl Service {
     #[inline(always)]
     pub(super) fn places(&self, fields: &impl Fields) -> [usize; 3] {
         let protocol = usize::from(self.protocols[fields.protocol_and_place()]);
-        let class = *self.flags.at(protocol + fields.flags());
+        let class = self.flags[protocol + fields.flags()];
         let read = u16::from(fields.upper() != Upper::Unread).wrapping_neg();
         let destination = self.destination_ports.class(fields.destination_port()) & read;
         let source = self.source_ports.class(fields.source_port()) & read;
@@ -149,7 +148,7 @@ impl Service {
         let seldom = |seldom: &Seldom| size_of_val(seldom) + seldom.lengths.octets();
         let ports = self.destination_ports.octets() + self.source_ports.octets();
         let seldom = self.seldom.as_deref().map_or(0, seldom);
-        size_of_val(&*self.protocols) + self.flags.octets() + ports + seldom
+        size_of_val(&*self.protocols) + size_of_val(&*self.flags) + ports + seldom
     }
 }
 
@@ -190,7 +189,7 @@ fn protocols(rules: &[&Rule]) -> (Box<[u16; 512]>, Rows) {
 }
 
 /// The table of TCP flags for each class of protocols, and the rows of the classes of both.
-fn flags(rules: &[&Rule], protocols: &Rows) -> (Places<u16>, Rows) {
+fn flags(rules: &[&Rule], protocols: &Rows) -> (Box<[u16]>, Rows) {
     let mut rows = Rows::default();
     let mut table = vec![0; protocols.len() * FLAGS];
     for flags in 0..=UNREAD {
@@ -203,7 +202,7 @@ fn flags(rules: &[&Rule], protocols: &Rows) -> (Places<u16>, Rows) {
             table[protocol * FLAGS + flags] = class.expect("at most 512 times 65 classes");
         }
     }
-    (Places::new(table, 0), rows)
+    (table.into(), rows)
 }
 
 /// Ranges of ports, or of ICMP's type and code.

@@ -2,7 +2,6 @@
 
 use super::addresses::Address;
 use super::list::NONE;
-use super::places::Places;
 use super::prefixes::{Entry, Prefixes, Range};
 use super::sets::Row;
 use super::{MOST_OCTETS, TooLarge};
@@ -19,15 +18,15 @@ pub(super) struct Member {
 /// in. A packet's rules are the bits that are set in the words of all dimensions. What they ask of the other side is compared last.
 pub(super) struct Side<A: Address> {
     addresses: A::Map,
-    classes: Places<Class>,
+    classes: Box<[Class]>,
     /// Number of the first rule of each class and of those behind it.
-    firsts: Places<u16>,
+    firsts: Box<[u16]>,
     /// By group and by place in a row.
-    words: Places<u64>,
+    words: Box<[u64]>,
     /// By group and by bit.
-    rules: Places<Found>,
+    rules: Box<[Found]>,
     /// Prefixes of the other side: network and mask.
-    others: Places<(A, A)>,
+    others: Box<[(A, A)]>,
 }
 
 /// Addresses that are in the same prefixes.
@@ -72,8 +71,8 @@ impl<A: Address> Side<A> {
         Ok(Side {
             addresses: A::compile(&spans),
             classes: classes(&prefixes, rows.len()),
-            firsts: Places::new(firsts.collect(), NONE),
-            words: Places::new(words.collect(), 0),
+            firsts: firsts.collect(),
+            words: words.collect(),
             rules,
             others,
         })
@@ -82,7 +81,7 @@ impl<A: Address> Side<A> {
     /// Number of the first rule by the addresses of both sides and by the places in a row.
     #[inline(always)]
     pub(super) fn first<const N: usize>(&self, own: A, other: A, places: [usize; N]) -> u16 {
-        let class = self.classes.at(own.value(&self.addresses).into());
+        let class = &self.classes[usize::from(own.value(&self.addresses))];
         let first = self.first_of_class(class, other, places);
         match class.next {
             NONE => first,
@@ -98,8 +97,8 @@ impl<A: Address> Side<A> {
         other: A,
         places: [usize; N],
     ) -> u16 {
-        while next != NONE && *self.firsts.at(next.into()) < first {
-            let class = self.classes.at(next.into());
+        while next != NONE && self.firsts[usize::from(next)] < first {
+            let class = &self.classes[usize::from(next)];
             first = first.min(self.first_of_class(class, other, places));
             next = class.next;
         }
@@ -108,12 +107,12 @@ impl<A: Address> Side<A> {
 
     #[inline(always)]
     fn first_of_class<const N: usize>(&self, class: &Class, other: A, places: [usize; N]) -> u16 {
-        let words = places.map(|place| *self.words.at(class.row as usize + place));
+        let words = places.map(|place| self.words[class.row as usize + place]);
         let mut bits = words.iter().fold(class.bits, |bits, word| bits & word);
         while bits != 0 {
             let place = usize::from(class.group) * Prefixes::GROUP + bits.trailing_zeros() as usize;
-            let found = self.rules.at(place);
-            let (network, mask) = *self.others.at(found.other.into());
+            let found = &self.rules[place];
+            let (network, mask) = self.others[usize::from(found.other)];
             if other & mask == network {
                 return found.number;
             }
@@ -123,9 +122,9 @@ impl<A: Address> Side<A> {
     }
 
     pub(super) fn octets(&self) -> usize {
-        let rules = self.rules.octets() + self.others.octets();
-        let classes = self.classes.octets() + self.firsts.octets();
-        A::octets(&self.addresses) + classes + self.words.octets() + rules
+        let rules = size_of_val(&*self.rules) + size_of_val(&*self.others);
+        let classes = size_of_val(&*self.classes) + size_of_val(&*self.firsts);
+        A::octets(&self.addresses) + classes + size_of_val(&*self.words) + rules
     }
 }
 
@@ -139,7 +138,7 @@ fn word(group: &[u16], row: &Row) -> u64 {
 }
 
 /// The classes, one for each entry.
-fn classes(prefixes: &Prefixes, row: usize) -> Places<Class> {
+fn classes(prefixes: &Prefixes, row: usize) -> Box<[Class]> {
     let class = |entry: &Entry| {
         let group = &prefixes.groups[entry.group];
         let bit = |rule| group.binary_search(rule).expect("a rule of the group");
@@ -153,13 +152,7 @@ fn classes(prefixes: &Prefixes, row: usize) -> Places<Class> {
             next: entry.next.unwrap_or(NONE),
         }
     };
-    let none = Class {
-        bits: 0,
-        row: 0,
-        group: 0,
-        next: NONE,
-    };
-    Places::new(prefixes.entries.iter().map(class).collect(), none)
+    prefixes.entries.iter().map(class).collect()
 }
 
 /// What each group's bits stand for, and the prefixes of the other side.
@@ -167,7 +160,7 @@ fn found<A: Address>(
     groups: &[Vec<u16>],
     members: &[Member],
     numbers: &[u16],
-) -> (Places<Found>, Places<(A, A)>) {
+) -> (Box<[Found]>, Box<[(A, A)]>) {
     let mut others: Vec<Range> = members.iter().map(|member| member.other).collect();
     others.sort_unstable();
     others.dedup();
@@ -188,8 +181,5 @@ fn found<A: Address>(
     }
     let of = |(first, last): Range| (A::of(first), A::of(A::MAX ^ first ^ last));
     let others = others.into_iter().map(of).collect();
-    (
-        Places::new(rules, none),
-        Places::new(others, of((0, A::MAX))),
-    )
+    (rules.into(), others)
 }
