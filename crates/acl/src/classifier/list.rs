@@ -48,19 +48,19 @@ impl<A: addresses::Address> List<A> {
         match &self.service.seldom {
             None => self.first(source, destination, places),
             Some(seldom) => {
-                let ([protocol, to, from], [dscp, length]) = (places, seldom.places(fields));
-                self.first_seldom(source, destination, [protocol, to, from, dscp, length])
+                let ([a, b, c], [d, e, f]) = (places, seldom.places(fields));
+                self.first_seldom(source, destination, [a, b, c, d, e, f])
             }
         }
     }
 
     #[inline(never)]
-    fn first_seldom(&self, source: A, destination: A, places: [usize; 5]) -> u16 {
+    fn first_seldom(&self, source: A, destination: A, places: [u16; 6]) -> u16 {
         self.first(source, destination, places)
     }
 
     #[inline(always)]
-    fn first<const N: usize>(&self, source: A, destination: A, places: [usize; N]) -> u16 {
+    fn first<const N: usize>(&self, source: A, destination: A, places: [u16; N]) -> u16 {
         let first = self.by_destination.first(destination, source, places);
         match &self.by_source {
             None => first,

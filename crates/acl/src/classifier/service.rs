@@ -1,7 +1,7 @@
 //! Everything of a packet but its addresses: classes of protocol, fragment, TCP flags, ports, code point and length.
 
 use super::pages::Pages;
-use super::sets::{Cut, Row, Rows, both, row};
+use super::sets::{Cut, Row, Rows, row};
 use crate::packet::{Fragment, Packet4, Packet6, Upper};
 use crate::rule::Rule;
 
@@ -13,8 +13,9 @@ pub(super) trait Fields {
     fn length(&self) -> u16;
     fn dscp(&self) -> usize;
     fn upper(&self) -> Upper;
-    /// Protocol, and behind all of them those of fragments other than the first one.
-    fn protocol_and_place(&self) -> usize;
+    fn protocol(&self) -> u8;
+    /// Whether the packet is a fragment other than the first one.
+    fn is_later(&self) -> bool;
     /// The six TCP flags, or [`UNREAD`].
     fn flags(&self) -> usize;
 }
@@ -48,8 +49,13 @@ macro_rules! fields {
             }
 
             #[inline(always)]
-            fn protocol_and_place(&self) -> usize {
-                usize::from(self.fragment == Fragment::Later) << 8 | usize::from(self.protocol)
+            fn protocol(&self) -> u8 {
+                self.protocol
+            }
+
+            #[inline(always)]
+            fn is_later(&self) -> bool {
+                self.fragment == Fragment::Later
             }
 
             #[inline(always)]
@@ -68,141 +74,163 @@ fields!(Packet6);
 
 /// TCP flags of a packet in which they cannot be read.
 const UNREAD: usize = 64;
-/// Space of one class of protocols in the table of flags.
+/// Combinations of TCP flags, and [`UNREAD`].
 const FLAGS: usize = UNREAD + 1;
 
 /// Maps packets to their places in a row of words: all packets with the same places have the same rules, as far as addresses
 /// permit.
 pub(super) struct Service {
-    /// By protocol, those of fragments other than the first one behind the others: the class's place in `flags`.
-    protocols: Box<[u16; 512]>,
-    flags: Box<[u16]>,
-    destination_ports: Pages,
-    source_ports: Pages,
-    /// Where the words of destination ports and of source ports begin. Those of protocols and flags are before them.
-    first: [usize; 2],
+    protocols: [u16; 256],
+    destination_ports: Ports,
+    source_ports: Ports,
     pub(super) seldom: Option<Box<Seldom>>,
 }
 
-/// Dimensions that few lists name: code points and lengths.
+/// Places by port.
+struct Ports {
+    pages: Pages,
+    /// Place of packets in which ports cannot be read.
+    unread: u16,
+}
+
+/// Dimensions that few lists name.
 pub(super) struct Seldom {
+    /// By TCP flags, those of fragments other than the first one behind the others.
+    flags: [u16; 2 * FLAGS],
     dscps: [u16; 64],
     lengths: Pages,
-    /// Where their words begin.
-    first: [usize; 2],
 }
 
 impl Service {
-    /// Compiles the rules. Returns the rows of all classes, by place, as well. Nothing if the rules tell too many ports apart.
+    /// Compiles the rules. Returns the rows of all places as well. Nothing if the rules tell too many numbers apart.
     pub(super) fn new(rules: &[&Rule]) -> Option<(Service, Vec<Row>)> {
-        let (protocols, protocol_rows) = protocols(rules);
-        let (flags, rows) = flags(rules, &protocol_rows);
-        let destination = cut(rules, |rule| rule.destination_ports.iter().collect())?;
-        let source = cut(rules, source_ranges)?;
-        let (dscps, dscp_rows) = dscps(rules);
-        let length = cut(rules, |rule| rule.length.into_iter().collect())?;
-        let (destination_ports, source_ports) = (Pages::new(&destination), Pages::new(&source));
-        let lengths = Pages::new(&length);
-        let mut places = Vec::new();
-        let mut append = |rows: Rows| {
-            places.extend(rows.iter().cloned());
-            places.len() - rows.len()
+        let mut rows = Vec::new();
+        let protocols = protocols(rules, &mut rows)?;
+        let destination_ports = Ports::new(rules, &mut rows, |rule| {
+            rule.destination_ports.iter().collect()
+        })?;
+        let source_ports = Ports::new(rules, &mut rows, source_ranges)?;
+        let is_seldom = |rule: &&Rule| {
+            rule.frag || !rule.flags.is_any() || rule.dscp.is_some() || rule.length.is_some()
         };
-        append(rows);
-        let first = [append(destination.rows), append(source.rows)];
-        let seldom = (dscp_rows.len() > 1 || length.rows.len() > 1).then(|| {
-            let first = [append(dscp_rows), append(length.rows)];
-            Box::new(Seldom {
-                dscps,
-                lengths,
-                first,
-            })
-        });
+        let seldom = match rules.iter().any(is_seldom) {
+            true => Some(Box::new(Seldom::new(rules, &mut rows)?)),
+            false => None,
+        };
         let service = Service {
             protocols,
-            flags,
             destination_ports,
             source_ports,
-            first,
             seldom,
         };
-        Some((service, places))
+        Some((service, rows))
     }
 
-    /// Places of a packet's words but for the seldom ones. Class 0 of ports is that of packets in which they cannot be read.
+    /// Places of a packet's words but for the seldom ones.
     #[inline(always)]
-    pub(super) fn places(&self, fields: &impl Fields) -> [usize; 3] {
-        let protocol = usize::from(self.protocols[fields.protocol_and_place()]);
-        let class = self.flags[protocol + fields.flags()];
-        let read = u16::from(fields.upper() != Upper::Unread).wrapping_neg();
-        let destination = self.destination_ports.class(fields.destination_port()) & read;
-        let source = self.source_ports.class(fields.source_port()) & read;
+    pub(super) fn places(&self, fields: &impl Fields) -> [u16; 3] {
+        let is_read = fields.upper() != Upper::Unread;
         [
-            usize::from(class),
-            self.first[0] + usize::from(destination),
-            self.first[1] + usize::from(source),
+            self.protocols[usize::from(fields.protocol())],
+            self.destination_ports
+                .place(fields.destination_port(), is_read),
+            self.source_ports.place(fields.source_port(), is_read),
         ]
     }
 
     pub(super) fn octets(&self) -> usize {
         let seldom = |seldom: &Seldom| size_of_val(seldom) + seldom.lengths.octets();
-        let ports = self.destination_ports.octets() + self.source_ports.octets();
-        let seldom = self.seldom.as_deref().map_or(0, seldom);
-        size_of_val(&*self.protocols) + size_of_val(&*self.flags) + ports + seldom
+        let ports = self.destination_ports.pages.octets() + self.source_ports.pages.octets();
+        ports + self.seldom.as_deref().map_or(0, seldom)
+    }
+}
+
+impl Ports {
+    fn new(
+        rules: &[&Rule],
+        rows: &mut Vec<Row>,
+        of: impl Fn(&Rule) -> Vec<(u16, u16)>,
+    ) -> Option<Ports> {
+        let unread = rows.len() as u16;
+        let pages = numbers(rules, rows, of)?;
+        Some(Ports { pages, unread })
+    }
+
+    #[inline(always)]
+    fn place(&self, port: u16, is_read: bool) -> u16 {
+        let place = self.pages.place(port);
+        if is_read { place } else { self.unread }
     }
 }
 
 impl Seldom {
+    fn new(rules: &[&Rule], rows: &mut Vec<Row>) -> Option<Seldom> {
+        let flags = table(rules, rows, |place, rule| {
+            let (is_later, flags) = (place >= FLAGS, place % FLAGS);
+            let is_asked = flags < UNREAD && rule.flags.contains(flags as u8);
+            (rule.flags.is_any() || is_asked) && (is_later || !rule.frag)
+        })?;
+        let dscps = table(rules, rows, |dscp, rule| {
+            rule.dscp.is_none_or(|set| set >> dscp & 1 == 1)
+        })?;
+        let lengths = numbers(rules, rows, |rule| rule.length.into_iter().collect())?;
+        Some(Seldom {
+            flags,
+            dscps,
+            lengths,
+        })
+    }
+
     /// Places of a packet's words.
-    pub(super) fn places(&self, fields: &impl Fields) -> [usize; 2] {
-        let dscp = usize::from(self.dscps[fields.dscp()]);
-        let length = usize::from(self.lengths.class(fields.length()));
-        [self.first[0] + dscp, self.first[1] + length]
+    pub(super) fn places(&self, fields: &impl Fields) -> [u16; 3] {
+        let flags = usize::from(fields.is_later()) * FLAGS + fields.flags();
+        let dscp = self.dscps[fields.dscp()];
+        [self.flags[flags], dscp, self.lengths.place(fields.length())]
     }
 }
 
-/// The table of protocols, and the rows of their classes.
-fn protocols(rules: &[&Rule]) -> (Box<[u16; 512]>, Rows) {
-    let mut rows = Rows::default();
-    let mut table = Box::new([0; 512]);
-    for later in [false, true] {
-        let of = |protocol: Option<u8>| -> Row {
-            row(rules.len(), |rule| {
-                let rule = rules[rule];
-                (rule.protocol.is_none() || rule.protocol == protocol) && (later || !rule.frag)
-            })
-        };
-        let mut class = |protocol| {
-            let class = rows.class(&of(protocol)).expect("at most 512 classes");
-            class * FLAGS as u16
-        };
-        let first = usize::from(later) << 8;
-        table[first..first + 256].fill(class(None));
-        let mut named: Vec<u8> = rules.iter().filter_map(|rule| rule.protocol).collect();
-        named.sort_unstable();
-        named.dedup();
-        for protocol in named {
-            table[first + usize::from(protocol)] = class(Some(protocol));
-        }
-    }
-    (table, rows)
+/// Appends rows, and returns the place of their first one. Nothing if places would not fit into 16 bits.
+fn append(rows: &mut Vec<Row>, more: &Rows) -> Option<u16> {
+    let first = rows.len();
+    rows.extend(more.iter().cloned());
+    u16::try_from(rows.len()).ok()?;
+    Some(first as u16)
 }
 
-/// The table of TCP flags for each class of protocols, and the rows of the classes of both.
-fn flags(rules: &[&Rule], protocols: &Rows) -> (Box<[u16]>, Rows) {
-    let mut rows = Rows::default();
-    let mut table = vec![0; protocols.len() * FLAGS];
-    for flags in 0..=UNREAD {
-        let by_flags = row(rules.len(), |rule| {
-            let asked = rules[rule].flags;
-            asked.is_any() || flags < UNREAD && asked.contains(flags as u8)
-        });
-        for (protocol, by_protocol) in protocols.iter().enumerate() {
-            let class = rows.class(&both(by_protocol, &by_flags));
-            table[protocol * FLAGS + flags] = class.expect("at most 512 times 65 classes");
-        }
+/// The place of each number below N.
+fn table<const N: usize>(
+    rules: &[&Rule],
+    rows: &mut Vec<Row>,
+    is_in: impl Fn(usize, &Rule) -> bool,
+) -> Option<[u16; N]> {
+    let mut known = Rows::default();
+    let mut table = [0; N];
+    for (number, entry) in table.iter_mut().enumerate() {
+        let row = row(rules.len(), |rule| is_in(number, rules[rule]));
+        *entry = known.class(&row)?;
     }
-    (table.into(), rows)
+    let first = append(rows, &known)?;
+    Some(table.map(|class| first + class))
+}
+
+/// The place of each protocol.
+fn protocols(rules: &[&Rule], rows: &mut Vec<Row>) -> Option<[u16; 256]> {
+    let mut known = Rows::default();
+    let mut class = |protocol: Option<u8>| {
+        known.class(&row(rules.len(), |rule| {
+            let asked = rules[rule].protocol;
+            asked.is_none() || asked == protocol
+        }))
+    };
+    let mut table = [class(None)?; 256];
+    let mut named: Vec<u8> = rules.iter().filter_map(|rule| rule.protocol).collect();
+    named.sort_unstable();
+    named.dedup();
+    for protocol in named {
+        table[usize::from(protocol)] = class(Some(protocol))?;
+    }
+    let first = append(rows, &known)?;
+    Some(table.map(|class| first + class))
 }
 
 /// Ranges of ports, or of ICMP's type and code.
@@ -214,26 +242,20 @@ fn source_ranges(rule: &Rule) -> Vec<(u16, u16)> {
     rule.source_ports.iter().chain(types).collect()
 }
 
-/// Cuts 16-bit numbers at the rules' ranges. A rule without ranges matches everywhere.
-fn cut(rules: &[&Rule], of: impl Fn(&Rule) -> Vec<(u16, u16)>) -> Option<Cut> {
+/// The place of each 16-bit number by the rules' ranges. A rule without ranges matches everywhere. The first row is that of rules
+/// without ranges.
+fn numbers(
+    rules: &[&Rule],
+    rows: &mut Vec<Row>,
+    of: impl Fn(&Rule) -> Vec<(u16, u16)>,
+) -> Option<Pages> {
     let ranges: Vec<_> = rules.iter().map(|rule| of(rule)).collect();
     let always = row(rules.len(), |rule| ranges[rule].is_empty());
     let numbered = ranges.iter().enumerate().flat_map(|(rule, ranges)| {
-        ranges
-            .iter()
-            .map(move |(low, high)| (rule, u128::from(*low), u128::from(*high)))
+        let ranges = ranges.iter();
+        ranges.map(move |(low, high)| (rule, u32::from(*low), u32::from(*high)))
     });
-    Cut::new(&always, u128::from(u16::MAX), numbered)
-}
-
-/// The class of each code point.
-fn dscps(rules: &[&Rule]) -> ([u16; 64], Rows) {
-    let mut rows = Rows::default();
-    let table = std::array::from_fn(|dscp| {
-        let row = row(rules.len(), |rule| {
-            rules[rule].dscp.is_none_or(|set| set >> dscp & 1 == 1)
-        });
-        rows.class(&row).expect("at most 64 classes")
-    });
-    (table, rows)
+    let cut = Cut::new(&always, numbered)?;
+    let first = append(rows, &cut.rows)?;
+    Some(Pages::new(&cut, first))
 }

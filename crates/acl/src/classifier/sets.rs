@@ -14,14 +14,6 @@ pub(super) fn row(rules: usize, is_in: impl Fn(usize) -> bool) -> Row {
     row
 }
 
-/// The rules that are in both rows.
-pub(super) fn both(one: &[u64], other: &[u64]) -> Row {
-    one.iter()
-        .zip(other)
-        .map(|(one, other)| one & other)
-        .collect()
-}
-
 /// Different rows, each with a number: its class.
 #[derive(Default)]
 pub(super) struct Rows {
@@ -47,10 +39,6 @@ impl Rows {
         Some(class)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     pub(super) fn iter(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }
@@ -59,24 +47,23 @@ impl Rows {
 /// Numbers cut into intervals in which the same rules match.
 pub(super) struct Cut {
     /// First numbers of all intervals but the one that begins with 0. Sorted, all different.
-    pub(super) bounds: Vec<u128>,
+    pub(super) bounds: Vec<u32>,
     /// Class of each interval, one more than there are bounds.
     pub(super) classes: Vec<u16>,
     pub(super) rows: Rows,
 }
 
 impl Cut {
-    /// Cuts the numbers from 0 to `highest`. The rules of `always` match everywhere, the others in their ranges, which include
+    /// Cuts 16-bit numbers. The rules of `always` match everywhere, the others in their ranges, which include
     /// both ends and do not overlap for one rule. The class of `always` is 0. Nothing if there are too many classes.
     pub(super) fn new(
         always: &[u64],
-        highest: u128,
-        ranges: impl Iterator<Item = (usize, u128, u128)>,
+        ranges: impl Iterator<Item = (usize, u32, u32)>,
     ) -> Option<Cut> {
         let mut turns = Vec::new();
         for (rule, low, high) in ranges {
             turns.push((low, rule));
-            if high < highest {
+            if high < u16::MAX.into() {
                 turns.push((high + 1, rule));
             }
         }

@@ -80,7 +80,7 @@ impl<A: Address> Side<A> {
 
     /// Number of the first rule by the addresses of both sides and by the places in a row.
     #[inline(always)]
-    pub(super) fn first<const N: usize>(&self, own: A, other: A, places: [usize; N]) -> u16 {
+    pub(super) fn first<const N: usize>(&self, own: A, other: A, places: [u16; N]) -> u16 {
         let class = &self.classes[usize::from(own.value(&self.addresses))];
         let first = self.first_of_class(class, other, places);
         match class.next {
@@ -95,7 +95,7 @@ impl<A: Address> Side<A> {
         mut first: u16,
         mut next: u16,
         other: A,
-        places: [usize; N],
+        places: [u16; N],
     ) -> u16 {
         while next != NONE && self.firsts[usize::from(next)] < first {
             let class = &self.classes[usize::from(next)];
@@ -106,8 +106,8 @@ impl<A: Address> Side<A> {
     }
 
     #[inline(always)]
-    fn first_of_class<const N: usize>(&self, class: &Class, other: A, places: [usize; N]) -> u16 {
-        let words = places.map(|place| self.words[class.row as usize + place]);
+    fn first_of_class<const N: usize>(&self, class: &Class, other: A, places: [u16; N]) -> u16 {
+        let words = places.map(|place| self.words[class.row as usize + usize::from(place)]);
         let mut bits = words.iter().fold(class.bits, |bits, word| bits & word);
         while bits != 0 {
             let place = usize::from(class.group) * Prefixes::GROUP + bits.trailing_zeros() as usize;
