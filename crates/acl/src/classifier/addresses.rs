@@ -16,17 +16,22 @@ const LINK: u16 = 3 << 14;
 pub(super) trait Address: Copy + Eq + BitAnd<Output = Self> {
     /// The highest address.
     const MAX: u128;
+    /// Number of the last bits that rules compare, if few rules name them.
+    const COMPARED: u32;
     /// What finds an address's value.
     type Map;
     fn of(bits: u128) -> Self;
     /// Compiles values, which are below 2^14.
     fn compile(spans: &Spans) -> Self::Map;
     fn value(self, map: &Self::Map) -> u16;
+    /// Whether the last [`Address::COMPARED`] bits are in a network, which has a mask.
+    fn is_in(self, network: (u64, u64)) -> bool;
     fn octets(map: &Self::Map) -> usize;
 }
 
 impl Address for u32 {
     const MAX: u128 = u32::MAX as u128;
+    const COMPARED: u32 = 0;
     type Map = Cells;
 
     fn of(bits: u128) -> u32 {
@@ -40,6 +45,11 @@ impl Address for u32 {
     #[inline(always)]
     fn value(self, map: &Cells) -> u16 {
         map.value(self)
+    }
+
+    #[inline(always)]
+    fn is_in(self, _: (u64, u64)) -> bool {
+        true
     }
 
     fn octets(map: &Cells) -> usize {
@@ -112,18 +122,33 @@ impl Cells {
     }
 }
 
-/// Values of IPv6 addresses by their words, of which only as many are read as tell the address's value.
+/// Values of IPv6 addresses, as most have them that are in one network: the one that all prefixes have in common.
 pub(super) struct Words {
-    /// By bits 0 to 31.
-    upper: Upper,
-    /// By bits 32 to 63.
-    middle: Box<[Wide<i32, 16>]>,
-    /// By bits 64 to 127.
+    /// Bits that the network and all of its addresses have, and which of bits 0 to 63 these are.
+    network: u64,
+    mask: u64,
+    /// Number of those bits.
+    skip: u32,
+    /// Place in `middle` for all other addresses.
+    outside: u16,
+    /// Places in `middle` by the 32 bits behind the network's.
+    upper: Cells,
+    /// By the next bits up to bit 63.
+    middle: Box<[Wide<i32, 8>]>,
+    /// By bits 64 to 127, which only few addresses need.
     lower: Box<[Wide<i64, 8>]>,
+}
+
+impl Words {
+    /// Bits below those that lead to a place in `middle`.
+    fn key(&self, upper: u64) -> u32 {
+        upper as u32 & u32::MAX.checked_shr(self.skip).unwrap_or(0)
+    }
 }
 
 impl Address for u128 {
     const MAX: u128 = u128::MAX;
+    const COMPARED: u32 = 64;
     type Map = Words;
 
     fn of(bits: u128) -> u128 {
@@ -133,9 +158,32 @@ impl Address for u128 {
     fn compile(spans: &Spans) -> Words {
         let (mut middle, mut lower) = (Builder::new(MIDDLE), Builder::new(LOWER));
         let spans = spans.above(64, |spans| lower.tree(spans));
-        let spans = spans.above(32, |spans| middle.tree(spans));
+        // The network has the address before the first bound and that behind the last one: all values but those of others.
+        let first = spans.bounds.first().map_or(0, |bound| bound - 1) as u64;
+        let last = spans.bounds.last().map_or(0, |bound| *bound);
+        let skip = u64::try_from(last).map_or(0, |last| (first ^ last).leading_zeros().min(32));
+        let mask = !u64::MAX.checked_shr(skip).unwrap_or(0);
+        let network = first & mask;
+        let spans = spans.from(network.into());
+        let mut spans = spans.above(32 - skip, |spans| middle.tree(spans));
+        let mut uniform = HashMap::new();
+        let mut place = |value: u16| match value & LINK {
+            MIDDLE => value & !LINK,
+            _ => *uniform.entry(value).or_insert_with(|| {
+                let values = vec![value];
+                let bounds = Vec::new();
+                middle.tree(&Spans { bounds, values }) & !LINK
+            }),
+        };
+        for value in &mut spans.values {
+            *value = place(*value);
+        }
         Words {
-            upper: Upper::new(&spans),
+            network,
+            mask,
+            skip,
+            outside: spans.values[spans.values.len() - 1],
+            upper: Cells::new(&spans),
             middle: middle.finish(),
             lower: lower.finish(),
         }
@@ -143,9 +191,16 @@ impl Address for u128 {
 
     #[inline(always)]
     fn value(self, map: &Words) -> u16 {
-        let mut value = map.upper.value((self >> 96) as u32);
+        let upper = (self >> 64) as u64;
+        let place = match upper & map.mask == map.network {
+            true => map.upper.value((upper << map.skip >> 32) as u32),
+            false => map.outside,
+        };
+        let key = map.key(upper);
+        // All values are in `middle`, so that no branch has to be guessed.
+        let mut value = map.middle[usize::from(place)].value(key);
         while value & LINK == MIDDLE {
-            value = map.middle[usize::from(value & !LINK)].value((self >> 64) as u32);
+            value = map.middle[usize::from(value & !LINK)].value(key);
         }
         while value & LINK == LOWER {
             value = map.lower[usize::from(value & !LINK)].value(self as u64);
@@ -153,77 +208,12 @@ impl Address for u128 {
         value
     }
 
+    #[inline(always)]
+    fn is_in(self, (network, mask): (u64, u64)) -> bool {
+        self as u64 & mask == network
+    }
+
     fn octets(map: &Words) -> usize {
         map.upper.octets() + size_of_val(&*map.middle) + size_of_val(&*map.lower)
     }
-}
-
-/// Values of numbers of 32 bits: cells of equal width between the first and the last bound, with a tree of blocks in each.
-pub(super) struct Upper {
-    /// Last number before the first bound.
-    first: u32,
-    /// The last bound, from `first` on.
-    last: u32,
-    /// Logarithm of a cell's width.
-    shift: u32,
-    cells: Box<[u16]>,
-    blocks: Box<[Wide<i32, 16>]>,
-}
-
-impl Upper {
-    /// Most cells.
-    const MOST: usize = 1 << 14;
-
-    fn new(spans: &Spans) -> Upper {
-        let bounds = &spans.bounds;
-        let first = bounds.first().map_or(0, |bound| bound - 1);
-        let last = bounds.last().map_or(0, |bound| bound - first);
-        let shift = shift(bounds, first, last);
-        let mut builder = Builder::new(UPPER);
-        let mut uniform = HashMap::new();
-        let cell = |cell: u128| {
-            let low = first + (cell << shift);
-            let spans = spans.within(low, low + (1 << shift) - 1);
-            let tree = match spans.values[..] {
-                [value] => *uniform.entry(value).or_insert_with(|| builder.tree(&spans)),
-                _ => builder.tree(&spans),
-            };
-            tree & !LINK
-        };
-        let cells = (0..=last >> shift).map(cell).collect();
-        Upper {
-            first: first as u32,
-            last: last as u32,
-            shift,
-            cells: cells,
-            blocks: builder.finish(),
-        }
-    }
-
-    #[inline(always)]
-    fn value(&self, number: u32) -> u16 {
-        let place = number.saturating_sub(self.first).min(self.last);
-        let block = self.cells[(place >> (self.shift % 32)) as usize];
-        let mut value = self.blocks[usize::from(block)].value(number);
-        while value & LINK == UPPER {
-            value = self.blocks[usize::from(value & !LINK)].value(number);
-        }
-        value
-    }
-
-    fn octets(&self) -> usize {
-        size_of_val(&*self.cells) + size_of_val(&*self.blocks)
-    }
-}
-
-/// The widest cells in which few bounds are in cells with more of them than a block has, or else the narrowest ones.
-fn shift(bounds: &[u128], first: u128, last: u128) -> u32 {
-    let is_enough = |shift: &u32| {
-        let cells =
-            bounds.chunk_by(|one, other| (one - first) >> shift == (other - first) >> shift);
-        let crowded: usize = cells.map(<[u128]>::len).filter(|count| *count > 15).sum();
-        let narrower = (last >> (shift - 1)) as usize + 1;
-        crowded * 32 <= bounds.len() || narrower > Upper::MOST.min(4 * bounds.len() + 64)
-    };
-    (1..31).rev().find(is_enough).unwrap_or(0)
 }

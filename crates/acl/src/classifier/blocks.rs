@@ -160,7 +160,7 @@ macro_rules! wide {
     };
 }
 
-wide!(i32, u32, 16);
+wide!(i32, u32, 8);
 wide!(i64, u64, 8);
 
 /// Makes trees of blocks.

@@ -1,10 +1,15 @@
 //! Rules by the prefixes of one side.
 
+use std::collections::HashMap;
+
 use super::addresses::Address;
 use super::list::NONE;
 use super::prefixes::{Entry, Prefixes, Range};
 use super::sets::Row;
 use super::{MOST_OCTETS, TooLarge};
+
+/// Most rules whose last bits are compared, of those that have the bits before them in common.
+const FEW: usize = 6;
 
 /// A rule as one side has it: its prefix on this side, and on the other one.
 #[derive(Clone, Copy)]
@@ -25,8 +30,7 @@ pub(super) struct Side<A: Address> {
     words: Box<[u64]>,
     /// By group and by bit.
     rules: Box<[Found]>,
-    /// Prefixes of the other side: network and mask.
-    others: Box<[(A, A)]>,
+    conditions: Box<[Condition<A>]>,
 }
 
 /// Addresses that are in the same prefixes.
@@ -44,8 +48,27 @@ struct Class {
 #[derive(Clone, Copy)]
 struct Found {
     number: u16,
-    /// Place of the other side's prefix.
-    other: u16,
+    /// Place of the rule's condition.
+    condition: u16,
+}
+
+/// What a rule asks besides: networks and masks.
+#[derive(Clone, Copy)]
+struct Condition<A> {
+    other: (A, A),
+    /// Of the last [`Address::COMPARED`] bits of this side.
+    own: (u64, u64),
+}
+
+impl<A: Address> Condition<A> {
+    fn new(other: Range, own: Range) -> Condition<A> {
+        let mask = |(first, last): Range| A::MAX ^ first ^ last;
+        let last = (1 << A::COMPARED) - 1;
+        Condition {
+            other: (A::of(other.0), A::of(mask(other))),
+            own: ((own.0 & last) as u64, (mask(own) & last) as u64),
+        }
+    }
 }
 
 impl<A: Address> Side<A> {
@@ -55,8 +78,8 @@ impl<A: Address> Side<A> {
         rows: &[Row],
         numbers: &[u16],
     ) -> Result<Side<A>, TooLarge> {
-        let owns = members.iter().map(|member| (member.own, member.rule));
-        let (prefixes, spans) = Prefixes::new(owns.collect(), A::MAX);
+        let owns = indexed::<A>(members);
+        let (prefixes, spans) = Prefixes::new(owns, A::MAX);
         match prefixes.groups.len() * rows.len() * size_of::<u64>() {
             octets if octets > MOST_OCTETS => return Err(TooLarge::Octets(octets)),
             _ => {}
@@ -67,14 +90,14 @@ impl<A: Address> Side<A> {
             .flat_map(|group| rows.iter().map(|row| word(group, row)));
         let number = |rule: Option<u16>| rule.map_or(NONE, |rule| numbers[usize::from(rule)]);
         let firsts = prefixes.entries.iter().map(|entry| number(entry.first));
-        let (rules, others) = found::<A>(&prefixes.groups, members, numbers);
+        let (rules, conditions) = found::<A>(&prefixes.groups, members, numbers);
         Ok(Side {
             addresses: A::compile(&spans),
             classes: classes(&prefixes, rows.len()),
             firsts: firsts.collect(),
             words: words.collect(),
             rules,
-            others,
+            conditions,
         })
     }
 
@@ -82,10 +105,10 @@ impl<A: Address> Side<A> {
     #[inline(always)]
     pub(super) fn first<const N: usize>(&self, own: A, other: A, places: [u16; N]) -> u16 {
         let class = &self.classes[usize::from(own.value(&self.addresses))];
-        let first = self.first_of_class(class, other, places);
+        let first = self.first_of_class(class, [own, other], places);
         match class.next {
             NONE => first,
-            next => self.first_of_chain(first, next, other, places),
+            next => self.first_of_chain(first, next, [own, other], places),
         }
     }
 
@@ -94,26 +117,32 @@ impl<A: Address> Side<A> {
         &self,
         mut first: u16,
         mut next: u16,
-        other: A,
+        sides: [A; 2],
         places: [u16; N],
     ) -> u16 {
         while next != NONE && self.firsts[usize::from(next)] < first {
             let class = &self.classes[usize::from(next)];
-            first = first.min(self.first_of_class(class, other, places));
+            first = first.min(self.first_of_class(class, sides, places));
             next = class.next;
         }
         first
     }
 
     #[inline(always)]
-    fn first_of_class<const N: usize>(&self, class: &Class, other: A, places: [u16; N]) -> u16 {
+    fn first_of_class<const N: usize>(
+        &self,
+        class: &Class,
+        [own, other]: [A; 2],
+        places: [u16; N],
+    ) -> u16 {
         let words = places.map(|place| self.words[class.row as usize + usize::from(place)]);
         let mut bits = words.iter().fold(class.bits, |bits, word| bits & word);
         while bits != 0 {
             let place = usize::from(class.group) * Prefixes::GROUP + bits.trailing_zeros() as usize;
             let found = &self.rules[place];
-            let (network, mask) = self.others[usize::from(found.other)];
-            if other & mask == network {
+            let condition = &self.conditions[usize::from(found.condition)];
+            let (network, mask) = condition.other;
+            if (other & mask == network) & own.is_in(condition.own) {
                 return found.number;
             }
             bits &= bits - 1;
@@ -122,7 +151,7 @@ impl<A: Address> Side<A> {
     }
 
     pub(super) fn octets(&self) -> usize {
-        let rules = size_of_val(&*self.rules) + size_of_val(&*self.others);
+        let rules = size_of_val(&*self.rules) + size_of_val(&*self.conditions);
         let classes = size_of_val(&*self.classes) + size_of_val(&*self.firsts);
         A::octets(&self.addresses) + classes + size_of_val(&*self.words) + rules
     }
@@ -155,31 +184,56 @@ fn classes(prefixes: &Prefixes, row: usize) -> Box<[Class]> {
     prefixes.entries.iter().map(class).collect()
 }
 
-/// What each group's bits stand for, and the prefixes of the other side.
+/// The prefixes by which rules are found: those of the rules but for their last bits, which are compared, where few rules name
+/// these.
+fn indexed<A: Address>(members: &[Member]) -> Vec<(Range, u16)> {
+    let others = (1 << A::COMPARED) - 1;
+    let wider = |(first, last): Range| (first & !others, last | others);
+    let mut narrow: HashMap<Range, usize> = HashMap::new();
+    for own in members.iter().map(|member| member.own) {
+        if wider(own) != own {
+            *narrow.entry(wider(own)).or_insert(0) += 1;
+        }
+    }
+    let of = |member: &Member| match narrow.get(&wider(member.own)) {
+        Some(count) if *count <= FEW => (wider(member.own), member.rule),
+        _ => (member.own, member.rule),
+    };
+    members.iter().map(of).collect()
+}
+
+/// What each group's bits stand for, and what these rules ask besides.
 fn found<A: Address>(
     groups: &[Vec<u16>],
     members: &[Member],
     numbers: &[u16],
-) -> (Box<[Found]>, Box<[(A, A)]>) {
-    let mut others: Vec<Range> = members.iter().map(|member| member.other).collect();
-    others.sort_unstable();
-    others.dedup();
+) -> (Box<[Found]>, Box<[Condition<A>]>) {
+    let last = (1 << A::COMPARED) - 1;
+    let everything = (0, A::MAX);
+    // Of shorter prefixes, no bits are compared.
+    let of = |member: &Member| match member.own.0 ^ member.own.1 {
+        others if others >= last => (member.other, everything),
+        _ => (member.other, member.own),
+    };
+    let mut conditions: Vec<(Range, Range)> = members.iter().map(of).collect();
+    conditions.sort_unstable();
+    conditions.dedup();
     let none = Found {
         number: NONE,
-        other: 0,
+        condition: 0,
     };
     let mut rules = vec![none; groups.len() * Prefixes::GROUP];
     for (group, place) in groups.iter().zip((0..).step_by(Prefixes::GROUP)) {
         for (rule, found) in group.iter().zip(&mut rules[place..]) {
             let member = members.binary_search_by_key(rule, |member| member.rule);
-            let other = members[member.expect("a member")].other;
+            let condition = of(&members[member.expect("a member")]);
             *found = Found {
                 number: numbers[usize::from(*rule)],
-                other: others.binary_search(&other).expect("a prefix") as u16,
+                condition: conditions.binary_search(&condition).expect("a condition") as u16,
             };
         }
     }
-    let of = |(first, last): Range| (A::of(first), A::of(A::MAX ^ first ^ last));
-    let others = others.into_iter().map(of).collect();
-    (rules.into(), others)
+    let compiled = conditions.into_iter();
+    let compiled = compiled.map(|(other, own)| Condition::new(other, own));
+    (rules.into(), compiled.collect())
 }
