@@ -20,23 +20,30 @@ pub(super) trait Address: Copy + Eq + BitAnd<Output = Self> {
     const COMPARED: u32;
     /// What finds an address's value.
     type Map;
+    /// A network, and its mask, of the last [`Address::COMPARED`] bits.
+    type Last: Copy;
     fn of(bits: u128) -> Self;
+    /// The last bits of a network and of its mask.
+    fn last(network: u128, mask: u128) -> Self::Last;
     /// Compiles values, which are below 2^14.
     fn compile(spans: &Spans) -> Self::Map;
     fn value(self, map: &Self::Map) -> u16;
-    /// Whether the last [`Address::COMPARED`] bits are in a network, which has a mask.
-    fn is_in(self, network: (u64, u64)) -> bool;
+    /// Whether the last bits are in a network.
+    fn is_in(self, network: Self::Last) -> bool;
     fn octets(map: &Self::Map) -> usize;
 }
 
 impl Address for u32 {
     const MAX: u128 = u32::MAX as u128;
     const COMPARED: u32 = 0;
+    type Last = ();
     type Map = Cells;
 
     fn of(bits: u128) -> u32 {
         bits as u32
     }
+
+    fn last(_: u128, _: u128) {}
 
     fn compile(spans: &Spans) -> Cells {
         Cells::new(spans)
@@ -48,7 +55,7 @@ impl Address for u32 {
     }
 
     #[inline(always)]
-    fn is_in(self, _: (u64, u64)) -> bool {
+    fn is_in(self, _: ()) -> bool {
         true
     }
 
@@ -57,16 +64,16 @@ impl Address for u32 {
     }
 }
 
-/// Values of numbers of 32 bits. The upper 11 bits lead to a page of cells, 6 more bits to a cell, and a tree of blocks in it
+/// Values of numbers of 32 bits. The upper 13 bits lead to a page of cells, 4 more bits to a cell, and a tree of blocks in it
 /// compares the others.
 pub(super) struct Cells {
-    pages: Box<[u16; 1 << 11]>,
+    pages: Box<[u16; 1 << 13]>,
     cells: Box<[[u16; PAGE]]>,
     blocks: Box<[Block15]>,
 }
 
 /// Cells of a page.
-const PAGE: usize = 1 << 6;
+const PAGE: usize = 1 << 4;
 
 impl Cells {
     fn new(spans: &Spans) -> Cells {
@@ -82,9 +89,9 @@ impl Cells {
         };
         let mut cells = Vec::new();
         let mut uniform_pages = HashMap::new();
-        let mut pages = Box::new([0; 1 << 11]);
-        for (low, entry) in (0..).step_by(1 << 21).zip(pages.iter_mut()) {
-            let spans = spans.within(low, low + (1 << 21) - 1);
+        let mut pages = Box::new([0; 1 << 13]);
+        for (low, entry) in (0..).step_by(1 << 19).zip(pages.iter_mut()) {
+            let spans = spans.within(low, low + (1 << 19) - 1);
             let mut page = || {
                 match spans.values[..] {
                     [_] => cells.push([cell(&spans, low); PAGE]),
@@ -108,7 +115,7 @@ impl Cells {
 
     #[inline(always)]
     fn value(&self, number: u32) -> u16 {
-        let page = self.pages[(number >> 21) as usize];
+        let page = self.pages[(number >> 19) as usize];
         let block = self.cells[usize::from(page)][(number >> 15) as usize % PAGE];
         let mut value = self.blocks[usize::from(block)].value(number);
         while value & LINK == UPPER {
@@ -129,6 +136,8 @@ pub(super) struct Words {
     mask: u64,
     /// Number of those bits.
     skip: u32,
+    /// Bits below those that lead to a place in `middle`.
+    below: u32,
     /// Place in `middle` for all other addresses.
     outside: u16,
     /// Places in `middle` by the 32 bits behind the network's.
@@ -139,20 +148,18 @@ pub(super) struct Words {
     lower: Box<[Wide<i64, 8>]>,
 }
 
-impl Words {
-    /// Bits below those that lead to a place in `middle`.
-    fn key(&self, upper: u64) -> u32 {
-        upper as u32 & u32::MAX.checked_shr(self.skip).unwrap_or(0)
-    }
-}
-
 impl Address for u128 {
     const MAX: u128 = u128::MAX;
     const COMPARED: u32 = 64;
+    type Last = (u64, u64);
     type Map = Words;
 
     fn of(bits: u128) -> u128 {
         bits
+    }
+
+    fn last(network: u128, mask: u128) -> (u64, u64) {
+        (network as u64, mask as u64)
     }
 
     fn compile(spans: &Spans) -> Words {
@@ -161,7 +168,7 @@ impl Address for u128 {
         // The network has the address before the first bound and that behind the last one: all values but those of others.
         let first = spans.bounds.first().map_or(0, |bound| bound - 1) as u64;
         let last = spans.bounds.last().map_or(0, |bound| *bound);
-        let skip = u64::try_from(last).map_or(0, |last| (first ^ last).leading_zeros().min(32));
+        let skip = u64::try_from(last).map_or(0, |last| (first ^ last).leading_zeros().min(31));
         let mask = !u64::MAX.checked_shr(skip).unwrap_or(0);
         let network = first & mask;
         let spans = spans.from(network.into());
@@ -182,6 +189,7 @@ impl Address for u128 {
             network,
             mask,
             skip,
+            below: u32::MAX >> skip,
             outside: spans.values[spans.values.len() - 1],
             upper: Cells::new(&spans),
             middle: middle.finish(),
@@ -193,10 +201,10 @@ impl Address for u128 {
     fn value(self, map: &Words) -> u16 {
         let upper = (self >> 64) as u64;
         let place = match upper & map.mask == map.network {
-            true => map.upper.value((upper << map.skip >> 32) as u32),
+            true => map.upper.value((upper << (map.skip % 64) >> 32) as u32),
             false => map.outside,
         };
-        let key = map.key(upper);
+        let key = upper as u32 & map.below;
         // All values are in `middle`, so that no branch has to be guessed.
         let mut value = map.middle[usize::from(place)].value(key);
         while value & LINK == MIDDLE {

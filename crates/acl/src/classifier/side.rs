@@ -40,7 +40,8 @@ struct Class {
     bits: u64,
     /// Where the group's row of words begins.
     row: u32,
-    group: u16,
+    /// Where the group's rules begin.
+    rules: u16,
     /// Class of other rules for the same addresses, or [`NONE`].
     next: u16,
 }
@@ -54,19 +55,17 @@ struct Found {
 
 /// What a rule asks besides: networks and masks.
 #[derive(Clone, Copy)]
-struct Condition<A> {
+struct Condition<A: Address> {
     other: (A, A),
-    /// Of the last [`Address::COMPARED`] bits of this side.
-    own: (u64, u64),
+    own: A::Last,
 }
 
 impl<A: Address> Condition<A> {
     fn new(other: Range, own: Range) -> Condition<A> {
         let mask = |(first, last): Range| A::MAX ^ first ^ last;
-        let last = (1 << A::COMPARED) - 1;
         Condition {
             other: (A::of(other.0), A::of(mask(other))),
-            own: ((own.0 & last) as u64, (mask(own) & last) as u64),
+            own: A::last(own.0, mask(own)),
         }
     }
 }
@@ -108,7 +107,11 @@ impl<A: Address> Side<A> {
         let first = self.first_of_class(class, [own, other], places);
         match class.next {
             NONE => first,
-            next => self.first_of_chain(first, next, [own, other], places),
+            next => {
+                // Only here are they in memory.
+                let places = places;
+                self.first_of_chain(first, next, [own, other], &places)
+            }
         }
     }
 
@@ -118,11 +121,11 @@ impl<A: Address> Side<A> {
         mut first: u16,
         mut next: u16,
         sides: [A; 2],
-        places: [u16; N],
+        places: &[u16; N],
     ) -> u16 {
         while next != NONE && self.firsts[usize::from(next)] < first {
             let class = &self.classes[usize::from(next)];
-            first = first.min(self.first_of_class(class, sides, places));
+            first = first.min(self.first_of_class(class, sides, *places));
             next = class.next;
         }
         first
@@ -138,7 +141,7 @@ impl<A: Address> Side<A> {
         let words = places.map(|place| self.words[class.row as usize + usize::from(place)]);
         let mut bits = words.iter().fold(class.bits, |bits, word| bits & word);
         while bits != 0 {
-            let place = usize::from(class.group) * Prefixes::GROUP + bits.trailing_zeros() as usize;
+            let place = usize::from(class.rules) + bits.trailing_zeros() as usize;
             let found = &self.rules[place];
             let condition = &self.conditions[usize::from(found.condition)];
             let (network, mask) = condition.other;
@@ -177,7 +180,7 @@ fn classes(prefixes: &Prefixes, row: usize) -> Box<[Class]> {
                 .iter()
                 .fold(0, |bits, rule| bits | 1 << bit(rule)),
             row: (entry.group * row) as u32,
-            group: entry.group as u16,
+            rules: (entry.group * Prefixes::GROUP) as u16,
             next: entry.next.unwrap_or(NONE),
         }
     };
