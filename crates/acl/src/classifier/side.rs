@@ -29,8 +29,7 @@ pub(super) struct Side<A: Address> {
     /// By group and by place in a row.
     words: Box<[u64]>,
     /// By group and by bit.
-    rules: Box<[Found]>,
-    conditions: Box<[Condition<A>]>,
+    rules: Box<[Found<A>]>,
 }
 
 /// Addresses that are in the same prefixes.
@@ -46,26 +45,29 @@ struct Class {
     next: u16,
 }
 
+/// A rule, and what it asks besides.
 #[derive(Clone, Copy)]
-struct Found {
-    number: u16,
-    /// Place of the rule's condition.
-    condition: u16,
-}
-
-/// What a rule asks besides: networks and masks.
-#[derive(Clone, Copy)]
-struct Condition<A: Address> {
+struct Found<A: Address> {
+    /// Prefix of the other side: network and mask.
     other: (A, A),
+    /// Of the last [`Address::COMPARED`] bits of this side.
     own: A::Last,
+    number: u16,
 }
 
-impl<A: Address> Condition<A> {
-    fn new(other: Range, own: Range) -> Condition<A> {
+impl<A: Address> Found<A> {
+    fn new(number: u16, member: &Member) -> Found<A> {
         let mask = |(first, last): Range| A::MAX ^ first ^ last;
-        Condition {
-            other: (A::of(other.0), A::of(mask(other))),
-            own: A::last(own.0, mask(own)),
+        let others = member.own.0 ^ member.own.1;
+        // Of shorter prefixes, no bits are compared.
+        let (network, own) = match others >> A::COMPARED {
+            0 => (member.own.0, mask(member.own)),
+            _ => (0, 0),
+        };
+        Found {
+            other: (A::of(member.other.0), A::of(mask(member.other))),
+            own: A::last(network, own),
+            number,
         }
     }
 }
@@ -89,14 +91,12 @@ impl<A: Address> Side<A> {
             .flat_map(|group| rows.iter().map(|row| word(group, row)));
         let number = |rule: Option<u16>| rule.map_or(NONE, |rule| numbers[usize::from(rule)]);
         let firsts = prefixes.entries.iter().map(|entry| number(entry.first));
-        let (rules, conditions) = found::<A>(&prefixes.groups, members, numbers);
         Ok(Side {
             addresses: A::compile(&spans),
             classes: classes(&prefixes, rows.len()),
             firsts: firsts.collect(),
             words: words.collect(),
-            rules,
-            conditions,
+            rules: found(&prefixes.groups, members, numbers),
         })
     }
 
@@ -143,9 +143,8 @@ impl<A: Address> Side<A> {
         while bits != 0 {
             let place = usize::from(class.rules) + bits.trailing_zeros() as usize;
             let found = &self.rules[place];
-            let condition = &self.conditions[usize::from(found.condition)];
-            let (network, mask) = condition.other;
-            if (other & mask == network) & own.is_in(condition.own) {
+            let (network, mask) = found.other;
+            if (other & mask == network) & own.is_in(found.own) {
                 return found.number;
             }
             bits &= bits - 1;
@@ -154,7 +153,7 @@ impl<A: Address> Side<A> {
     }
 
     pub(super) fn octets(&self) -> usize {
-        let rules = size_of_val(&*self.rules) + size_of_val(&*self.conditions);
+        let rules = size_of_val(&*self.rules);
         let classes = size_of_val(&*self.classes) + size_of_val(&*self.firsts);
         A::octets(&self.addresses) + classes + size_of_val(&*self.words) + rules
     }
@@ -205,38 +204,23 @@ fn indexed<A: Address>(members: &[Member]) -> Vec<(Range, u16)> {
     members.iter().map(of).collect()
 }
 
-/// What each group's bits stand for, and what these rules ask besides.
-fn found<A: Address>(
-    groups: &[Vec<u16>],
-    members: &[Member],
-    numbers: &[u16],
-) -> (Box<[Found]>, Box<[Condition<A>]>) {
-    let last = (1 << A::COMPARED) - 1;
-    let everything = (0, A::MAX);
-    // Of shorter prefixes, no bits are compared.
-    let of = |member: &Member| match member.own.0 ^ member.own.1 {
-        others if others >= last => (member.other, everything),
-        _ => (member.other, member.own),
+/// What each group's bits stand for.
+fn found<A: Address>(groups: &[Vec<u16>], members: &[Member], numbers: &[u16]) -> Box<[Found<A>]> {
+    let found = |rule: &u16| {
+        let member = members.binary_search_by_key(rule, |member| member.rule);
+        let member = &members[member.expect("a member")];
+        Found::new(numbers[usize::from(*rule)], member)
     };
-    let mut conditions: Vec<(Range, Range)> = members.iter().map(of).collect();
-    conditions.sort_unstable();
-    conditions.dedup();
-    let none = Found {
-        number: NONE,
-        condition: 0,
+    let everything = Member {
+        rule: NONE,
+        own: (0, A::MAX),
+        other: (0, A::MAX),
     };
-    let mut rules = vec![none; groups.len() * Prefixes::GROUP];
-    for (group, place) in groups.iter().zip((0..).step_by(Prefixes::GROUP)) {
-        for (rule, found) in group.iter().zip(&mut rules[place..]) {
-            let member = members.binary_search_by_key(rule, |member| member.rule);
-            let condition = of(&members[member.expect("a member")]);
-            *found = Found {
-                number: numbers[usize::from(*rule)],
-                condition: conditions.binary_search(&condition).expect("a condition") as u16,
-            };
+    let mut rules = vec![Found::new(NONE, &everything); groups.len() * Prefixes::GROUP];
+    for (group, places) in groups.iter().zip(rules.chunks_mut(Prefixes::GROUP)) {
+        for (rule, place) in group.iter().zip(places) {
+            *place = found(rule);
         }
     }
-    let compiled = conditions.into_iter();
-    let compiled = compiled.map(|(other, own)| Condition::new(other, own));
-    (rules.into(), compiled.collect())
+    rules.into()
 }
