@@ -138,8 +138,10 @@ impl<A: Address> Side<A> {
         [own, other]: [A; 2],
         places: [u16; N],
     ) -> u16 {
-        let words = places.map(|place| self.words[class.row as usize + usize::from(place)]);
-        let mut bits = words.iter().fold(class.bits, |bits, word| bits & word);
+        let mut bits = class.bits;
+        for place in places {
+            bits &= self.words[class.row as usize + usize::from(place)];
+        }
         while bits != 0 {
             let place = usize::from(class.rules) + bits.trailing_zeros() as usize;
             let found = &self.rules[place];
