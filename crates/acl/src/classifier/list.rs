@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::TooLarge;
 use super::addresses;
 use super::prefixes::Range;
-use super::service::{Fields, Service};
+use super::service::{Fields, More, Service};
 use super::side::{Member, Side};
 use crate::rule::{Address, Rule};
 
@@ -44,18 +44,23 @@ impl<A: addresses::Address> List<A> {
     /// Number of the first rule that matches.
     #[inline(always)]
     pub(super) fn first_match(&self, source: A, destination: A, fields: &impl Fields) -> u16 {
-        let places = self.service.places(fields);
-        match &self.service.seldom {
-            None => self.first(source, destination, places),
-            Some(seldom) => {
-                let ([a, b, c], [d, e, f]) = (places, seldom.places(fields));
-                self.first_seldom(source, destination, [a, b, c, d, e, f])
+        let [protocol, to, from] = self.service.places(fields);
+        match &self.service.more {
+            More::Nothing => self.first(source, destination, [protocol, to, from]),
+            More::Flags(flags) => {
+                let places = [protocol, to, from, flags.place(fields)];
+                self.first_of_more(source, destination, places)
+            }
+            More::All(seldom) => {
+                let [flags, dscp, length] = seldom.places(fields);
+                let places = [protocol, to, from, flags, dscp, length];
+                self.first_of_more(source, destination, places)
             }
         }
     }
 
     #[inline(never)]
-    fn first_seldom(&self, source: A, destination: A, places: [u16; 6]) -> u16 {
+    fn first_of_more<const N: usize>(&self, source: A, destination: A, places: [u16; N]) -> u16 {
         self.first(source, destination, places)
     }
 

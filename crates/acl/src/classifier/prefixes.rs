@@ -37,7 +37,7 @@ impl Prefixes {
     pub(super) const GROUP: usize = 64;
 
     /// Most rules that a prefix shares the entry with: those of shorter prefixes.
-    const SHARED: usize = 32;
+    const SHARED: usize = 48;
 
     /// Groups rules, each with its prefix, in the order of their numbers. Returns the entry of each address as well.
     pub(super) fn new(mut rules: Vec<(Range, u16)>, highest: u128) -> (Prefixes, Spans) {

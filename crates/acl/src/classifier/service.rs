@@ -83,8 +83,20 @@ pub(super) struct Service {
     protocols: [u16; 256],
     destination_ports: Ports,
     source_ports: Ports,
-    pub(super) seldom: Option<Box<Seldom>>,
+    pub(super) more: More,
 }
+
+/// Dimensions that not all lists name.
+pub(super) enum More {
+    Nothing,
+    /// TCP flags and fragments.
+    Flags(Box<Flags>),
+    /// Those, code points and lengths.
+    All(Box<Seldom>),
+}
+
+/// Places by TCP flags, those of fragments other than the first one behind the others.
+pub(super) struct Flags([u16; 2 * FLAGS]);
 
 /// Places by port.
 struct Ports {
@@ -93,10 +105,9 @@ struct Ports {
     unread: u16,
 }
 
-/// Dimensions that few lists name.
+/// Places by what few lists name.
 pub(super) struct Seldom {
-    /// By TCP flags, those of fragments other than the first one behind the others.
-    flags: [u16; 2 * FLAGS],
+    flags: Flags,
     dscps: [u16; 64],
     lengths: Pages,
 }
@@ -110,23 +121,24 @@ impl Service {
             rule.destination_ports.iter().collect()
         })?;
         let source_ports = Ports::new(rules, &mut rows, source_ranges)?;
-        let is_seldom = |rule: &&Rule| {
-            rule.frag || !rule.flags.is_any() || rule.dscp.is_some() || rule.length.is_some()
-        };
-        let seldom = match rules.iter().any(is_seldom) {
-            true => Some(Box::new(Seldom::new(rules, &mut rows)?)),
-            false => None,
+        let any = |is_named: fn(&Rule) -> bool| rules.iter().any(|rule| is_named(rule));
+        let more = if any(|rule| rule.dscp.is_some() || rule.length.is_some()) {
+            More::All(Box::new(Seldom::new(rules, &mut rows)?))
+        } else if any(|rule| rule.frag || !rule.flags.is_any()) {
+            More::Flags(Box::new(Flags::new(rules, &mut rows)?))
+        } else {
+            More::Nothing
         };
         let service = Service {
             protocols,
             destination_ports,
             source_ports,
-            seldom,
+            more,
         };
         Some((service, rows))
     }
 
-    /// Places of a packet's words but for the seldom ones.
+    /// Places of a packet's words but for those of [`More`].
     #[inline(always)]
     pub(super) fn places(&self, fields: &impl Fields) -> [u16; 3] {
         let is_read = fields.upper() != Upper::Unread;
@@ -139,9 +151,13 @@ impl Service {
     }
 
     pub(super) fn octets(&self) -> usize {
-        let seldom = |seldom: &Seldom| size_of_val(seldom) + seldom.lengths.octets();
         let ports = self.destination_ports.pages.octets() + self.source_ports.pages.octets();
-        ports + self.seldom.as_deref().map_or(0, seldom)
+        ports
+            + match &self.more {
+                More::Nothing => 0,
+                More::Flags(flags) => size_of_val(&**flags),
+                More::All(seldom) => size_of_val(&**seldom) + seldom.lengths.octets(),
+            }
     }
 }
 
@@ -163,13 +179,26 @@ impl Ports {
     }
 }
 
-impl Seldom {
-    fn new(rules: &[&Rule], rows: &mut Vec<Row>) -> Option<Seldom> {
+impl Flags {
+    fn new(rules: &[&Rule], rows: &mut Vec<Row>) -> Option<Flags> {
         let flags = table(rules, rows, |place, rule| {
             let (is_later, flags) = (place >= FLAGS, place % FLAGS);
             let is_asked = flags < UNREAD && rule.flags.contains(flags as u8);
             (rule.flags.is_any() || is_asked) && (is_later || !rule.frag)
-        })?;
+        });
+        flags.map(Flags)
+    }
+
+    /// Place of a packet's word.
+    #[inline(always)]
+    pub(super) fn place(&self, fields: &impl Fields) -> u16 {
+        self.0[usize::from(fields.is_later()) * FLAGS + fields.flags()]
+    }
+}
+
+impl Seldom {
+    fn new(rules: &[&Rule], rows: &mut Vec<Row>) -> Option<Seldom> {
+        let flags = Flags::new(rules, rows)?;
         let dscps = table(rules, rows, |dscp, rule| {
             rule.dscp.is_none_or(|set| set >> dscp & 1 == 1)
         })?;
@@ -183,9 +212,8 @@ impl Seldom {
 
     /// Places of a packet's words.
     pub(super) fn places(&self, fields: &impl Fields) -> [u16; 3] {
-        let flags = usize::from(fields.is_later()) * FLAGS + fields.flags();
-        let dscp = self.dscps[fields.dscp()];
-        [self.flags[flags], dscp, self.lengths.place(fields.length())]
+        let (flags, dscp) = (self.flags.place(fields), self.dscps[fields.dscp()]);
+        [flags, dscp, self.lengths.place(fields.length())]
     }
 }
 
