@@ -27,8 +27,8 @@ pub enum TooLarge {
     /// There are more than [`MOST_RULES`] rules.
     #[error("{0} rules, {MOST_RULES} are permitted")]
     Rules(usize),
-    /// The rules tell too many numbers apart.
-    #[error("the rules tell more than 65,535 sets of ports or of lengths apart")]
+    /// The rules tell too many ports, protocols, lengths and other numbers apart.
+    #[error("the rules tell more than 65,535 sets of ports and of other numbers apart")]
     Numbers,
     /// The compiled rules take more than [`MOST_OCTETS`].
     #[error("the compiled rules take {0} octets, {MOST_OCTETS} are permitted")]

@@ -79,31 +79,27 @@ impl Cells {
     fn new(spans: &Spans) -> Cells {
         let mut builder = Builder::new(UPPER);
         let mut uniform = HashMap::new();
-        let mut cell = |spans: &Spans, low: u128| {
-            let spans = spans.within(low, low + (1 << 15) - 1);
-            let tree = match spans.values[..] {
-                [value] => *uniform.entry(value).or_insert_with(|| builder.tree(&spans)),
-                _ => builder.tree(&spans.from(low)),
-            };
-            tree & !LINK
+        let mut cell = |low: u128| {
+            let high = low + (1 << 15) - 1;
+            let mut tree = || builder.tree(&spans.within(low, high).from(low)) & !LINK;
+            match spans.uniform(low, high) {
+                Some(value) => *uniform.entry(value).or_insert_with(tree),
+                None => tree(),
+            }
         };
         let mut cells = Vec::new();
         let mut uniform_pages = HashMap::new();
         let mut pages = Box::new([0; 1 << 13]);
         for (low, entry) in (0..).step_by(1 << 19).zip(pages.iter_mut()) {
-            let spans = spans.within(low, low + (1 << 19) - 1);
-            let mut page = || {
-                match spans.values[..] {
-                    [_] => cells.push([cell(&spans, low); PAGE]),
-                    _ => cells.push(std::array::from_fn(|number| {
-                        cell(&spans, low + ((number as u128) << 15))
-                    })),
-                }
+            let mut page = |width: u128| {
+                cells.push(std::array::from_fn(|number| {
+                    cell(low + number as u128 * width)
+                }));
                 cells.len() as u16 - 1
             };
-            *entry = match spans.values[..] {
-                [value] => *uniform_pages.entry(value).or_insert_with(page),
-                _ => page(),
+            *entry = match spans.uniform(low, low + (1 << 19) - 1) {
+                Some(value) => *uniform_pages.entry(value).or_insert_with(|| page(0)),
+                None => page(1 << 15),
             };
         }
         Cells {

@@ -18,6 +18,13 @@ impl Spans {
         }
     }
 
+    /// The value of the numbers from `low` to `high`, if they all have the same.
+    pub(super) fn uniform(&self, low: u128, high: u128) -> Option<u16> {
+        let interval = self.bounds.partition_point(|bound| *bound <= low);
+        let is_whole = self.bounds.get(interval).is_none_or(|bound| *bound > high);
+        is_whole.then(|| self.values[interval])
+    }
+
     /// The same, counted from `low` on, which is before the first bound.
     pub(super) fn from(&self, low: u128) -> Spans {
         Spans {

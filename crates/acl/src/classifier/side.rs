@@ -107,11 +107,8 @@ impl<A: Address> Side<A> {
         let first = self.first_of_class(class, [own, other], places);
         match class.next {
             NONE => first,
-            next => {
-                // Only here are they in memory.
-                let places = places;
-                self.first_of_chain(first, next, [own, other], &places)
-            }
+            // A copy, so that the places of most packets stay in registers.
+            next => self.first_of_chain(first, next, [own, other], &{ places }),
         }
     }
 
@@ -181,7 +178,7 @@ fn classes(prefixes: &Prefixes, row: usize) -> Box<[Class]> {
                 .iter()
                 .fold(0, |bits, rule| bits | 1 << bit(rule)),
             row: (entry.group * row) as u32,
-            rules: (entry.group * Prefixes::GROUP) as u16,
+            rules: u16::try_from(entry.group * Prefixes::GROUP).expect("fewer than 1,024 groups"),
             next: entry.next.unwrap_or(NONE),
         }
     };
