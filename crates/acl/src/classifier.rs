@@ -37,8 +37,8 @@ pub enum TooLarge {
 
 /// Rules that are compiled for the packet path.
 ///
-/// A look-up allocates nothing, and its cost hardly depends on the number of rules. IPv4 packets do not touch what is
-/// compiled from IPv6 rules, nor the other way round.
+/// A look-up allocates nothing. Its cost hardly depends on the number of rules. It grows with the number of rules that match all of
+/// a packet but one of its addresses. IPv4 packets do not touch what is compiled from IPv6 rules, nor the other way round.
 pub struct Classifier {
     v4: Lists<u32>,
     v6: Lists<u128>,

@@ -125,12 +125,11 @@ impl Cells {
     }
 }
 
-/// Values of IPv6 addresses, as most have them that are in one network: the one that all prefixes have in common.
+/// Values of IPv6 addresses. All prefixes are in one network, and all addresses outside of it have the same value.
 pub(super) struct Words {
-    /// Bits that the network and all of its addresses have, and which of bits 0 to 63 these are.
     network: u64,
     mask: u64,
-    /// Number of those bits.
+    /// Length of the network's prefix.
     skip: u32,
     /// Bits below those that lead to a place in `middle`.
     below: u32,
@@ -161,7 +160,7 @@ impl Address for u128 {
     fn compile(spans: &Spans) -> Words {
         let (mut middle, mut lower) = (Builder::new(MIDDLE), Builder::new(LOWER));
         let spans = spans.above(64, |spans| lower.tree(spans));
-        // The network has the address before the first bound and that behind the last one: all values but those of others.
+        // In the network are the last address before the first bound and the first one behind the last bound.
         let first = spans.bounds.first().map_or(0, |bound| bound - 1) as u64;
         let last = spans.bounds.last().map_or(0, |bound| *bound);
         let skip = u64::try_from(last).map_or(0, |last| (first ^ last).leading_zeros().min(31));
@@ -201,7 +200,7 @@ impl Address for u128 {
             false => map.outside,
         };
         let key = upper as u32 & map.below;
-        // All values are in `middle`, so that no branch has to be guessed.
+        // All values are in `middle`: whether this address needs it could not be predicted.
         let mut value = map.middle[usize::from(place)].value(key);
         while value & LINK == MIDDLE {
             value = map.middle[usize::from(value & !LINK)].value(key);

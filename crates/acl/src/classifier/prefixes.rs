@@ -5,8 +5,8 @@ use super::blocks::Spans;
 /// First and last address of a prefix.
 pub(super) type Range = (u128, u128);
 
-/// What the addresses have in common that are in the same prefixes: rules of one group. Entries have them in chains, as a class's
-/// rules may be in several groups.
+/// Rules that are in one group, and whose prefixes the same addresses are in. These addresses' rules in other groups are in the
+/// entries behind it.
 pub(super) struct Entry {
     pub(super) group: usize,
     /// Sorted.
@@ -36,7 +36,7 @@ impl Prefixes {
     /// Most rules of a group.
     pub(super) const GROUP: usize = 64;
 
-    /// Most rules that a prefix shares the entry with: those of shorter prefixes.
+    /// Most rules of an entry that has the rules of shorter prefixes as well.
     const SHARED: usize = 48;
 
     /// Groups rules, each with its prefix, in the order of their numbers. Returns the entry of each address as well.

@@ -8,7 +8,7 @@ use super::prefixes::{Entry, Prefixes, Range};
 use super::sets::Row;
 use super::{MOST_OCTETS, TooLarge};
 
-/// Most rules whose last bits are compared, of those that have the bits before them in common.
+/// Most rules whose last bits are compared, among those whose prefixes have the bits before them in common.
 const FEW: usize = 6;
 
 /// A rule as one side has it: its prefix on this side, and on the other one.
@@ -19,8 +19,11 @@ pub(super) struct Member {
     pub(super) other: Range,
 }
 
-/// Rules by the prefixes of one side. An address leads to a group of at most 64 rules, and to those among them whose prefixes it is
-/// in. A packet's rules are the bits that are set in the words of all dimensions. What they ask of the other side is compared last.
+/// Rules by the prefixes of one side.
+///
+/// An address leads to a group of at most 64 rules, and to those among them whose prefixes it is in. Each of a packet's other numbers
+/// leads to a word with the group's rules that permit it. The rules that are in all words are tried in their order: their prefixes of
+/// the other side are compared.
 pub(super) struct Side<A: Address> {
     addresses: A::Map,
     classes: Box<[Class]>,
@@ -185,8 +188,7 @@ fn classes(prefixes: &Prefixes, row: usize) -> Box<[Class]> {
     prefixes.entries.iter().map(class).collect()
 }
 
-/// The prefixes by which rules are found: those of the rules but for their last bits, which are compared, where few rules name
-/// these.
+/// The prefixes by which rules are found. Where few rules name the last bits, these are left out of the prefix and compared.
 fn indexed<A: Address>(members: &[Member]) -> Vec<(Range, u16)> {
     let others = (1 << A::COMPARED) - 1;
     let wider = |(first, last): Range| (first & !others, last | others);
