@@ -21,9 +21,9 @@ pub(super) struct Member {
 
 /// Rules by the prefixes of one side.
 ///
-/// An address leads to a group of at most 64 rules, and to those among them whose prefixes it is in. Each of a packet's other numbers
-/// leads to a word with the group's rules that permit it. The rules that are in all words are tried in their order: their prefixes of
-/// the other side are compared.
+/// An address leads to a group of at most 64 rules, and to those among them whose prefixes it is in. Each of a packet's other
+/// numbers leads to a word with the group's rules that permit it. The rules that are in all words are tried in their order: their
+/// prefixes of the other side are compared.
 pub(super) struct Side<A: Address> {
     addresses: A::Map,
     classes: Box<[Class]>,
