@@ -108,8 +108,8 @@ fn neighbour(n: u32) -> Option<Destination> {
     Some(Destination::Adjacency(AdjacencyIndex(n)))
 }
 
-/// Median cycles of the bursts, and that each answer was right.
-fn each_burst<A: Copy>(
+/// Median cycles a lookup over bursts of them. Fails if one finds something else than it should.
+pub fn each_burst<A: Copy>(
     addresses: &[(A, u32)],
     mut find: impl FnMut(&mut [A], &mut [u32; BURST]) -> u64,
 ) -> Result<f64> {
@@ -122,7 +122,7 @@ fn each_burst<A: Copy>(
                 .0
                 .push(find(&mut asked, &mut found) as f64 / BURST as f64);
             let right = burst.iter().zip(found).all(|((_, to), found)| *to == found);
-            ensure!(right, "an address leads elsewhere than it should");
+            ensure!(right, "a lookup found something else than it should");
         }
     }
     Ok(samples.median())

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs)] // a program's parts
 
+pub mod acl;
 pub mod admission;
 pub mod changes;
 pub mod drops;
@@ -26,10 +27,12 @@ pub mod kernel;
 pub mod latency;
 pub mod layout;
 pub mod meters;
+pub mod pipeline;
 pub mod plot;
 pub mod radius;
 pub mod report;
 pub mod routes;
+pub mod rules;
 pub mod setups;
 pub mod testpmd;
 pub mod whole;

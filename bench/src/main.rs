@@ -8,8 +8,8 @@ use bench::report::{Entry, Report};
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
-    admission, changes, drops, fib, handover, huge, kernel, latency, meters, pin, plot, radius,
-    setups, whole, workers,
+    acl, admission, changes, drops, fib, handover, huge, kernel, latency, meters, pin, pipeline,
+    plot, radius, setups, whole, workers,
 };
 use cap::Cap;
 use clap::Parser;
@@ -31,7 +31,8 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
-    /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `meter`, `kernel`, `workers`, `handover`,
+    /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `acl`, `meter`,
+    /// `pipeline`, `kernel`, `workers`, `handover`,
     /// `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
     #[arg(long)]
     only: Option<String>,
@@ -121,9 +122,19 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
         eprintln!("  routes");
         entries.extend(fib::measure(&eal, &prefixes, rounds)?);
     }
+    if wanted("acl") {
+        eprintln!("  access lists");
+        entries.extend(acl::measure(&eal, rounds)?);
+    }
     if wanted("meter") {
         eprintln!("  meters");
-        entries.push(meters::measure(&eal, rounds)?);
+        entries.extend(meters::measure(&eal, rounds)?);
+    }
+    if wanted("pipeline") {
+        eprintln!("  a path of DPDK's libraries");
+        entries.extend(pipeline::measure(
+            &eal, pool, &mut stock, &prefixes, rounds,
+        )?);
     }
     if wanted("kernel") {
         eprintln!("  the kernel");

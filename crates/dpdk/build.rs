@@ -75,7 +75,12 @@ fn main() {
     }
     let peers = std::env::var_os("CARGO_FEATURE_PEERS").is_some();
     if peers {
-        shim.file("c/peers.c");
+        shim.files([
+            "c/peers_tables.c",
+            "c/peers_acl.c",
+            "c/peers_meter.c",
+            "c/peers_pipeline.c",
+        ]);
     }
     // Before DPDK's libraries: eal.c brings functions of EAL's names that must be found first (see there).
     shim.compile("sluice_dpdk");
@@ -91,7 +96,10 @@ fn main() {
     for lib in WHOLE {
         println!("cargo:rustc-link-lib=static:+whole-archive,-bundle={lib}");
     }
-    let peers: &[&str] = if peers { &["rte_fib", "rte_rib"] } else { &[] };
+    let peers: &[&str] = match peers {
+        true => &["rte_acl", "rte_fib", "rte_rib"],
+        false => &[],
+    };
     for lib in peers.iter().chain(PLAIN) {
         println!("cargo:rustc-link-lib=static:-bundle={lib}");
     }

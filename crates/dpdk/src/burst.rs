@@ -187,6 +187,16 @@ impl Burst {
         }
     }
 
+    /// Hands the packets to a function that keeps some of them, moved to the front, and says how many.
+    ///
+    /// # Safety
+    /// `thin` owns the packets that it does not keep. The first so many pointers are those that it keeps, each once.
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    pub(crate) unsafe fn thin(&mut self, thin: impl FnOnce(*mut M, usize) -> usize) {
+        self.n = thin(self.m.as_mut_ptr().cast(), self.n).min(BURST);
+    }
+
     /// Starts fetching descriptors and headers. A header's line is guessed from its mbuf's address, without reading it. (They
     /// are more than a core waits for at a time, but not far: to ask for them into the second cache first gained nothing.)
     #[inline(always)]

@@ -1,7 +1,14 @@
-//! DPDK's own tables, for benchmarks that compare ours with them; only with the feature `peers`.
+//! DPDK's own tables and a packet path out of them, for benchmarks that compare ours with them; only with the feature `peers`.
 use crate::{BURST, Eal, Error};
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use std::ffi::CString;
+
+mod acl;
+mod meters;
+mod pipeline;
+pub use acl::{Acl, AclForm, AclRule, AclV4, AclV6, V4_KEY, V6_KEY, allow_wide_vectors};
+pub use meters::{GREEN, MeterRates, Meters, RED, YELLOW};
+pub use pipeline::{ACCESS_HEADER, Downlink, Filter, Uplink, UplinkTables, session_key};
 
 unsafe extern "C" {
     fn sl_hash(name: *const c_char, entries: u32) -> *mut c_void;
@@ -16,16 +23,6 @@ unsafe extern "C" {
     fn sl_fib6_add(fib: *mut c_void, net: *const u8, length: u8, to: u64) -> c_int;
     fn sl_fib6_find(fib: *mut c_void, addresses: *mut [u8; 16], to: *mut u64, n: c_uint) -> c_int;
     fn sl_fib6_free(fib: *mut c_void);
-    fn sl_meters(bits: u32, cir: u64, cbs: u64, pir: u64, pbs: u64) -> *mut c_void;
-    fn sl_meters_colour(
-        meters: *mut c_void,
-        places: *const u32,
-        octets: *const u32,
-        colours: *mut u8,
-        n: c_uint,
-        now: u64,
-    );
-    fn sl_meters_free(meters: *mut c_void);
 }
 
 fn made(table: *mut c_void, what: &str) -> Result<*mut c_void, Error> {
@@ -144,57 +141,5 @@ impl Drop for Fib6 {
     fn drop(&mut self) {
         // SAFETY: it is used no more.
         unsafe { sl_fib6_free(self.0) }
-    }
-}
-
-/// Rates in octets a second and bursts in octets of [`Meters`].
-#[derive(Clone, Copy, Debug)]
-pub struct MeterProfile {
-    /// Committed information rate.
-    pub cir: u64,
-    /// Committed burst size.
-    pub cbs: u64,
-    /// Peak information rate.
-    pub pir: u64,
-    /// Peak burst size.
-    pub pbs: u64,
-}
-
-/// Meters of `rte_meter_trtcm` (RFC 2698) of one profile, each in a cache line.
-pub struct Meters(*mut c_void);
-
-impl Meters {
-    /// 2^`bits` meters.
-    pub fn new(_: &Eal, bits: u32, profile: MeterProfile) -> Result<Self, Error> {
-        let MeterProfile { cir, cbs, pir, pbs } = profile;
-        // SAFETY: EAL runs.
-        let meters = unsafe { sl_meters(bits.min(30), cir, cbs, pir, pbs) };
-        made(meters, "rte_meter").map(Meters)
-    }
-
-    /// The colours of up to [`BURST`] packets in place of those that they come with: 0 for green, 1 for yellow, 2 for red. Places
-    /// beyond the last meter begin anew at the first one.
-    #[inline]
-    pub fn colour(&mut self, places: &[u32], octets: &[u32], colours: &mut [u8; BURST], now: u64) {
-        let n = places.len().min(octets.len()).min(BURST);
-        let (places, octets) = (places.as_ptr(), octets.as_ptr());
-        // SAFETY: `n` places and lengths are there to be read, and `n` colours to be written; the shim masks places.
-        unsafe {
-            sl_meters_colour(
-                self.0,
-                places,
-                octets,
-                colours.as_mut_ptr(),
-                n as c_uint,
-                now,
-            )
-        };
-    }
-}
-
-impl Drop for Meters {
-    fn drop(&mut self) {
-        // SAFETY: it is used no more.
-        unsafe { sl_meters_free(self.0) }
     }
 }
