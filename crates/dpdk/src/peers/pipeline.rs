@@ -33,9 +33,13 @@ struct RawUplink {
 struct RawDownlink {
     filter: RawFilter,
     routes: *mut c_void,
-    encapsulations: *const [u8; ACCESS_HEADER],
+    encapsulations: *const Encapsulation,
     sessions_mask: u32,
 }
+
+/// `struct encapsulation`: in one cache line.
+#[repr(C, align(32))]
+struct Encapsulation([u8; ACCESS_HEADER]);
 
 /// Octets of the Ethernet header, two tags, PPPoE's header and PPP's protocol.
 pub const ACCESS_HEADER: usize = 30;
@@ -143,7 +147,7 @@ impl Uplink {
 pub struct Downlink {
     filter: Filter,
     routes: Fib,
-    encapsulations: Vec<[u8; ACCESS_HEADER]>,
+    encapsulations: Vec<Encapsulation>,
     sessions_mask: u32,
 }
 
@@ -159,7 +163,7 @@ impl Downlink {
         Ok(Downlink {
             filter,
             routes,
-            encapsulations,
+            encapsulations: encapsulations.into_iter().map(Encapsulation).collect(),
             sessions_mask,
         })
     }
