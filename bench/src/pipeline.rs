@@ -37,10 +37,26 @@ const TWO_RATES: MeterRates = MeterRates::TrTcm {
 /// Assured Forwarding 11, which green packets upstream get.
 const GREEN_SERVICE: u8 = 10 << 2;
 
-const UP: [&str; 8] = [
-    "mbufs", "rings", "acl-150", "qinq", "pppoe", "trtcm", "dscp", "lookup",
+const UP: [&str; 9] = [
+    "mbufs",
+    "rings",
+    "acl-150",
+    "qinq",
+    "pppoe",
+    "trtcm",
+    "dscp",
+    "lookup",
+    "ttl-and-checksum",
 ];
-const DOWN: [&str; 6] = ["mbufs", "rings", "acl-4096", "qinq", "pppoe", "lookup"];
+const DOWN: [&str; 7] = [
+    "mbufs",
+    "rings",
+    "acl-4096",
+    "qinq",
+    "pppoe",
+    "lookup",
+    "ttl-and-checksum",
+];
 
 /// Frames that come in, in octets, and how many packets go round.
 const FIGURES: [(u16, usize); 6] = [
