@@ -143,9 +143,12 @@ fn tuple(ip: &[u8]) -> Tuple {
     }
 }
 
+/// What is done to a burst.
+type Run = Box<dyn FnMut(&mut Burst)>;
+
 /// One way through, between two rings.
 struct Path {
-    run: Box<dyn FnMut(&mut Burst)>,
+    run: Run,
     from: MemoryPeer,
     to: MemoryPeer,
     rx: Queue,
@@ -154,7 +157,7 @@ struct Path {
 }
 
 impl Path {
-    fn new(eal: &Eal, pool: Pool, name: &str, run: Box<dyn FnMut(&mut Burst)>) -> Result<Self> {
+    fn new(eal: &Eal, pool: Pool, name: &str, run: Run) -> Result<Self> {
         let end = |side| -> Result<(Port, MemoryPeer, Queue)> {
             let name = format!("{name}{side}");
             let (mut port, mut peers) = eal.memory_port(&name, 2 * COLD as u32, pool, 1)?;
@@ -315,7 +318,7 @@ fn filter(eal: &Eal, name: &str, list: &[Rule]) -> Result<Filter> {
     Ok(Filter::new(eal, name, &rules, form)?)
 }
 
-fn uplink(eal: &Eal, routes: &Routes, list: &[Rule]) -> Result<Box<dyn FnMut(&mut Burst)>> {
+fn uplink(eal: &Eal, routes: &Routes, list: &[Rule]) -> Result<Run> {
     // A table of as many entries as sessions could not hold all of them.
     let mut sessions = Hash::new(eal, "peer-up", 2 * SESSIONS)?;
     for n in 0..SESSIONS {
@@ -338,7 +341,7 @@ fn uplink(eal: &Eal, routes: &Routes, list: &[Rule]) -> Result<Box<dyn FnMut(&mu
     Ok(Box::new(move |burst| uplink.run(burst)))
 }
 
-fn downlink(eal: &Eal, list: &[Rule]) -> Result<Box<dyn FnMut(&mut Burst)>> {
+fn downlink(eal: &Eal, list: &[Rule]) -> Result<Run> {
     let mut routes = Fib::new(eal, "peer-down", 2 * SESSIONS, BLOCKS)?;
     for n in 0..SESSIONS {
         routes.add(address_v4(n), 32, n.into())?;
