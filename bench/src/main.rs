@@ -122,10 +122,7 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
         eprintln!("  routes");
         entries.extend(fib::measure(&eal, &prefixes, rounds)?);
     }
-    if wanted("acl") {
-        eprintln!("  access lists");
-        entries.extend(acl::measure(&eal, rounds)?);
-    }
+    entries.extend(acl::measure(&eal, part, rounds)?);
     if wanted("meter") {
         eprintln!("  meters");
         entries.extend(meters::measure(&eal, rounds)?);

@@ -84,6 +84,13 @@ impl Rule {
             && within(self.source, &tuple.source)
     }
 
+    /// The rule as our classifier has it: by its text.
+    pub fn own(&self) -> acl::Rule {
+        let text = self.to_string();
+        text.parse()
+            .unwrap_or_else(|wrong| panic!("{text}: {wrong}"))
+    }
+
     /// The rule as `rte_acl` has it.
     pub fn peer(&self) -> AclRule {
         let (source, source_length) = words(self.source);
@@ -180,7 +187,16 @@ pub fn first_match(rules: &[Rule], tuple: &Tuple) -> Option<usize> {
 
 /// `n` different rules of one family. The last one permits every packet.
 pub fn rules(is_v6: bool, n: usize) -> Vec<Rule> {
-    let mut random = SmallRng::seed_from_u64(6);
+    list(is_v6, n, 0)
+}
+
+/// So many different lists of as many rules.
+pub fn lists(is_v6: bool, n: usize, count: usize) -> Vec<Vec<Rule>> {
+    (0..count as u64).map(|nth| list(is_v6, n, nth)).collect()
+}
+
+fn list(is_v6: bool, n: usize, nth: u64) -> Vec<Rule> {
+    let mut random = SmallRng::seed_from_u64(6 + (nth << 8));
     let sites = (0..n.div_ceil(4)).map(|_| remote(is_v6, &mut random));
     let sites: Vec<IpAddr> = sites.collect();
     let mut seen = HashSet::new();

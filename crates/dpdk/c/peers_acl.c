@@ -80,4 +80,33 @@ int sl_acl_find(const struct rte_acl_ctx *ctx, const uint8_t *keys, unsigned siz
   for (unsigned i = 0; i < n; i++) at[i] = keys + (size_t)size * i;
   return rte_acl_classify(ctx, at, found, n, 1);
 }
+/* The same with several lists, as many as a power of two up to 64: `which` names each key's. A search for each key. */
+int sl_acl_find_each(struct rte_acl_ctx *const *lists, unsigned count, const uint8_t *which, const uint8_t *keys, unsigned size,
+                     uint32_t *found, unsigned n) {
+  for (unsigned i = 0; i < n; i++, keys += size) {
+    int r = rte_acl_classify(lists[which[i] & (count - 1)], &keys, &found[i], 1, 1);
+    if (r != 0) return r;
+  }
+  return 0;
+}
+/* A search for all keys of each list. */
+int sl_acl_find_parts(struct rte_acl_ctx *const *lists, unsigned count, const uint8_t *which, const uint8_t *keys, unsigned size,
+                      uint32_t *found, unsigned n) {
+  const uint8_t *at[64];
+  uint32_t results[64];
+  uint8_t first[64] = {0}, order[64];
+  if (n > 64 || count > 64) return -EINVAL;
+  for (unsigned i = 0; i < n; i++) first[which[i] & (count - 1)]++;
+  for (unsigned l = 1; l < count; l++) first[l] += first[l - 1];
+  for (unsigned i = n; i-- > 0;) order[--first[which[i] & (count - 1)]] = (uint8_t)i;
+  for (unsigned i = 0; i < n; i++) at[i] = keys + (size_t)size * order[i];
+  for (unsigned l = 0; l < count; l++) {
+    unsigned begin = first[l], end = l + 1 < count ? first[l + 1] : n;
+    if (end == begin) continue;
+    int r = rte_acl_classify(lists[l], at + begin, results + begin, end - begin, 1);
+    if (r != 0) return r;
+  }
+  for (unsigned i = 0; i < n; i++) found[order[i]] = results[i];
+  return 0;
+}
 void sl_acl_free(struct rte_acl_ctx *ctx) { rte_acl_free(ctx); }

@@ -6,7 +6,9 @@ use std::ffi::CString;
 mod acl;
 mod meters;
 mod pipeline;
-pub use acl::{Acl, AclForm, AclRule, AclV4, AclV6, V4_KEY, V6_KEY, allow_wide_vectors};
+pub use acl::{
+    Acl, AclCalls, AclForm, AclLists, AclRule, AclV4, AclV6, V4_KEY, V6_KEY, allow_wide_vectors,
+};
 pub use meters::{GREEN, MeterRates, Meters, RED, YELLOW};
 pub use pipeline::{ACCESS_HEADER, Downlink, Filter, Uplink, UplinkTables, session_key};
 

@@ -13,6 +13,7 @@ fn peers_find_what_is_in_them() {
     let eal = Eal::start(&options).unwrap();
     allow_wide_vectors(&eal).unwrap();
     lists_find_the_first_rule(&eal);
+    each_key_is_searched_in_its_list(&eal);
     meters_tell_colours(&eal);
     let pool = eal.pool("packets", 1023).unwrap();
     the_uplink_drops_and_marks(&eal, pool);
@@ -90,6 +91,26 @@ fn lists_find_the_first_rule(eal: &Eal) {
     assert!(AclV4::new(eal, "long", &[long]).is_err());
     drop(acl);
     AclV4::new(eal, "v4", &[web]).unwrap();
+}
+
+fn each_key_is_searched_in_its_list(eal: &Eal) {
+    let list = |name, rules: &[AclRule]| AclV4::new(eal, name, rules).unwrap();
+    let two = vec![
+        list("first", &[to_host(1), to_host(2)]),
+        list("second", &[to_host(2)]),
+    ];
+    let keys = [packet(1), packet(2), packet(2), packet(1), packet(2)];
+    let mut lists = AclLists::new(two).unwrap();
+    for form in AclForm::available(eal).unwrap() {
+        lists.choose(form).unwrap();
+        for calls in [AclCalls::Each, AclCalls::Parts] {
+            let mut found = [9; BURST];
+            lists.find(calls, &[0, 1, 0, 3, 1], &keys, &mut found);
+            assert_eq!(found[..6], [1, 1, 2, 0, 1, 9], "{form:?} {calls:?}");
+        }
+    }
+    let three = ["a", "b", "c"].map(|name| list(name, &[AclRule::ANY]));
+    assert!(AclLists::new(three.into()).is_err());
 }
 
 fn two_rates(cbs: u64, pbs: u64) -> MeterRates {

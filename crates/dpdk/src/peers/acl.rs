@@ -15,6 +15,24 @@ unsafe extern "C" {
         found: *mut u32,
         n: c_uint,
     ) -> c_int;
+    fn sl_acl_find_each(
+        lists: *const *mut c_void,
+        count: c_uint,
+        which: *const u8,
+        keys: *const u8,
+        size: c_uint,
+        found: *mut u32,
+        n: c_uint,
+    ) -> c_int;
+    fn sl_acl_find_parts(
+        lists: *const *mut c_void,
+        count: c_uint,
+        which: *const u8,
+        keys: *const u8,
+        size: c_uint,
+        found: *mut u32,
+        n: c_uint,
+    ) -> c_int;
     fn sl_acl_free(acl: *mut c_void);
 }
 
@@ -105,6 +123,7 @@ pub type AclV4 = Acl<V4_KEY>;
 pub type AclV6 = Acl<V6_KEY>;
 
 /// `rte_acl` over keys that are the headers of packets, `KEY` octets of each: [`V4_KEY`] or [`V6_KEY`].
+#[repr(transparent)]
 pub struct Acl<const KEY: usize>(pub(super) *mut c_void);
 
 impl Acl<V4_KEY> {
@@ -143,6 +162,59 @@ impl<const KEY: usize> Acl<KEY> {
         let first = keys.as_ptr().cast();
         // SAFETY: `n` keys are there to be read, and `n` results to be written.
         unsafe { sl_acl_find(self.0, first, KEY as c_uint, found.as_mut_ptr(), n) };
+    }
+}
+
+/// How keys of a burst that are to be looked up in several lists are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AclCalls {
+    /// A search for each key.
+    Each,
+    /// A search for all keys of each list, which are gathered first.
+    Parts,
+}
+
+/// Lists of a family, of which a burst's keys need several.
+pub struct AclLists<const KEY: usize>(Vec<Acl<KEY>>);
+
+impl<const KEY: usize> AclLists<KEY> {
+    /// Fails if there are more than 64 lists, or their number is no power of two.
+    pub fn new(lists: Vec<Acl<KEY>>) -> Result<Self, Error> {
+        match lists.len() {
+            n if n.is_power_of_two() && n <= 64 => Ok(AclLists(lists)),
+            n => Err(Error::new("rte_acl", format!("{n} lists"))),
+        }
+    }
+
+    /// The first list.
+    pub fn first(&self) -> &Acl<KEY> {
+        &self.0[0]
+    }
+
+    /// Searches all lists in this form from now on ([`Acl::choose`]).
+    pub fn choose(&mut self, form: AclForm) -> Result<(), Error> {
+        self.0.iter_mut().try_for_each(|list| list.choose(form))
+    }
+
+    /// Finds for each of up to [`BURST`] keys what [`Acl::find`] would find in its list. `which` names lists, modulo their number.
+    #[inline]
+    pub fn find(
+        &self,
+        calls: AclCalls,
+        which: &[u8],
+        keys: &[[u8; KEY]],
+        found: &mut [u32; BURST],
+    ) {
+        let n = keys.len().min(which.len()).min(BURST) as c_uint;
+        let find = match calls {
+            AclCalls::Each => sl_acl_find_each,
+            AclCalls::Parts => sl_acl_find_parts,
+        };
+        let (lists, count) = (self.0.as_ptr().cast(), self.0.len() as c_uint);
+        let (which, keys, found) = (which.as_ptr(), keys.as_ptr().cast(), found.as_mut_ptr());
+        // SAFETY: a list is the pointer to DPDK's, `count` of them live; `n` of each are there to be read, and `n` results to be
+        // written.
+        unsafe { find(lists, count, which, keys, KEY as c_uint, found, n) };
     }
 }
 
