@@ -8,8 +8,8 @@ use bench::report::{Entry, Report};
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
-    acl, admission, changes, drops, fib, handover, huge, kernel, latency, meters, pin, pipeline,
-    plot, radius, setups, whole, workers,
+    acl, admission, changes, drops, fib, full, handover, huge, kernel, latency, meters, pin,
+    pipeline, plot, radius, setups, whole, workers,
 };
 use cap::Cap;
 use clap::Parser;
@@ -32,7 +32,7 @@ struct Arguments {
     #[arg(long, default_value_t = 12)]
     rounds: usize,
     /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `acl`, `meter`,
-    /// `pipeline`, `kernel`, `workers`, `handover`,
+    /// `pipeline`, `up-full`, `kernel`, `workers`, `handover`,
     /// `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
     #[arg(long)]
     only: Option<String>,
@@ -132,6 +132,10 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
         entries.extend(pipeline::measure(
             &eal, pool, &mut stock, &prefixes, rounds,
         )?);
+    }
+    if full::IDS.into_iter().any(wanted) {
+        eprintln!("  the uplink with everything on");
+        entries.extend(full::measure(&eal, pool, &mut stock, &prefixes, rounds)?);
     }
     if wanted("kernel") {
         eprintln!("  the kernel");

@@ -10,7 +10,7 @@ use dpdk::{Eal, Pool};
 use std::time::{Duration, Instant};
 
 /// What is done to each packet in every figure; nothing is switched off.
-const FEATURES: [&str; 12] = [
+pub const FEATURES: [&str; 12] = [
     "mbufs",
     "rings",
     "qinq",
