@@ -5,13 +5,16 @@
 use bench::frames::{Family, Size, Spec, Way};
 use bench::layout::Layout;
 use bench::routes::{Prefixes, Routes};
+use bench::rules::{Rule, rules};
 use bench::world::{Plan, World};
-use dataplane::{InstanceIndex, SessionEntry};
+use dataplane::{CompiledPolicy, InstanceIndex, Policies, PolicyIndex, PolicyRules, SessionEntry};
 use dpdk::{BURST, Eal, EalOptions, Pool, tsc};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use ipnet::{Ipv4Net, Ipv6Net};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use std::num::NonZeroU16;
+use std::sync::Arc;
 
 /// A worker that has a burst before it. Nothing of it is taken down: that would count.
 struct Round {
@@ -87,6 +90,47 @@ fn behind_routers(family: Family, octets: u16) -> Round {
         };
         (Way::Up, (0..BURST).map(|_| input()).collect())
     })
+}
+
+/// Packets of subscribers, which pass a policy of 150 rules of their family.
+fn filtered(family: Family, octets: u16) -> Round {
+    let mut random = SmallRng::seed_from_u64(2);
+    prepared(|world| {
+        let index = PolicyIndex(NonZeroU16::MIN);
+        let policy = CompiledPolicy::new(&policy(family), 1).expect("a policy");
+        let set = world.controller.set_policy(index, Some(Arc::new(policy)));
+        set.expect("room");
+        for session in 0..64 {
+            let entry = SessionEntry {
+                policies: Policies {
+                    up: Some(index),
+                    down: None,
+                },
+                ..Layout::PLAIN.entry(session)
+            };
+            world.controller.set_session(entry).expect("room");
+        }
+        let (way, size) = (Way::Up, Size::Octets(octets));
+        let mut input =
+            || Spec::random(way, family, size, 64, &world.routes[0], &mut random).input(way);
+        (way, (0..BURST).map(|_| input()).collect())
+    })
+}
+
+/// Whichever rule matches, the packet passes.
+fn policy(family: Family) -> PolicyRules {
+    let passing = |rule: Rule| Rule {
+        permits: true,
+        ..rule
+    };
+    let rules = rules(family == Family::V6, 150).into_iter();
+    let rules = rules.map(|rule| passing(rule).own());
+    PolicyRules {
+        rules: rules.collect(),
+        denies_deep: true,
+        counted: vec![false; 150],
+        ..PolicyRules::default()
+    }
 }
 
 fn lan_v4(session: u32) -> Ipv4Net {
@@ -205,6 +249,8 @@ fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
 #[bench::down_tcp(args = (Way::Down, Family::V4, 128), setup = forwarded)]
 #[bench::up_routed_v4(args = (Family::V4, 64), setup = behind_routers)]
 #[bench::up_delegated_v6(args = (Family::V6, 96), setup = behind_routers)]
+#[bench::up_policy_v4(args = (Family::V4, 64), setup = filtered)]
+#[bench::up_policy_v6(args = (Family::V6, 96), setup = filtered)]
 #[bench::discovery(args = ("discovery"), setup = other)]
 #[bench::control(args = ("control"), setup = other)]
 #[bench::unknown_session(args = ("unknown_session"), setup = other)]
