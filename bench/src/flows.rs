@@ -3,7 +3,7 @@ use crate::frames::{Family, Size, Spec, Way};
 use crate::report::Samples;
 use crate::routes::Routes;
 use crate::rules::{Rule, Tuple, first_match};
-use crate::whole::SESSIONS;
+use crate::whole::{SESSIONS, WARM};
 use crate::world::{HOT, SPECS, Stock};
 use anyhow::{Result, ensure};
 use dpdk::peers::ACCESS_HEADER;
@@ -11,6 +11,7 @@ use dpdk::{Consumer, Producer, tsc};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::net::Ipv4Addr;
+use std::time::Instant;
 
 /// What packets go through. Those that come out are all that went in, in their order.
 pub trait Through {
@@ -142,6 +143,20 @@ impl Flows {
             }
         }
         Ok(samples.median())
+    }
+
+    /// Lets a core work that has rested, or did something else, for the same reason as `whole` does.
+    pub fn warm(
+        &mut self,
+        through: &mut impl Through,
+        service: u8,
+        stock: &mut Stock,
+    ) -> Result<()> {
+        let begin = Instant::now();
+        while begin.elapsed() < WARM {
+            self.pass(through, service, stock)?;
+        }
+        Ok(())
     }
 
     /// Sends packets through once. Every octet that comes out is looked at.

@@ -123,10 +123,13 @@ pub fn measure(
         eprintln!("  everything on, round {round} of {rounds}");
         for on in On::ALL {
             switch(&mut world, on)?;
+            let service = on.service();
+            figures[0].flows.warm(&mut world, service, stock)?;
             for f in &mut figures {
                 f.measure(on, &mut world, stock)?;
             }
         }
+        figures[0].flows.warm(&mut peer, GREEN_SERVICE, stock)?;
         for f in &mut figures {
             let cycles = f.flows.measure(&mut peer, GREEN_SERVICE, stock);
             f.peer
@@ -186,6 +189,7 @@ impl Figure {
         let octets = self.flows.octets;
         let size = format!("IPv4 {octets} octets {}", self.flows.headers());
         let everything = &self.own[On::Everything as usize];
+        let plain = &self.own[On::Nothing as usize];
         let entry = |id: &str, name: String, samples: &Samples| Entry {
             features: FEATURES
                 .into_iter()
@@ -198,8 +202,10 @@ impl Figure {
         };
         let name = format!("uplink with {RULES} rules, marks and rates, {size}");
         let full = entry(IDS[0], name, everything);
+        let full = full.beside("uplink without them", plain, |own, plain| own / plain);
         let name = format!("{RULES} rules in the uplink: what they add, {size}");
         let rules = entry(IDS[1], name, &self.rules_alone);
+        let rules = rules.beside("uplink without them", plain, |added, plain| added / plain);
         let name = format!("uplink with everything on / path of DPDK's libraries, {size}");
         let ratio = entry(IDS[2], name, everything);
         [

@@ -178,6 +178,7 @@ pub fn measure(
         };
         let mut figures = FIGURES.map(figure);
         for _ in 0..rounds {
+            figures[0].flows.warm(&mut path, service(way), stock)?;
             for figure in &mut figures {
                 figure.measure(&mut path, stock)?;
             }

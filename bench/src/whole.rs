@@ -171,11 +171,14 @@ pub fn measure(
     Ok(entries(&figures, &mac))
 }
 
+/// How long a core works before it is measured.
+pub const WARM: Duration = Duration::from_millis(40);
+
 /// A core that has rested, as this one does while testpmd is at work, does not fetch far lines ahead for up to 20 ms (AMD's
 /// of the generation Zen 4): it works until then.
 fn warm(first: &mut Figure, world: &mut World, stock: &mut Stock) -> Result<()> {
     let begin = Instant::now();
-    while begin.elapsed() < Duration::from_millis(40) {
+    while begin.elapsed() < WARM {
         first.traffic.pass(world, stock)?;
     }
     Ok(())
