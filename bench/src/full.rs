@@ -148,6 +148,7 @@ fn compiled(on: On, list: &[Rule]) -> Result<CompiledPolicy> {
         unmatched_pass: false,
         denies_deep: true,
         counted: vec![false; list.len()],
+        ..PolicyRules::default()
     };
     Ok(CompiledPolicy::new(&rules, 1)?)
 }

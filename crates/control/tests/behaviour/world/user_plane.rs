@@ -119,7 +119,9 @@ impl UserPlane {
     }
 
     fn with_settings(recovery: u32, takes: impl Fn(&Setting) -> bool) -> Self {
-        let all = PacketSettings::SETTINGS.iter().chain(TrafficPolicies::SETTINGS);
+        let all = PacketSettings::SETTINGS
+            .iter()
+            .chain(TrafficPolicies::SETTINGS);
         let taken = all.filter(|setting| takes(setting));
         let features = Features {
             sluice: Some(
