@@ -192,7 +192,7 @@ struct Job {
 pub(crate) struct Done {
     name: Name,
     definition: Arc<Definition>,
-    result: Result<CompiledPolicy, acl::TooLarge>,
+    result: Result<Arc<CompiledPolicy>, acl::TooLarge>,
 }
 
 /// How a policy stands with the workers.
@@ -237,7 +237,7 @@ impl TrafficPolicies {
         let (finished, done) = mpsc::unbounded_channel();
         let compile = move || {
             for Job { name, definition } in asked {
-                let result = CompiledPolicy::new(&definition.rules, workers);
+                let result = CompiledPolicy::new(&definition.rules, workers).map(Arc::new);
                 let done = Done {
                     name,
                     definition,
@@ -317,7 +317,6 @@ impl TrafficPolicies {
             Ok(compiled) => {
                 let (rules, octets) = (definition.places.len(), compiled.octets());
                 tracing::info!(policy = %name, rules, octets, "policy compiled");
-                let compiled = Arc::new(compiled);
                 self.replace(
                     &name,
                     Some(InForce {
