@@ -68,7 +68,7 @@ pub const SHOW_CONFIGURATION: Action = Action {
 /// Why a subscriber is online or not.
 pub const EXPLAIN: Action = Action {
     name: "explain",
-    about: "Say why a subscriber is online or not, where its packets go, and what drops them",
+    about: "Say why a subscriber is online or not, and where its packets go",
     calls: &["History/FindSubscriber", "ControlPlane/GetSessionPolicy"],
     access: Read,
     arguments: &[SUBSCRIBER],
