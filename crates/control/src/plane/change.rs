@@ -7,9 +7,9 @@ use crate::entry::{Entry, Stage};
 use crate::topology::{GroupId, PortId, Topology, UserPlaneId};
 use config::{Configuration, Fault};
 use northbound::Effect;
-use policy::{ControlSettings, Reach};
+use policy::{ControlSettings, Name, Reach, TrafficPolicies};
 use session::Command;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Effects of a changed configuration, computed before it is applied.
@@ -161,6 +161,7 @@ impl ControlPlane {
         change.effects.extend(self.deleted_users(new));
         self.find_drained(new, &mut change);
         self.find_affected(now, new, &mut change);
+        self.find_without_policy(new, &mut change);
         self.find_moved(&mut change);
         change.effects.extend(from_now_on(&self.configuration, new));
         Ok(change)
@@ -267,6 +268,46 @@ impl ControlPlane {
             change.effects.push(effect(over, true, text));
         }
         change.affected = affected;
+    }
+
+    /// Counts those whose policies are deleted. AAA has named them: what the configuration names is there.
+    fn find_without_policy(&self, new: &Configuration, change: &mut Change) {
+        let before = self.configuration.policies.keys().map(String::as_str);
+        let deleted: BTreeSet<&str> = before
+            .filter(|name| !new.policies.contains_key(*name))
+            .collect();
+        if deleted.is_empty() {
+            return;
+        }
+        let after = View {
+            configuration: new,
+            topology: &change.topology,
+        };
+        let mut counts: BTreeMap<Name, u64> = BTreeMap::new();
+        for entry in self.sessions.entries().filter(|entry| !entry.is_closing()) {
+            if after.is_user_gone(entry) {
+                continue; // it ends
+            }
+            let TrafficPolicies {
+                policy_up,
+                policy_down,
+            } = after.evaluate(entry).0.forwarding.policies;
+            let policy_down = policy_down.filter(|down| policy_up.as_ref() != Some(down));
+            for name in policy_up
+                .into_iter()
+                .chain(policy_down)
+                .filter(|name| deleted.contains(name.as_str()))
+            {
+                *counts.entry(name).or_default() += 1;
+            }
+        }
+        for (name, count) in counts {
+            let text = format!(
+                "packets of {} are dropped (policy-missing), all of a direction: AAA has named policy {name}, which is deleted",
+                sessions(count)
+            );
+            change.effects.push(effect(count, false, text));
+        }
     }
 
     fn find_moved(&self, change: &mut Change) {

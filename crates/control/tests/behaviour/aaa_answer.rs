@@ -3,6 +3,7 @@
 use crate::next_pools::{addresses, is_walled};
 use crate::world::{Choice, World};
 use control::counters::Counter;
+use control::plane::Effect;
 use core::time::Duration;
 use northbound::{Password, Request, Response};
 use wire::radius::{Kind, Value};
@@ -268,6 +269,50 @@ fn a_test_shows_what_each_attribute_comes_to_and_leaves_nothing_behind() {
     assert!(!format!("{test:?}").contains("secret0"));
     assert!(w.sessions().is_empty() && w.radius.records.is_empty());
     w.assert_balanced();
+}
+
+#[test]
+fn who_deletes_a_policy_is_told_whose_packets_are_dropped() {
+    let mut w = World::new(2, Choice::radius());
+    let policies = ["open", "walled", "spare"].map(|name| format!("set policies {name}"));
+    w.configure(&policies.each_ref().map(String::as_str))
+        .unwrap();
+    w.radius.accept = vec![
+        (Kind::FILTER_ID, "walled.in".into()),
+        (Kind::FILTER_ID, "walled.out".into()),
+    ];
+    w.dial(0);
+    w.run(10 * SECOND);
+    w.radius.accept = vec![(Kind::FILTER_ID, "open.in".into())];
+    w.dial(1);
+    w.run(10 * SECOND);
+    let dropped = |effects: Vec<Effect>| {
+        let dropped = effects
+            .into_iter()
+            .filter(|effect| effect.text.contains("policy-missing"));
+        dropped.collect::<Vec<_>>()
+    };
+    let edits = ["delete policies walled", "delete policies spare"];
+    let [effect] = &dropped(w.configure(&edits).unwrap())[..] else {
+        panic!("one policy is missed")
+    };
+    assert_eq!((effect.sessions, effect.ends), (1, false));
+    assert!(
+        effect.text.contains("packets of 1 session are dropped"),
+        "{}",
+        effect.text
+    );
+    assert!(
+        effect.text.contains("policy walled, which is deleted"),
+        "{}",
+        effect.text
+    );
+    // a policy that has been missing before is not this change's doing
+    let told = dropped(w.configure(&["delete policies open"]).unwrap());
+    assert!(
+        told.len() == 1 && told[0].text.contains("policy open"),
+        "{told:?}"
+    );
 }
 
 #[test]
