@@ -54,8 +54,9 @@ pub enum Address {
 ///
 /// - ACTION: `permit` or `deny`.
 /// - PROTOCOL: `ip` for any, a number from 0 to 255, or a name, such as `tcp`. `icmp` is for IPv4, `icmpv6` for IPv6.
-/// - SOURCE, DESTINATION: `any`, `assigned`, an address or a prefix. Both sides are of one family. `assigned` is any address
-///   on the subscriber's side.
+/// - `in`, `out`, `assigned`: in rules of one subscriber (NAS-Filter-Rule, RFC 4849). Rules of an ACL, which many subscribers share, have
+///   none of them. `assigned` is any address on the subscriber's side.
+/// - SOURCE, DESTINATION: `any`, `assigned`, an address or a prefix. Both sides are of one family.
 /// - PORTS: ports and ranges, such as `80,443,1000-2000`, for `tcp`, `udp`, `sctp`, `dccp` and `udplite`.
 ///
 /// | option | matches, or does |
@@ -68,7 +69,6 @@ pub enum Address {
 /// | `dscp ef,af41,10` | these code points |
 /// | `length 100-1500` | IP packets of this many octets, with their header; or one number |
 /// | `mark cs1` | sets the code point of a permitted packet |
-/// | `class 3` | sets the class of a permitted packet, 0 to 7 |
 ///
 /// A rule with ports, TCP flags or ICMP types matches no packet in which these cannot be read, such as a fragment other than
 /// the first one.
@@ -91,7 +91,6 @@ pub struct Rule {
     pub(crate) dscp: Option<u64>,
     pub(crate) length: Option<(u16, u16)>,
     mark: Option<u8>,
-    class: Option<u8>,
 }
 
 impl Rule {
@@ -123,11 +122,6 @@ impl Rule {
     /// Code point that a permitted packet gets, 0 to 63.
     pub fn mark(&self) -> Option<u8> {
         self.mark
-    }
-
-    /// Class that a permitted packet gets, 0 to 7.
-    pub fn class(&self) -> Option<u8> {
-        self.class
     }
 
     /// Whether the rule can match IPv4 packets.

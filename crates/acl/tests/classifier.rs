@@ -10,7 +10,7 @@ const PACKETS: u64 = 1000;
 
 /// Compares one set of so many rules with the law, for packets at the rules' edges. Returns how many matched a rule.
 fn compare(seed: u64, count: u64) -> u64 {
-    let dice = &mut Dice(seed);
+    let dice = &mut Dice::new(seed);
     let rules = drawn::rules(dice, count);
     let classifier = Classifier::new(&rules).expect("not too large");
     let edges = Edges::of(&rules);
@@ -44,8 +44,8 @@ fn rule_text(rules: &[Rule], number: Option<usize>) -> Option<String> {
 fn small(quarter: u64) {
     let mut matched = 0;
     for seed in quarter * 2500..(quarter + 1) * 2500 {
-        let few = Dice(!seed).below(4) > 0;
-        let count = 1 + Dice(!seed).below(if few { 40 } else { 200 });
+        let few = Dice::new(!seed).below(4) > 0;
+        let count = 1 + Dice::new(!seed).below(if few { 40 } else { 200 });
         matched += compare(seed, count);
     }
     let packets = 2500 * PACKETS;

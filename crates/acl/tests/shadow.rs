@@ -111,7 +111,7 @@ fn directions_count() {
 fn a_shadowed_rule_is_never_the_first_match() {
     let mut found = 0;
     for seed in 0..400 {
-        let dice = &mut Dice(seed);
+        let dice = &mut Dice::new(seed);
         let rules = drawn::rules(dice, 1 + seed % 60);
         let shadowed = shadowed(&rules);
         let edges = Edges::of(&rules);

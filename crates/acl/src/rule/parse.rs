@@ -19,9 +19,8 @@ const TCP_FLAGS: &str = "flags of fin, syn, rst, psh, ack and urg, such as `syn,
 const DSCPS: &str = "code points such as `ef,af41,10`";
 const DSCP: &str = "a code point: a name such as `ef`, or a number from 0 to 63";
 const LENGTH: &str = "octets from 0 to 65535, such as `1500` or `100-1500`";
-const CLASS: &str = "a class from 0 to 7";
 const OPTION: &str = "ports of the destination, or one of the options `established`, `setup`, \
-    `tcpflags`, `icmptypes`, `frag`, `dscp`, `length`, `mark` and `class`";
+    `tcpflags`, `icmptypes`, `frag`, `dscp`, `length` and `mark`";
 
 impl FromStr for Rule {
     type Err = RuleError;
@@ -124,7 +123,6 @@ fn head(words: &mut Words) -> Result<Rule, RuleError> {
         dscp: None,
         length: None,
         mark: None,
-        class: None,
     };
     check_families(&rule, destination_word)?;
     check_assigned(&rule)?;
@@ -237,7 +235,6 @@ fn option(rule: &mut Rule, word: &str, words: &mut Words) -> Result<(), RuleErro
         "dscp" => rule.dscp.replace(words.read(DSCPS, dscps)?).is_some(),
         "length" => rule.length.replace(words.read(LENGTH, length)?).is_some(),
         "mark" => rule.mark.replace(words.read(DSCP, dscp_value)?).is_some(),
-        "class" => rule.class.replace(words.read(CLASS, class)?).is_some(),
         "ipoptions" | "tcpoptions" => return misplaced(word, "is not supported"),
         _ => return Err(unexpected(word, OPTION)),
     };
@@ -256,9 +253,7 @@ fn check_option(rule: &Rule, word: &str) -> Result<(), RuleError> {
         ("icmptypes", protocol) if !matches!(protocol, Some(names::ICMP | names::ICMPV6)) => {
             misplaced(word, "only for protocols icmp and icmpv6")
         }
-        ("mark" | "class", _) if rule.action == Action::Deny => {
-            misplaced(word, "only for action permit")
-        }
+        ("mark", _) if rule.action == Action::Deny => misplaced(word, "only for action permit"),
         _ => Ok(()),
     }
 }
@@ -311,10 +306,6 @@ fn ranges(word: &str, highest: u16) -> Option<Vec<(u16, u16)>> {
 
 fn length(word: &str) -> Option<(u16, u16)> {
     range(word, u16::MAX)
-}
-
-fn class(word: &str) -> Option<u8> {
-    number(word, 7).map(|class| class as u8)
 }
 
 /// A set of code points: bit n is for code point n.

@@ -47,11 +47,8 @@ impl Rule {
         if let Some(length) = self.length {
             write!(f, " length{}", Ranges(vec![length]))?;
         }
-        if let Some(mark) = self.mark {
-            write!(f, " mark {}", dscp(mark))?;
-        }
-        match self.class {
-            Some(class) => write!(f, " class {class}"),
+        match self.mark {
+            Some(mark) => write!(f, " mark {}", dscp(mark)),
             None => Ok(()),
         }
     }

@@ -3,22 +3,24 @@
 
 use acl::{Address, Fragment, Packet4, Packet6, Rule, Upper};
 use ipnet::IpNet;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
-/// Small generator of random numbers (splitmix64): the same seed gives the same rules.
-pub struct Dice(pub u64);
+/// Random numbers: the same seed gives the same rules.
+pub struct Dice(SmallRng);
 
 impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Dice(SmallRng::seed_from_u64(seed))
+    }
+
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
+        self.0.random()
     }
 
     /// A number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.0.random_range(..bound)
     }
 
     /// True once in `times`.
@@ -105,7 +107,7 @@ fn options(dice: &mut Dice, style: Style, action: &str, protocol: &str) -> Strin
         text += &format!(" length {low}-{}", low + dice.below(1000));
     }
     if action == "permit" && dice.once_in(4) {
-        text += dice.pick(&[" mark cs1", " class 7", " mark 5 class 0"]);
+        text += dice.pick(&[" mark cs1", " mark 5"]);
     }
     text
 }
