@@ -127,8 +127,7 @@ fn policy(family: Family) -> PolicyRules {
     let rules = rules.map(|rule| passing(rule).own());
     PolicyRules {
         rules: rules.collect(),
-        denies_deep: true,
-        counted: vec![false; 150],
+        denies_undetermined: true,
         ..PolicyRules::default()
     }
 }

@@ -146,8 +146,7 @@ fn compiled(on: On, list: &[Rule]) -> Result<CompiledPolicy> {
     let rules = PolicyRules {
         rules: rules.collect::<Result<_, _>>()?,
         unmatched_pass: false,
-        denies_deep: true,
-        counted: vec![false; list.len()],
+        denies_undetermined: true,
         ..PolicyRules::default()
     };
     Ok(CompiledPolicy::new(&rules, 1)?)

@@ -422,12 +422,19 @@ pub(crate) fn fault(format: &str, text: &str) -> Option<String> {
         "template" => text.parse::<Template>().err(),
         "acl-rule" => match text.parse::<acl::Rule>() {
             Err(why) => Some(why.to_string()),
-            Ok(rule) => rule.direction().map(|_| {
-                "a rule of an ACL has no direction: expected no `in` or `out`, as `policy-up` and `policy-down` say it".into()
-            }),
+            Ok(rule) => of_one_subscriber(&rule),
         },
         _ => None,
     }
+}
+
+/// Why a rule can be one of a subscriber (NAS-Filter-Rule), and none of an ACL, which many share.
+fn of_one_subscriber(rule: &acl::Rule) -> Option<String> {
+    if rule.direction().is_some() {
+        return Some("a rule of an ACL has no direction: expected no `in` or `out`, as `policy-up` and `policy-down` say it".into());
+    }
+    let is_assigned = [rule.source(), rule.destination()].contains(&acl::Address::Assigned);
+    is_assigned.then(|| "a rule of an ACL does not know whose it is: expected `any`, as packets have an address of the subscriber on its side".into())
 }
 
 /// The longest name of a Linux interface (IFNAMSIZ less the end), in octets.

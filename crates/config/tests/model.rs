@@ -262,6 +262,84 @@ fn a_user_has_one_secret_and_not_too_many_routes() {
 }
 
 #[test]
+fn a_policer_has_the_rates_and_bursts_of_its_algorithm() {
+    let said = |policer: &str| -> Vec<String> {
+        let faults = check::read(&format!(
+            "policers:\n  a: {{committed-rate: 20, {policer}}}\n"
+        ));
+        let faults = faults.err().unwrap_or_default();
+        faults.iter().map(ToString::to_string).collect()
+    };
+    for good in [
+        "peak-rate: 20",
+        "peak-rate: 30, peak-burst: 5000, committed-burst: 5000",
+        "algorithm: single-rate",
+        "algorithm: single-rate, excess-burst: 5000",
+        "algorithm: two-rate-differentiated, excess-rate: 1, excess-burst: 5000",
+    ] {
+        assert_eq!(said(good), [""; 0], "{good}");
+    }
+    for (policer, expected) in [
+        (
+            "algorithm: two-rate",
+            ["a: `peak-rate` is missing: `two-rate` needs it"].as_slice(),
+        ),
+        (
+            "peak-rate: 19",
+            &["a.peak-rate: this is below `committed-rate`: expected at least 20"],
+        ),
+        (
+            "peak-rate: 20, excess-burst: 5000",
+            &["a.excess-burst: `two-rate` has none"],
+        ),
+        (
+            "algorithm: single-rate, peak-rate: 30, excess-rate: 30",
+            &[
+                "a.peak-rate: `single-rate` has none",
+                "a.excess-rate: `single-rate` has none",
+            ],
+        ),
+        (
+            "algorithm: two-rate-differentiated, peak-rate: 30",
+            &[
+                "a.peak-rate: `two-rate-differentiated` has none",
+                "a: `excess-rate` is missing: `two-rate-differentiated` needs it",
+            ],
+        ),
+    ] {
+        let said = said(policer);
+        assert_eq!(said.len(), expected.len(), "{policer}: {said:?}");
+        for part in expected {
+            assert!(
+                said.iter().any(|fault| fault.contains(part)),
+                "{policer}: {said:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_rule_of_an_acl_is_for_no_direction_and_no_subscriber() {
+    let said = |rule: &str| {
+        let faults = check::read(&format!("acls: {{a: {{rules: {{10: {rule}}}}}}}\n"));
+        faults.err().map(|faults| faults[0].to_string())
+    };
+    assert_eq!(said("permit tcp from any to 192.0.2.1 80"), None);
+    let direction = said("permit out tcp from any to 192.0.2.1 80").unwrap();
+    assert!(direction.contains("has no direction"), "{direction}");
+    for rule in [
+        "permit ip from assigned to any",
+        "permit ip from any to assigned",
+    ] {
+        let said = said(rule).unwrap();
+        assert!(
+            said.contains("does not know whose it is: expected `any`"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn every_fault_is_found_at_once() {
     let text = "userz: {}\nlimits: {sessions: many}\nipv4-pools:\n  a: {prefix: x}\n  b: {}\n";
     let lines: Vec<u64> = check::read(text)

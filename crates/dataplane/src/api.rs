@@ -181,6 +181,8 @@ pub struct PolicyState {
     pub denied_octets: u64,
     /// Packets above the rate, which were dropped.
     pub exceeded_packets: u64,
+    /// Packets above the committed rate of the policer, which passed.
+    pub yellow_packets: u64,
     /// What denied the last one. `None`: none was denied.
     pub last_denial: Option<LastDenial>,
 }
@@ -191,7 +193,7 @@ pub struct LastDenial {
     /// Position of the rule in its policy, from 0. `None`: no rule matched the packet.
     pub rule: Option<u16>,
     /// [`CompiledPolicy::compilation`](crate::CompiledPolicy::compilation) of that policy, which may not be in force any more.
-    pub compilation: u16,
+    pub compilation: u32,
 }
 
 /// A subscriber's session, as the worker needs it.

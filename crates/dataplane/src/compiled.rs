@@ -1,6 +1,6 @@
 //! Policies of the packets of a direction, compiled: what the control thread makes and the workers look packets up in.
 use acl::{Action, Classifier, Packet4, Packet6, Rule, TooLarge};
-use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::counters::add;
 use crate::police::{Colour, MeterSettings, Overhead};
@@ -69,30 +69,15 @@ pub struct PolicerSettings {
     pub yellow_mark: Option<u8>,
 }
 
-/// A policer, with a number that no other one has had.
-#[derive(Debug)]
-pub(crate) struct Policer {
-    pub number: u32,
-    pub settings: PolicerSettings,
-}
-
-impl Policer {
-    fn new(settings: PolicerSettings) -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(1);
-        Policer {
-            number: MADE.fetch_add(1, Relaxed).max(1),
-            settings,
-        }
-    }
-
+impl PolicerSettings {
     /// Colour with which a packet with a code point comes.
     #[inline(always)]
-    pub fn incoming(&self, dscp: u8) -> Colour {
+    pub(crate) fn incoming(&self, dscp: u8) -> Colour {
         // AFxy is 8x + 2y
         let is_assured = (10..=38).contains(&dscp) && dscp & 1 == 0;
         match dscp & 0b110 {
-            0b100 if self.settings.is_colour_aware && is_assured => Colour::Yellow,
-            0b110 if self.settings.is_colour_aware && is_assured => Colour::Red,
+            0b100 if self.is_colour_aware && is_assured => Colour::Yellow,
+            0b110 if self.is_colour_aware && is_assured => Colour::Red,
             _ => Colour::Green,
         }
     }
@@ -105,25 +90,25 @@ pub struct PolicyRules {
     pub rules: Vec<Rule>,
     /// Whether packets pass that no rule matches.
     pub unmatched_pass: bool,
-    /// Whether packets are dropped whose ports lie beyond what the packet path sees of a packet.
-    pub denies_deep: bool,
-    /// For each of `rules`, whether its packets are counted.
-    pub counted: Vec<bool>,
+    /// Whether packets are dropped whose transport header the packet path cannot see, or not all of it.
+    pub denies_undetermined: bool,
+    /// Whether it is counted how often each rule is the first to match.
+    pub is_counted: bool,
     /// Policer of what passes the rules.
     pub policer: Option<PolicerSettings>,
 }
 
-/// Number of the compilation before the next one.
-static COMPILATIONS: AtomicU16 = AtomicU16::new(0);
+/// Number of the next compilation.
+static COMPILATIONS: AtomicU32 = AtomicU32::new(1);
 
 /// A policy of the packets of a direction, compiled. It never changes; a changed policy is another one.
 pub struct CompiledPolicy {
     classifier: Classifier,
     /// For each rule, and behind them for packets that none matches.
     verdicts: Box<[Verdict]>,
-    denies_deep: bool,
-    policer: Option<Policer>,
-    compilation: u16,
+    denies_undetermined: bool,
+    policer: Option<PolicerSettings>,
+    compilation: u32,
     /// For each worker the counters of each rule; empty if none is counted.
     counters: Box<[Box<[Counter]>]>,
 }
@@ -143,22 +128,21 @@ impl CompiledPolicy {
         let rules = policy.rules.iter().map(Verdict::of);
         let unmatched = Verdict::unmatched(policy.unmatched_pass);
         let counters = || policy.rules.iter().map(|_| Counter::default()).collect();
-        let is_counted = policy.counted.iter().any(|counted| *counted);
-        let workers = if is_counted { workers } else { 0 };
+        let workers = if policy.is_counted { workers } else { 0 };
         Ok(CompiledPolicy {
             classifier: Classifier::new(&policy.rules)?,
             verdicts: rules.chain([unmatched]).collect(),
-            denies_deep: policy.denies_deep,
-            policer: policy.policer.map(Policer::new),
-            compilation: COMPILATIONS.fetch_add(1, Relaxed),
+            denies_undetermined: policy.denies_undetermined,
+            policer: policy.policer,
+            compilation: COMPILATIONS.fetch_add(1, Relaxed).max(1),
             counters: (0..workers).map(|_| counters()).collect(),
         })
     }
 
-    /// Number of the compilation, by which a session's last denial names the policy ([`LastDenial`](crate::LastDenial)). Numbers are
-    /// used again after 65,536 compilations.
+    /// Number of the compilation, never 0: no other one of the last four billion has it. By it a session's last denial names the policy
+    /// ([`LastDenial`](crate::LastDenial)), and its meters the policer.
     #[inline(always)]
-    pub fn compilation(&self) -> u16 {
+    pub fn compilation(&self) -> u32 {
         self.compilation
     }
 
@@ -183,14 +167,14 @@ impl CompiledPolicy {
 
     /// Policer of what passes the rules.
     #[inline(always)]
-    pub(crate) fn policer(&self) -> Option<&Policer> {
+    pub(crate) fn policer(&self) -> Option<&PolicerSettings> {
         self.policer.as_ref()
     }
 
-    /// Whether packets pass whose ports are not seen.
+    /// Whether packets are dropped whose transport header is not seen.
     #[inline(always)]
-    pub(crate) fn takes_deep(&self) -> bool {
-        !self.denies_deep
+    pub(crate) fn denies_undetermined(&self) -> bool {
+        self.denies_undetermined
     }
 
     /// The rule that decides on a packet, counted from 1, or 0; and what becomes of it.

@@ -61,8 +61,8 @@ drops! {
         "A rule of the session's policy denies the packet from the subscriber, or no rule permits it.",
     DeniedDown "denied-down" [Policy]
         "A rule of the session's policy denies the packet to the subscriber, or no rule permits it.",
-    DeepHeaders "deep-headers" [Policy]
-        "The session's policy needs the packet's ports, which lie behind more options or extension headers than are looked at.",
+    UndeterminedTransport "undetermined-transport" [Policy]
+        "The session's policy needs a transport header that a fragment cuts off or may overwrite, or that lies behind too many options or extension headers.",
     PolicyMissing "policy-missing" [Policy]
         "The user plane does not have the session's policy, or is still compiling it.",
     RateExceededUp "rate-exceeded-up" [Policy]

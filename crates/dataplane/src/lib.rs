@@ -84,7 +84,7 @@ pub use controller::Controller;
 pub use drops::DropReason;
 pub use edges::{Edge, Node};
 pub use inspect::{Held, Part, Piece, first_routes, host_routes};
-pub use police::{Colour, Meter, MeterError, MeterSettings, Overhead};
+pub use police::{Colour, Meter, MeterSettings, Overhead};
 pub use policy::{PacketSettings, Rate};
 pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};

@@ -10,7 +10,7 @@ mod settings;
 
 pub use meter::{Colour, Meter};
 pub use overhead::Overhead;
-pub use settings::{MeterError, MeterSettings};
+pub use settings::MeterSettings;
 
 /// How fast a bucket fills, in ticks of the TSC.
 #[derive(Clone, Copy, Debug)]

@@ -264,7 +264,7 @@ impl UserPlane {
         }
         self.close_instances(to)?;
         self.limit_punts(&to.protection)?;
-        self.follow_policies(to)?;
+        self.follow_policies(to);
         self.engine.set_hold(match to.hold_sessions {
             HoldSessions::Forever => None,
             HoldSessions::Seconds(seconds) => Some(Duration::from_secs(seconds.into())),
@@ -283,15 +283,11 @@ impl UserPlane {
     }
 
     /// Follows the policies of a document. New and changed ones are compiled first.
-    fn follow_policies(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
-        let path = Path::from_iter(["policies"]);
+    fn follow_policies(&mut self, to: &UserPlaneDocument) {
         let engine = &self.engine;
-        let forgotten = (self.policies).follow(to, |number| engine.names_policy(number));
-        for change in forgotten {
-            self.catch_up(&path)?;
-            self.set_policy(change).map_err(|busy| fault(&path, busy))?;
-        }
-        Ok(())
+        let forgotten = self.policies.follow(to, || engine.sessions_by_policy());
+        self.policy_changes.extend(forgotten);
+        self.set_policies();
     }
 
     /// Whether a new port needs something that an existing port has.

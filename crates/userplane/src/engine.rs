@@ -344,19 +344,6 @@ impl<T: Copy> Engine<T> {
         self.config.layout = layout;
     }
 
-    /// Whether a session names the policy with this number.
-    pub fn names_policy(&self, number: PolicyIndex) -> bool {
-        let sessions = self.table.iter();
-        sessions
-            .into_iter()
-            .any(|(_, session)| match &session.compiled {
-                CompiledSession::Subscriber { entry, .. } => {
-                    [entry.policies.up, entry.policies.down].contains(&Some(number))
-                }
-                CompiledSession::Default { .. } => false,
-            })
-    }
-
     /// Number of sessions that name each policy, for one direction or for both.
     pub fn sessions_by_policy(&self) -> BTreeMap<PolicyIndex, u64> {
         let mut sessions = BTreeMap::new();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acl::Rule;
 use config::UserPlaneDocument;
-use config::model::{Acl, Algorithm, DeepHeaders, Policer, Unmatched};
+use config::model::{Acl, Algorithm, Policer, UndeterminedTransport, Unmatched};
 use dataplane::{
     CompiledPolicy, Hits, MeterSettings, Overhead, PolicerSettings, PolicyIndex, PolicyRules, Rate,
 };
@@ -110,14 +110,14 @@ impl Definition {
                 };
                 for (number, rule) in &acl.rules {
                     definition.rules.rules.push(rule.0.clone());
-                    definition.rules.counted.push(acl.count);
+                    definition.rules.is_counted |= acl.count;
                     definition.places.push((acl_name.clone(), *number));
                 }
             }
             let is_open = policy.acls.is_empty() || policy.unmatched == Unmatched::Permit;
             definition.rules.unmatched_pass = is_open;
-            definition.rules.denies_deep =
-                !policy.acls.is_empty() && policy.deep_headers == DeepHeaders::Deny;
+            definition.rules.denies_undetermined = !policy.acls.is_empty()
+                && policy.undetermined_transport == UndeterminedTransport::Deny;
             let policer = policy.policer.as_ref();
             let policer = policer.and_then(|name| document.policers.get(name));
             definition.rules.policer = policer.map(policer_settings);
@@ -142,10 +142,11 @@ fn policer_settings(policer: &Policer) -> PolicerSettings {
         u32::try_from(octets).unwrap_or(u32::MAX).max(15_000)
     };
     let cir = Rate(policer.committed_rate.into());
-    let further = policer.further_rate.map_or(cir, |rate| Rate(rate.into()));
+    let [pir, eir] = [policer.peak_rate, policer.excess_rate]
+        .map(|rate| rate.map_or(cir, |rate| Rate(rate.into())));
     let cbs = policer.committed_burst.unwrap_or_else(|| usual(cir));
-    let burst = policer.further_burst.unwrap_or_else(|| usual(further));
-    let (pir, eir, pbs, ebs) = (further, further, burst, burst);
+    let pbs = policer.peak_burst.unwrap_or_else(|| usual(pir));
+    let ebs = policer.excess_burst.unwrap_or_else(|| usual(eir));
     PolicerSettings {
         meter: match policer.algorithm {
             Algorithm::SingleRate => MeterSettings::SingleRate { cir, cbs, ebs },
@@ -208,7 +209,6 @@ pub(crate) struct Standing {
 }
 
 /// A change for the workers.
-#[derive(Clone)]
 pub(crate) struct PolicyChange {
     pub number: PolicyIndex,
     pub policy: Option<Arc<CompiledPolicy>>,
@@ -262,11 +262,11 @@ impl TrafficPolicies {
     }
 
     /// Follows a document: asks for the compilation of what is new or different, and returns the policies that the workers have to forget.
-    /// `is_used` says whether a session has a policy with a number.
+    /// `used` are the policies that sessions name.
     pub fn follow(
         &mut self,
         document: &UserPlaneDocument,
-        is_used: impl Fn(PolicyIndex) -> bool,
+        used: impl FnOnce() -> BTreeMap<PolicyIndex, u64>,
     ) -> Vec<PolicyChange> {
         let wanted = Definition::all(document);
         for (name, definition) in &wanted {
@@ -296,9 +296,9 @@ impl TrafficPolicies {
             configured.is_some_and(|configured| configured.0 == *rule)
         });
         if self.numbers.are_scarce() {
-            let wanted = &self.wanted;
+            let (wanted, used) = (&self.wanted, used());
             self.numbers
-                .retain(|name, number| wanted.contains_key(name) || is_used(number));
+                .retain(|name, number| wanted.contains_key(name) || used.contains_key(&number));
         }
         forgotten
     }
@@ -380,7 +380,7 @@ impl TrafficPolicies {
     }
 
     /// The rule that denied a packet, with its place. `None`: it is of a policy that has been replaced since.
-    pub fn rule(&self, compilation: u16, position: u16) -> Option<(&RulePlace, &Rule)> {
+    pub fn rule(&self, compilation: u32, position: u16) -> Option<(&RulePlace, &Rule)> {
         let mut in_force = self.in_force.values();
         let policy = in_force.find(|policy| policy.compiled.compilation() == compilation)?;
         let Definition { rules, places } = &*policy.definition;

@@ -185,8 +185,8 @@ pub struct UserPlane {
     pub(crate) backlog: VecDeque<ForWorker>,
     /// Policies of the packets of a direction.
     pub(crate) policies: TrafficPolicies,
-    /// Compiled policies that the workers have not taken yet.
-    policy_changes: VecDeque<PolicyChange>,
+    /// Changes of policies that the workers have not taken yet, in their order: a number may have had another policy before.
+    pub(crate) policy_changes: VecDeque<PolicyChange>,
     /// Whether frames for subscribers wait for the workers.
     room: packets::Room,
     /// When announcements that nobody repeated are withdrawn.
@@ -379,19 +379,14 @@ impl UserPlane {
         }
     }
 
-    /// Gives the workers the policies that were compiled.
-    fn set_policies(&mut self) {
-        while let Some(change) = self.policy_changes.pop_front() {
-            if self.set_policy(change.clone()).is_err() {
-                self.policy_changes.push_front(change);
+    /// Gives the workers the policies that were compiled, and takes away what is not configured any more.
+    pub(crate) fn set_policies(&mut self) {
+        while let Some(PolicyChange { number, policy }) = self.policy_changes.front() {
+            if self.controller.set_policy(*number, policy.clone()).is_err() {
                 return;
             }
+            self.policy_changes.pop_front();
         }
-    }
-
-    /// Gives the workers a policy, or takes it away.
-    pub(crate) fn set_policy(&mut self, change: PolicyChange) -> Result<(), Busy> {
-        self.controller.set_policy(change.number, change.policy)
     }
 
     /// Name of the port with this index.

@@ -180,9 +180,9 @@ pub struct Policy {
     /// Packets pass that no rule matches.
     #[serde(default)]
     unmatched_pass: bool,
-    /// Packets are matched whose ports are not seen.
+    /// Packets are matched whose transport header is not seen.
     #[serde(default)]
-    takes_deep: bool,
+    matches_undetermined: bool,
 }
 
 impl Policy {
@@ -195,7 +195,7 @@ impl Policy {
         Ok(PolicyRules {
             rules: self.rules.iter().map(rule).collect::<Result<_, _>>()?,
             unmatched_pass: self.unmatched_pass,
-            denies_deep: !self.takes_deep,
+            denies_undetermined: !self.matches_undetermined,
             ..PolicyRules::default()
         })
     }

@@ -55,6 +55,13 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
             let denied = format!("{}, {size}", counted(did.denied_packets));
             rows.push((format!("denied {way}"), denied));
         }
+        if did.yellow_packets > 0 {
+            let passed = format!(
+                "{} above the committed rate, which passed",
+                counted(did.yellow_packets)
+            );
+            rows.push((format!("yellow {way}"), passed));
+        }
         rows.push((format!("above rate {way}"), counted(did.exceeded_packets)));
         let last = did.last_denial.as_ref().map(last_denial);
         rows.extend(last.map(|last| (format!("last denial {way}"), last)));
@@ -231,6 +238,7 @@ mod tests {
     fn a_page_has_rows_for_each_direction() {
         let down = DirectionPolicy {
             exceeded_packets: 7,
+            yellow_packets: 30,
             ..DirectionPolicy::default()
         };
         let policy = SessionPolicy {
@@ -246,6 +254,10 @@ mod tests {
             (
                 "last denial up",
                 "acl base rule 20: deny tcp from any to any 25",
+            ),
+            (
+                "yellow down",
+                "30 packets above the committed rate, which passed",
             ),
             ("above rate down", "7 packets"),
         ];

@@ -266,29 +266,59 @@ impl Found {
         }
     }
 
-    /// Rates that an algorithm has.
+    /// Each algorithm has rates and bursts of its own.
     fn policers(&mut self, policers: &BTreeMap<String, Policer>) {
         for (name, policer) in policers {
-            let here = Path::from_iter(["policers", name]);
-            match (policer.algorithm, policer.further_rate) {
-                (Algorithm::SingleRate, Some(_)) => {
-                    let why = "`single-rate` has no second rate: delete it, or change `algorithm`";
-                    self.at(&here, "further-rate", why.into());
-                }
-                (Algorithm::SingleRate, None) => {}
-                (_, None) => {
-                    let why = "`further-rate` is missing: expected the peak or excess rate, or `algorithm single-rate`";
-                    self.at(&here, "", why.into());
-                }
-                (Algorithm::TwoRate, Some(peak)) if peak < policer.committed_rate => {
-                    let why = format!(
-                        "the peak rate is below `committed-rate`: expected at least {}",
-                        policer.committed_rate
-                    );
-                    self.at(&here, "further-rate", why);
-                }
-                (_, Some(_)) => {}
+            self.policer(&Path::from_iter(["policers", name]), policer);
+        }
+    }
+
+    fn policer(&mut self, here: &Path, policer: &Policer) {
+        let (algorithm, needed, others): (_, _, &[&str]) = match policer.algorithm {
+            Algorithm::SingleRate => (
+                "single-rate",
+                None,
+                &["peak-rate", "peak-burst", "excess-rate"],
+            ),
+            Algorithm::TwoRate => (
+                "two-rate",
+                Some("peak-rate"),
+                &["excess-rate", "excess-burst"],
+            ),
+            Algorithm::TwoRateDifferentiated => (
+                "two-rate-differentiated",
+                Some("excess-rate"),
+                &["peak-rate", "peak-burst"],
+            ),
+        };
+        let leaves = [
+            ("peak-rate", policer.peak_rate),
+            ("peak-burst", policer.peak_burst),
+            ("excess-rate", policer.excess_rate),
+            ("excess-burst", policer.excess_burst),
+        ];
+        for (leaf, value) in leaves {
+            if value.is_some() && others.contains(&leaf) {
+                let why = format!("`{algorithm}` has none: delete it, or change `algorithm`");
+                self.at(here, leaf, why);
             }
+            if value.is_none() && needed == Some(leaf) {
+                let why = format!(
+                    "`{leaf}` is missing: `{algorithm}` needs it; `single-rate` has one rate"
+                );
+                self.at(here, "", why);
+            }
+        }
+        if policer.algorithm == Algorithm::TwoRate
+            && policer
+                .peak_rate
+                .is_some_and(|peak| peak < policer.committed_rate)
+        {
+            let why = format!(
+                "this is below `committed-rate`: expected at least {}",
+                policer.committed_rate
+            );
+            self.at(here, "peak-rate", why);
         }
     }
 

@@ -28,7 +28,7 @@ pub struct Acl {
     pub count: bool,
 }
 
-/// Policer: meters packets by committed and further rates. Green and yellow packets pass, red ones are dropped (`rate-exceeded-up`,
+/// Policer: meters packets by a committed rate and a peak or excess rate. Green and yellow packets pass, red ones are dropped (`rate-exceeded-up`,
 /// `rate-exceeded-down`). Each session has a meter of its own. A change reaches online sessions at once, without a burst.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -36,23 +36,32 @@ pub struct Policer {
     /// How colours are found.
     #[serde(default)]
     pub algorithm: Algorithm,
-    /// Committed rate: packets within it are green. A smaller rate of the session takes its place.
+    /// Committed rate: packets within it are green. A smaller rate of the session (subscriber profile, user, RADIUS) takes its place, with
+    /// `single-rate` also a larger one.
     #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub committed_rate: u32,
     /// Octets that are green at once. Default: as many as come in 100 ms, at least 15,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_600, max = 1_000_000_000), extend("x-unit" = "octets"))]
     pub committed_burst: Option<u32>,
-    /// `two-rate`: rate of green and yellow packets together. `two-rate-differentiated`: rate of yellow packets beside the green ones. The
-    /// rate of the session (subscriber profile, user, RADIUS) is the rate of both together, and takes its place. `single-rate`: not
-    /// permitted; there the session's rate takes the place of the committed one.
+    /// `two-rate` alone, which needs it: rate of green and yellow packets together. The rate of the session takes its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
-    pub further_rate: Option<u32>,
-    /// Octets that are yellow at once, with `two-rate` green or yellow. Default: as many as come in 100 ms, at least 15,000.
+    pub peak_rate: Option<u32>,
+    /// `two-rate` alone: octets that are green or yellow at once. Default: as many as come at the peak rate in 100 ms, at least 15,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_600, max = 1_000_000_000), extend("x-unit" = "octets"))]
-    pub further_burst: Option<u32>,
+    pub peak_burst: Option<u32>,
+    /// `two-rate-differentiated` alone, which needs it: rate of yellow packets beside the green ones. The rate of the session takes the place
+    /// of both together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub excess_rate: Option<u32>,
+    /// `single-rate` and `two-rate-differentiated`: octets that are yellow at once. Default: as many as come at the excess rate (`single-rate`:
+    /// the committed one) in 100 ms, at least 15,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1_600, max = 1_000_000_000), extend("x-unit" = "octets"))]
+    pub excess_burst: Option<u32>,
     /// What a packet is charged: its own octets, or what it takes on the access line.
     #[serde(default)]
     pub overhead: Overhead,
@@ -74,7 +83,7 @@ pub enum Algorithm {
     /// A committed and a peak rate (trTCM, RFC 2698).
     #[default]
     TwoRate,
-    /// A committed rate and another one beside it (RFC 4115).
+    /// A committed and an excess rate beside it (RFC 4115).
     TwoRateDifferentiated,
 }
 
@@ -107,9 +116,10 @@ pub struct TrafficPolicy {
     pub policer: Option<String>,
     /// What happens to packets that no rule of `acls` matches.
     pub unmatched: Unmatched,
-    /// What happens to packets whose ports the gateway does not see, because their options or extension headers reach beyond the first 96
-    /// octets of the frame.
-    pub deep_headers: DeepHeaders,
+    /// What happens to packets whose transport header the gateway cannot see or trust: their options or extension headers reach beyond the
+    /// first 96 octets of the frame, the packet ends in the header (RFC 1858 §3, RFC 7112), or it is the fragment of TCP that could
+    /// overwrite the flags (RFC 1858 §4).
+    pub undetermined_transport: UndeterminedTransport,
 }
 
 /// What happens to packets that no rule matches.
@@ -123,10 +133,10 @@ pub enum Unmatched {
     Permit,
 }
 
-/// What happens to packets with long chains of extension headers.
+/// What happens to packets whose transport header is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum DeepHeaders {
+pub enum UndeterminedTransport {
     /// They are dropped.
     #[default]
     Deny,

@@ -1,7 +1,7 @@
 //! The nodes. Each is a file: what it does, its ways out, the drops that it names, and at its foot its tests.
 //! [`crate::graph`] puts them together.
-pub(crate) mod acl;
 pub(crate) mod classify;
+pub(crate) mod fields;
 pub(crate) mod fragment;
 pub(crate) mod ip;
 pub(crate) mod lookup;

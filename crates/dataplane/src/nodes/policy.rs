@@ -1,12 +1,12 @@
 //! Node `policy`: does the policy of the session permit the packet?
 //!
 //! Only sessions whose policy has something to do for each packet come here. The rules come first, so that what they deny takes no
-//! tokens. Out: back to where the packet came from. Drops: `denied-up`, `denied-down`, `deep-headers`, `policy-missing`,
+//! tokens. Out: back to where the packet came from. Drops: `denied-up`, `denied-down`, `undetermined-transport`, `policy-missing`,
 //! `rate-exceeded-up`, `rate-exceeded-down`.
 use crate::api::SessionIndex;
-use crate::compiled::{CompiledPolicy, Policer};
+use crate::compiled::{CompiledPolicy, PolicerSettings};
 use crate::drops::DropReason;
-use crate::nodes::acl;
+use crate::nodes::fields;
 use crate::nodes::ip::Family;
 use crate::police::Colour;
 use crate::tables::meters::MeterLine;
@@ -95,7 +95,7 @@ fn permit(
     let Some(policer) = compiled.policer() else {
         return within_rate(line, packet.total, packet.now);
     };
-    match sessions.policy_and_meter(index, direction, policer, packet.now) {
+    match sessions.policy_and_meter(index, direction, compiled, packet.now) {
         Some((line, meter)) => metered(line, meter, policer, packet),
         None => Ok(()),
     }
@@ -115,16 +115,16 @@ fn within_rate(line: &mut PolicyLine, total: usize, now: u64) -> Result<(), Refu
 fn metered(
     line: &mut PolicyLine,
     meter: &mut MeterLine,
-    policer: &Policer,
+    policer: &PolicerSettings,
     packet: Examined<'_>,
 ) -> Result<(), Refused> {
     let Examined { w, family, ip, .. } = packet;
-    let incoming = policer.incoming(acl::dscp(w, family, ip));
+    let incoming = policer.incoming(fields::dscp(w, family, ip));
     match meter.colour(policer, packet.total, incoming, packet.now) {
         Colour::Green => {}
         Colour::Yellow => {
-            if let Some(dscp) = policer.settings.yellow_mark {
-                acl::mark(w, family, ip, dscp);
+            if let Some(dscp) = policer.yellow_mark {
+                fields::mark(w, family, ip, dscp);
             }
         }
         Colour::Red => {
@@ -144,19 +144,23 @@ fn match_rules(
     packet: &mut Examined<'_>,
 ) -> Result<(), Refused> {
     let (w, ip, total) = (&mut *packet.w, packet.ip, packet.total);
-    let ((rule, verdict), is_deep) = match packet.family {
+    let undetermined = Refused::Other(DropReason::UndeterminedTransport);
+    let (rule, verdict) = match packet.family {
         Family::V4 => {
-            let read = acl::read_v4(w, ip, total);
-            (compiled.of_v4(&read.packet, worker), read.is_deep)
+            let read = fields::read_v4(w, ip, total);
+            if read.is_undetermined && compiled.denies_undetermined() {
+                return Err(undetermined);
+            }
+            compiled.of_v4(&read.packet, worker)
         }
         Family::V6 => {
-            let read = acl::read_v6(w, ip, total);
-            (compiled.of_v6(&read.packet, worker), read.is_deep)
+            let read = fields::read_v6(w, ip, total);
+            if read.is_undetermined && compiled.denies_undetermined() {
+                return Err(undetermined);
+            }
+            compiled.of_v6(&read.packet, worker)
         }
     };
-    if is_deep && !compiled.takes_deep() {
-        return Err(Refused::Other(DropReason::DeepHeaders));
-    }
     if !verdict.permits() {
         line.denied += 1;
         line.denied_octets += total as u64;
@@ -165,7 +169,7 @@ fn match_rules(
         return Err(Refused::Denied);
     }
     if let Some(dscp) = verdict.mark() {
-        acl::mark(w, packet.family, ip, dscp);
+        fields::mark(w, packet.family, ip, dscp);
     }
     Ok(())
 }
@@ -174,7 +178,7 @@ fn match_rules(
 mod tests {
     use super::*;
     use crate::api::*;
-    use crate::compiled::{Hits, PolicerSettings, PolicyRules};
+    use crate::compiled::{Hits, PolicyRules};
     use crate::police::{MeterSettings, Overhead};
     use crate::tables::sessions::Sources;
     use core::num::NonZeroU16;
@@ -229,10 +233,10 @@ mod tests {
         }
 
         fn compile(&mut self, rules: &[&str], change: impl Fn(&mut PolicyRules)) {
-            let rules: Vec<::acl::Rule> = rules.iter().map(|text| text.parse().unwrap()).collect();
+            let rules: Vec<acl::Rule> = rules.iter().map(|text| text.parse().unwrap()).collect();
             let mut policy = PolicyRules {
-                counted: rules.iter().map(|_| true).collect(),
                 rules,
+                is_counted: true,
                 ..PolicyRules::default()
             };
             change(&mut policy);
@@ -452,16 +456,19 @@ mod tests {
         let with = |policy: &mut PolicyRules| policy.policer = Some(policer());
         world.compile(&["permit ip from any to any"], with);
         // a burst of 100 packets and 1,000 a second; a burst of 15 and 125 a second are green
-        let (passed, yellow) = second(&mut world, HZ, 0);
+        let (passed, first) = second(&mut world, HZ, 0);
         assert!(passed.abs_diff(1100) <= 2, "{passed}");
-        assert!((passed - yellow).abs_diff(140) <= 2, "{yellow} of {passed}");
+        assert!((passed - first).abs_diff(140) <= 2, "{first} of {passed}");
         // what comes yellow (AF12) takes no green tokens, and what comes red (AF13) does not pass
         let (passed, yellow) = second(&mut world, 3 * HZ, 12 << 2);
         assert_eq!(passed, yellow);
+        let yellow_packets = first + yellow;
         let (passed, _) = second(&mut world, 5 * HZ, 14 << 2);
         assert_eq!(passed, 0);
-        let line = world.sessions.policy(INDEX, Direction::Down).unwrap();
-        assert!(line.exceeded > 2000 && world.sessions.is_whole(INDEX));
+        let [_, down] = world.sessions.policy_states(INDEX);
+        let down = down.unwrap();
+        assert_eq!(down.yellow_packets, yellow_packets as u64);
+        assert!(down.exceeded_packets > 2000 && world.sessions.is_whole(INDEX));
     }
 
     #[test]

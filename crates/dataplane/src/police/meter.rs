@@ -27,8 +27,8 @@ pub enum Colour {
 /// A packet that finds exactly as many tokens as it is charged octets gets them. Times of packets are rounded down to a sixteenth of a tick,
 /// so that at most the tokens of so much time are given away for each packet: 0.3 octets at 100 Gbit/s and 2.6 GHz.
 ///
-/// Ranges: rates from 1 kbit/s to 1 Tbit/s, packets of up to 2^32 - 1 octets, bursts within what [`MeterSettings::check`] permits, and
-/// times below 2^59 ticks (seven years at 2.6 GHz).
+/// Ranges: rates from 1 kbit/s to 1 Tbit/s (above 300 Gbit/s an octet takes less than a part of a tick), packets of up to 2^32 - 1 octets,
+/// and times below 2^59 ticks (seven years at 2.6 GHz).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meter {
     /// When the committed bucket is full.
@@ -88,6 +88,9 @@ impl OctetTime {
     }
 }
 
+/// The sum of two bursts and of any time that the clock shows in seven years is within 64 bits.
+const LONGEST_BURST: u64 = 1 << 60;
+
 impl Default for Meter {
     fn default() -> Self {
         Meter {
@@ -106,7 +109,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// A meter with full buckets; `hz` ticks are a second. The settings have passed [`MeterSettings::check`].
+    /// A meter with full buckets; `hz` ticks are a second. No burst is larger than what comes in 2^60 parts of a tick: 320 days at 2.6 GHz.
     pub fn new(settings: MeterSettings, hz: u64) -> Self {
         let ([cir, rate], [cbs, burst]) = match settings {
             MeterSettings::SingleRate { cir, cbs, ebs } => ([cir, cir], [cbs, ebs]),
@@ -117,8 +120,8 @@ impl Meter {
         Meter {
             committed: 0,
             second: 0,
-            committed_burst: committed.of(cbs),
-            second_burst: second.of(burst),
+            committed_burst: committed.of(cbs).min(LONGEST_BURST),
+            second_burst: second.of(burst).min(LONGEST_BURST),
             committed_octet: committed.mantissa,
             second_octet: second.mantissa,
             committed_shift: committed.shift,

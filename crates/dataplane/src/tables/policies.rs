@@ -23,7 +23,7 @@ pub(crate) struct PolicyLine {
     /// The rule that denied the last one of them, counted from 1; 0: none.
     pub denied_by: u16,
     /// The compilation that this rule belongs to.
-    pub denied_in: u16,
+    pub denied_in: u32,
 }
 
 const _: () = assert!(size_of::<PolicyLine>() == 64);
@@ -47,8 +47,8 @@ impl PolicyLine {
         self.policer.has_limit() || self.policy.is_some()
     }
 
-    /// What the policy has done so far. `None`: there is nothing to do for packets.
-    pub fn state(&self) -> Option<PolicyState> {
+    /// What the policy has done so far, with the yellow packets that its meter has counted. `None`: there is nothing to do for packets.
+    pub fn state(&self, yellow_packets: u64) -> Option<PolicyState> {
         let last_denial = LastDenial {
             rule: self.denied_by.checked_sub(1),
             compilation: self.denied_in,
@@ -58,6 +58,7 @@ impl PolicyLine {
             denied_packets: self.denied,
             denied_octets: self.denied_octets,
             exceeded_packets: self.exceeded,
+            yellow_packets,
             last_denial: (self.denied > 0).then_some(last_denial),
         })
     }
@@ -108,17 +109,15 @@ impl CompiledPolicies {
         self.policers > 0
     }
 
-    /// Sets or forgets a policy; the former one. No packet is treated by both: nobody calls this within a burst.
-    pub fn set(
-        &mut self,
-        PolicyIndex(index): PolicyIndex,
-        policy: Option<Arc<CompiledPolicy>>,
-    ) -> Option<Arc<CompiledPolicy>> {
-        let place = self.all.get_mut(usize::from(index.get()))?;
+    /// Sets or forgets a policy. No packet is treated by it and the former one: nobody calls this within a burst.
+    pub fn set(&mut self, PolicyIndex(index): PolicyIndex, policy: Option<Arc<CompiledPolicy>>) {
+        let Some(place) = self.all.get_mut(usize::from(index.get())) else {
+            return; // the controller has looked
+        };
         let has_policer = |policy: &Option<Arc<CompiledPolicy>>| {
             usize::from(policy.as_ref().is_some_and(|p| p.policer().is_some()))
         };
         self.policers = self.policers + has_policer(&policy) - has_policer(place);
-        core::mem::replace(place, policy)
+        *place = policy;
     }
 }

@@ -2,7 +2,7 @@
 use crate::api::{
     Limits, Policies, PolicyState, PortIndex, Refusal, SessionEntry, SessionIndex, Usage,
 };
-use crate::compiled::Policer;
+use crate::compiled::CompiledPolicy;
 use crate::nodes::ip::Family;
 use crate::police::Bucket;
 use crate::shard::{Ids, Shard};
@@ -246,18 +246,18 @@ impl Sessions {
         self.policies.get_mut(place).filter(|line| line.is_needed())
     }
 
-    /// The policy line of a session, and its meter of a policer.
+    /// The policy line of a session, and its meter of the policy's policer.
     #[inline(always)]
     pub fn policy_and_meter(
         &mut self,
         index: SessionIndex,
         direction: Direction,
-        policer: &Policer,
+        policy: &CompiledPolicy,
         now: u64,
     ) -> Option<(&mut PolicyLine, &mut MeterLine)> {
         let place = policy_place(self.place(index), direction);
-        if !self.meters.get(place)?.is_of(policer) {
-            self.renew_meter(index, direction, policer, now);
+        if !self.meters.get(place)?.is_of(policy.compilation()) {
+            self.renew_meter(index, direction, policy, now);
         }
         Some((self.policies.get_mut(place)?, self.meters.get_mut(place)?))
     }
@@ -269,22 +269,27 @@ impl Sessions {
         &mut self,
         index: SessionIndex,
         direction: Direction,
-        policer: &Policer,
+        policy: &CompiledPolicy,
         now: u64,
     ) {
+        let Some(policer) = policy.policer() else {
+            return;
+        };
         let rate = self.get(index).and_then(|entry| match direction {
             Direction::Up => entry.packets.rate_up,
             Direction::Down => entry.packets.rate_down,
         });
         let place = policy_place(self.place(index), direction);
-        self.meters[place].renew(policer, rate, now, self.hz);
+        let settings = policer.meter.limited_to(rate);
+        self.meters[place].renew(policy.compilation(), settings, now, self.hz);
     }
 
     /// What the policies of a session have done, from and to the subscriber.
     pub fn policy_states(&self, index: SessionIndex) -> [Option<PolicyState>; 2] {
         Direction::BOTH.map(|direction| {
             let place = policy_place(self.place(index), direction);
-            self.policies.get(place)?.state()
+            let yellow = self.meters.get(place).map_or(0, |meter| meter.yellow);
+            self.policies.get(place)?.state(yellow)
         })
     }
 

@@ -38,8 +38,9 @@ fn too_large(name: &str) -> UserPlaneDocument {
     document(&[(name, &[DENY; acl::MOST_RULES + 1])])
 }
 
-fn nobody(_: PolicyIndex) -> bool {
-    false
+/// No session names a policy.
+fn nobody() -> BTreeMap<PolicyIndex, u64> {
+    BTreeMap::new()
 }
 
 struct Bench(TrafficPolicies);
@@ -97,7 +98,7 @@ fn a_document_frees_numbers_that_neither_it_nor_a_session_names() {
     assert!(bench.compiled().is_some());
     assert_eq!(numbers.of(&name("unused")), Some(unused));
     let same = document(&[("own", &[PERMIT])]);
-    bench.0.follow(&same, |number| number == used);
+    bench.0.follow(&same, || BTreeMap::from([(used, 1)]));
     assert_eq!(numbers.name(unused), None);
     assert_eq!(numbers.of(&name("used")), Some(used));
     assert_eq!(numbers.of(&name("own")), Some(number(3)));
@@ -174,7 +175,7 @@ fn a_policy_without_a_number_says_so() {
     let mut bench = Bench::new(1);
     bench.0.numbers.of(&name("other")).unwrap();
     let own = document(&[("own", &[DENY])]);
-    bench.0.follow(&own, |_| true);
+    bench.0.follow(&own, nobody);
     assert!(bench.compiled().is_none());
     let trouble = bench.0.standing(&name("own")).trouble;
     assert!(trouble.unwrap().starts_with("1 other policies"));

@@ -169,6 +169,7 @@ impl UserPlane {
             denied_packets: did.denied_packets,
             denied_octets: did.denied_octets,
             exceeded_packets: did.exceeded_packets,
+            yellow_packets: did.yellow_packets,
             last_denial: did.last_denial.map(|denial| self.denial(denial)),
         }
     }

@@ -1,14 +1,12 @@
-//! What rules see of a packet, read from its window.
+//! The fields of a packet that rules and policers ask for, read from its window, and its code point.
 use crate::nodes::ip::Family;
 use acl::{Fragment, Packet4, Packet6, Upper};
 use dpdk::{WINDOW, Window};
+use wire::ipv4::{ICMP, TCP, UDP};
+use wire::ipv6::ICMPV6;
 
-/// Protocols whose upper-layer header begins with ports, or type and code.
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+/// Other protocols whose header begins with ports.
 const DCCP: u8 = 33;
-const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
@@ -18,8 +16,9 @@ const TCP_FLAGS: usize = 13;
 /// What could be read of a packet.
 pub(crate) struct Read<T> {
     pub packet: T,
-    /// Part of the upper-layer header that rules may ask for lies behind the window.
-    pub is_deep: bool,
+    /// What rules may ask of the transport header is not known: it lies behind the window, the packet ends before, or another fragment
+    /// may overwrite it.
+    pub is_undetermined: bool,
 }
 
 /// Ports or types, and flags.
@@ -28,7 +27,7 @@ struct UpperLayer {
     destination_port: u16,
     tcp_flags: u8,
     upper: Upper,
-    is_deep: bool,
+    is_undetermined: bool,
 }
 
 impl UpperLayer {
@@ -37,7 +36,11 @@ impl UpperLayer {
         destination_port: 0,
         tcp_flags: 0,
         upper: Upper::Unread,
-        is_deep: false,
+        is_undetermined: false,
+    };
+    const UNDETERMINED: UpperLayer = UpperLayer {
+        is_undetermined: true,
+        ..UpperLayer::NONE
     };
 
     /// The header of a protocol at `at` of a packet that ends at `end`.
@@ -48,14 +51,9 @@ impl UpperLayer {
             UDP | ICMP | ICMPV6 | SCTP | UDP_LITE | DCCP => (4, Upper::Ports),
             _ => return UpperLayer::NONE,
         };
-        if at + wanted > end {
-            return UpperLayer::NONE;
-        }
-        if at + wanted > WINDOW {
-            return UpperLayer {
-                is_deep: true,
-                ..UpperLayer::NONE
-            };
+        // a first fragment need not hold the whole header: rules would not see what the receiver does (RFC 1858 §3)
+        if at + wanted > end.min(WINDOW) {
+            return UpperLayer::UNDETERMINED;
         }
         UpperLayer {
             source_port: w.u16(at),
@@ -66,7 +64,17 @@ impl UpperLayer {
                 0
             },
             upper: ports,
-            is_deep: false,
+            is_undetermined: false,
+        }
+    }
+
+    /// What is known of it in a fragment at an offset, in units of 8 octets.
+    #[inline(always)]
+    fn of_later_fragment(protocol: u8, offset: u16) -> Self {
+        // its octets may overwrite the flags that the first fragment showed (RFC 1858 §4, RFC 3128)
+        match protocol == TCP && offset == 1 {
+            true => UpperLayer::UNDETERMINED,
+            false => UpperLayer::NONE,
         }
     }
 }
@@ -90,7 +98,10 @@ pub(crate) fn read_v4(w: &Window, ip: usize, total: usize) -> Read<Packet4> {
                 upper,
             )
         }
-        _ => (Fragment::Later, UpperLayer::NONE),
+        _ => (
+            Fragment::Later,
+            UpperLayer::of_later_fragment(protocol, offset),
+        ),
     };
     Read {
         packet: Packet4 {
@@ -105,7 +116,7 @@ pub(crate) fn read_v4(w: &Window, ip: usize, total: usize) -> Read<Packet4> {
             fragment,
             upper: upper.upper,
         },
-        is_deep: upper.is_deep,
+        is_undetermined: upper.is_undetermined,
     }
 }
 
@@ -118,13 +129,15 @@ pub(crate) fn read_v6(w: &Window, ip: usize, total: usize) -> Read<Packet6> {
             protocol: next,
             at: ip + 40,
             fragment: Fragment::None,
-            is_deep: false,
+            offset: 0,
+            is_cut: false,
         },
         true => Chain::follow(w, next, ip + 40, ip + total),
     };
-    let upper = match chain.is_deep || chain.fragment == Fragment::Later {
-        true => UpperLayer::NONE,
-        false => UpperLayer::read(w, chain.protocol, chain.at, ip + total),
+    let upper = match (chain.is_cut, chain.offset) {
+        (true, _) => UpperLayer::UNDETERMINED,
+        (false, 0) => UpperLayer::read(w, chain.protocol, chain.at, ip + total),
+        (false, offset) => UpperLayer::of_later_fragment(chain.protocol, offset),
     };
     Read {
         packet: Packet6 {
@@ -139,7 +152,7 @@ pub(crate) fn read_v6(w: &Window, ip: usize, total: usize) -> Read<Packet6> {
             fragment: chain.fragment,
             upper: upper.upper,
         },
-        is_deep: chain.is_deep | upper.is_deep,
+        is_undetermined: upper.is_undetermined,
     }
 }
 
@@ -167,8 +180,10 @@ struct Chain {
     protocol: u8,
     at: usize,
     fragment: Fragment,
-    /// It goes on behind the window.
-    is_deep: bool,
+    /// Offset of the fragment, in units of 8 octets.
+    offset: u16,
+    /// It goes on behind the window or the packet's end. A first fragment has the whole chain (RFC 7112 §5).
+    is_cut: bool,
 }
 
 impl Chain {
@@ -176,23 +191,18 @@ impl Chain {
     #[cold]
     #[inline(never)]
     fn follow(w: &Window, mut next: u8, mut at: usize, end: usize) -> Self {
-        let mut fragment = Fragment::None;
-        while is_extension(next) && fragment != Fragment::Later {
-            // a header that the packet has no room for is none: the receiver will not read on, either
-            let is_whole = at + 8 <= end;
-            if !is_whole || at + 8 > WINDOW {
-                let is_deep = is_whole;
-                return Chain {
-                    protocol: next,
-                    at,
-                    fragment,
-                    is_deep,
-                };
+        let (mut fragment, mut offset) = (Fragment::None, 0);
+        let mut is_cut = false;
+        while is_extension(next) && offset == 0 {
+            is_cut = at + 8 > end.min(WINDOW);
+            if is_cut {
+                break;
             }
             let length = match next {
                 FRAGMENT => {
-                    let offset = w.u16(at + 2);
-                    fragment = match (offset >> 3, offset & 1) {
+                    let field = w.u16(at + 2);
+                    offset = field >> 3;
+                    fragment = match (offset, field & 1) {
                         (0, 0) => fragment, // an atomic fragment is a whole datagram (RFC 6946)
                         (0, _) => Fragment::First,
                         _ => Fragment::Later,
@@ -209,7 +219,8 @@ impl Chain {
             protocol: next,
             at,
             fragment,
-            is_deep: false,
+            offset,
+            is_cut,
         }
     }
 }
