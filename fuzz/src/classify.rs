@@ -6,7 +6,7 @@
 use crate::{Step, script, steps};
 use dataplane::*;
 use dpdk::{Eal, EalOptions, MemoryPeer, Pool};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use wire::checksum::Sum;
 use wire::eth::{self, Frame, Header, MacAddr, Tags};
 use wire::{ipv4, ipv6, ppp, pppoe, udp};
@@ -79,6 +79,33 @@ fn mtu(home: u8) -> u16 {
     if home == 0 { 68 } else { 1492 }
 }
 
+/// The policy of two homes, with which all headers are looked at that rules can ask for.
+fn filter() -> PolicyIndex {
+    PolicyIndex(1.try_into().expect("not zero"))
+}
+
+/// Most packets pass it.
+fn policy() -> CompiledPolicy {
+    let rules = [
+        "deny tcp from any to any 25 setup",
+        "deny udp from any 1-9 to any 137-139",
+        "permit icmp from any to any icmptypes 8,0 mark cs1",
+        "deny icmpv6 from any to any icmptypes 255",
+        "deny ip from any to any frag length 1400-1500 dscp ef",
+    ];
+    let rules = PolicyRules {
+        rules: rules
+            .iter()
+            .map(|rule| rule.parse().expect("a rule"))
+            .collect(),
+        unmatched_pass: true,
+        denies_undetermined: true,
+        is_counted: true,
+        policer: None,
+    };
+    CompiledPolicy::new(&rules, 1).expect("a small policy")
+}
+
 fn entry(home: u8) -> SessionEntry {
     SessionEntry {
         index: SessionIndex(home.into()),
@@ -89,7 +116,10 @@ fn entry(home: u8) -> SessionEntry {
         pppoe_session_id: 0x100 + u16::from(home),
         instance: InstanceIndex(0),
         packets: PacketSettings::with_mtu(mtu(home)),
-        policies: Default::default(),
+        policies: Policies {
+            up: (home < 2).then(filter),
+            down: (home < 2).then(filter),
+        },
         subscriber: home.into(),
         // The last one has IPv6 alone, the first one IPv4 alone.
         ipv4: (home != HOMES - 1).then_some([100, 64, 0, home + 1].into()),
@@ -204,6 +234,10 @@ impl World {
                 .set_route(InstanceIndex(0), prefix.parse().expect("a prefix"), to)
                 .expect("room");
         }
+        let compiled = Arc::new(policy());
+        self.controller
+            .set_policy(filter(), Some(compiled))
+            .expect("room");
         for home in 0..HOMES {
             self.controller.set_session(entry(home)).expect("room");
         }
@@ -436,6 +470,17 @@ pub fn seeds() -> Vec<Vec<u8>> {
         .emit_packet_v6(from, to, &mut packet);
         packet
     };
+    // behind an extension header with this number
+    let behind = |number: u8, header: [u8; 8], packet: &[u8]| {
+        [
+            &packet[..6],
+            &[number],
+            &packet[7..40],
+            &header,
+            &packet[40..],
+        ]
+        .concat()
+    };
     let far4 = [192, 0, 2, 1].into();
     let far6 = "2001:db8:1::1".parse().expect("an address");
     let home = |n: u8, packet: &[u8]| [&[n], packet].concat();
@@ -454,6 +499,22 @@ pub fn seeds() -> Vec<Vec<u8>> {
         script([
             (op::UPLINK, home(1, &v6(home6(1), far6))),
             (op::DOWNLINK, v6(far6, home6(3))),
+        ]),
+        script([
+            (
+                op::UPLINK,
+                home(
+                    1,
+                    &behind(60, [17, 0, 1, 4, 0, 0, 0, 0], &v6(home6(1), far6)),
+                ),
+            ),
+            (
+                op::UPLINK,
+                home(
+                    1,
+                    &behind(44, [17, 0, 0, 1, 0, 0, 0, 7], &v6(home6(1), far6)),
+                ),
+            ),
         ]),
         script([
             (op::UPLINK, home(2, &v4(home4(2), home4(1), 1))),
@@ -479,7 +540,7 @@ mod tests {
     #[test]
     fn the_seeds_are_forwarded_both_ways() {
         // How many packets leave by a port.
-        for (seed, leave) in [(0, 2), (1, 2), (2, 1), (3, 1)] {
+        for (seed, leave) in [(0, 2), (1, 2), (2, 2), (3, 1), (4, 1)] {
             let mut world = world();
             let before = world.got;
             steps(&seeds()[seed]).for_each(|step| world.step(step));
