@@ -286,23 +286,23 @@ fn a_policer_has_the_rates_and_bursts_of_its_algorithm() {
         ),
         (
             "peak-rate: 19",
-            &["a.peak-rate: this is below `committed-rate`: expected at least 20"],
+            &["a peak-rate: this is below `committed-rate`: expected at least 20"],
         ),
         (
             "peak-rate: 20, excess-burst: 5000",
-            &["a.excess-burst: `two-rate` has none"],
+            &["a excess-burst: `two-rate` has none"],
         ),
         (
             "algorithm: single-rate, peak-rate: 30, excess-rate: 30",
             &[
-                "a.peak-rate: `single-rate` has none",
-                "a.excess-rate: `single-rate` has none",
+                "a peak-rate: `single-rate` has none",
+                "a excess-rate: `single-rate` has none",
             ],
         ),
         (
             "algorithm: two-rate-differentiated, peak-rate: 30",
             &[
-                "a.peak-rate: `two-rate-differentiated` has none",
+                "a peak-rate: `two-rate-differentiated` has none",
                 "a: `excess-rate` is missing: `two-rate-differentiated` needs it",
             ],
         ),
