@@ -173,9 +173,9 @@ fn a_policy_that_is_too_large_keeps_the_former_one_and_says_why() {
 #[test]
 fn a_policy_without_a_number_says_so() {
     let mut bench = Bench::new(1);
-    bench.0.numbers.of(&name("other")).unwrap();
+    let other = bench.0.numbers.of(&name("other")).unwrap();
     let own = document(&[("own", &[DENY])]);
-    bench.0.follow(&own, nobody);
+    bench.0.follow(&own, || BTreeMap::from([(other, 1)]));
     assert!(bench.compiled().is_none());
     let trouble = bench.0.standing(&name("own")).trouble;
     assert!(trouble.unwrap().starts_with("1 other policies"));
