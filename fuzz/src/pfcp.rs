@@ -6,7 +6,7 @@ use pfcp::bng::{
     Circuit, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, delete, query_usage,
 };
 use pfcp::{Config, Event, Features, Node, Output, Role};
-use policy::{Access, Bindings, Forwarding, Name, PacketSettings, TrafficPolicies};
+use policy::{Access, Bindings, FilterRules, Forwarding, Name, PacketSettings, TrafficPolicies};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -339,6 +339,7 @@ fn spec() -> SessionSpec {
             policies: TrafficPolicies {
                 policy_up: Name::new("home-up"),
                 policy_down: Name::new("home-down"),
+                filter_rules: FilterRules::new("deny in ip from any to any"),
             },
         },
         urr_id: 1,

@@ -150,6 +150,7 @@ impl<'a> PolicyInputs<'a> {
             &answer.policy_down,
             (name(&profile.policy_down), of_profile),
         );
+        let (filter_rules, rules_origin) = chosen(&answer.filter_rules, (None, Origin::Default));
         let (mtu, mtu_origin) = least([
             chosen(&answer.mtu, (profile.mtu, of_profile)),
             (Some(self.link_mtu), Origin::Link),
@@ -170,6 +171,7 @@ impl<'a> PolicyInputs<'a> {
                 policies: TrafficPolicies {
                     policy_up,
                     policy_down,
+                    filter_rules,
                 },
             },
             control: ControlSettings {
@@ -189,6 +191,7 @@ impl<'a> PolicyInputs<'a> {
             keepalive: Origin::AccessProfile,
             policy_up: policy_up_origin,
             policy_down: policy_down_origin,
+            filter_rules: rules_origin,
             session_timeout: timeout_origin,
             interim_interval: interim_origin,
             dns: dns_origin,
@@ -343,6 +346,7 @@ mod tests {
             row("keepalive 30 s, 3 failures", "access-profile"),
             row("policy_up ", "default"),
             row("policy_down ", "default"),
+            row("filter_rules ", "default"),
             row("session_timeout ", "default"),
             row("timeout_action ", "default"),
             row("interim_interval 600 s", "server-group"),
@@ -363,6 +367,7 @@ mod tests {
             row("keepalive 30 s, 3 failures", "access-profile"),
             row("policy_up ", "profile"),
             row("policy_down ", "profile"),
+            row("filter_rules ", "default"),
             row("session_timeout 3600 s", "profile"),
             row("timeout_action ", "default"),
             row("interim_interval 600 s", "server-group"),
@@ -382,6 +387,7 @@ mod tests {
             row("keepalive 30 s, 3 failures", "access-profile"),
             row("policy_up filtered", "aaa"),
             row("policy_down ", "profile"),
+            row("filter_rules ", "default"),
             row("session_timeout 7200 s", "aaa"),
             row("timeout_action ", "default"),
             row("interim_interval 3600 s", "aaa"),

@@ -38,6 +38,7 @@ pub(crate) fn overrides(user: &User) -> Overrides {
         dns: (!user.dns.is_empty()).then(|| user.dns.clone()),
         policy_up: user.policy_up.is_some().then(|| name(&user.policy_up)),
         policy_down: user.policy_down.is_some().then(|| name(&user.policy_down)),
+        filter_rules: None,
         timeout_action: None,
         keepalive: None,
     }

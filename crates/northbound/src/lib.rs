@@ -54,5 +54,8 @@ pub use rows::{LineRow, SubscriberRow, WorkerRow};
 pub use serve::{Answer, Call, PAGE, Password, Request, Response, UserPlaneTable, serve};
 pub use tables::TablesClient;
 
+/// Name of the rules that a subscriber has from RADIUS alone, as people see it: that of the attribute (RFC 4849).
+pub const FILTER_RULES: &str = "NAS-Filter-Rule";
+
 /// Where `sluice-cp` listens unless its configuration says otherwise.
 pub const CP_SOCKET: &str = "/run/sluice/cp.sock";

@@ -23,11 +23,13 @@
 
 mod access;
 mod bindings;
+mod filter_rules;
 mod settings;
 mod stored;
 
 pub use access::Access;
 pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, MOST_LINKS, Role};
+pub use filter_rules::FilterRules;
 pub use settings::{
     ControlSettings, Keepalive, Name, Origin, Origins, Overrides, PacketSettings, Rate, Reach, Row,
     Setting, TimeoutAction, TrafficPolicies,
@@ -60,7 +62,7 @@ impl Direction {
 }
 
 impl TrafficPolicies {
-    /// Policy of a direction.
+    /// Policy of a direction, by name.
     pub fn of(&self, direction: Direction) -> Option<&Name> {
         match direction {
             Direction::Up => self.policy_up.as_ref(),
@@ -78,7 +80,7 @@ pub struct Forwarding {
     pub bindings: Bindings,
     /// How packets are treated.
     pub packets: PacketSettings,
-    /// Which policies of the user plane's configuration they pass.
+    /// Which policies they pass.
     pub policies: TrafficPolicies,
 }
 

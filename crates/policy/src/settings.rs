@@ -1,5 +1,6 @@
 //! The declaration of every setting.
 
+use crate::FilterRules;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -174,13 +175,15 @@ settings! {
         11 keepalive: Option<Keepalive>, "keepalive";
     }
 
-    /// Names of what the user plane's own configuration says for the packets of each direction.
+    /// What packets pass: policies of the user plane's own configuration, by name for each direction, and rules of the subscriber.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     TrafficPolicies of Packets {
         /// Policy of packets from the subscriber. `None`: all of them pass.
         12 policy_up: Option<Name>, "policy up";
         /// Policy of packets to the subscriber. `None`: all of them pass.
         13 policy_down: Option<Name>, "policy down";
+        /// Rules of the subscriber alone, which are tried before those of the policies. `None`: there are none.
+        14 filter_rules: Option<FilterRules>, "filter rules";
     }
 
     /// Settings that the control plane alone carries out.
@@ -419,6 +422,12 @@ impl Value for Option<Name> {
     }
 }
 
+impl Value for Option<FilterRules> {
+    fn text(&self) -> String {
+        self.as_ref().map_or(String::new(), FilterRules::to_string)
+    }
+}
+
 impl Value for Option<Keepalive> {
     fn text(&self) -> String {
         self.map_or(String::new(), |Keepalive { interval, failures }| {
@@ -475,6 +484,7 @@ mod tests {
             timeout_action: Some(TimeoutAction::Reauthenticate),
             policy_up: Some(Name::new("home-up")),
             policy_down: Some(None),
+            filter_rules: Some(FilterRules::new("deny in ip from any to any")),
         };
         let stored = all.encoded();
         let settings = [
@@ -564,6 +574,7 @@ mod tests {
                 row("keepalive", "30 s, 3 failures", "access-profile"),
                 row("policy_up", "home-up", "profile"),
                 row("policy_down", "", "default"),
+                row("filter_rules", "", "default"),
                 row("session_timeout", "3600 s", "aaa"),
                 row("timeout_action", "", "default"),
                 row("interim_interval", "", "default"),

@@ -86,7 +86,7 @@ fn read_metrics(octets: &[u8]) -> Result<Metrics, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keepalive, Name, Rate, TimeoutAction};
+    use crate::{FilterRules, Keepalive, Name, Rate, TimeoutAction};
     use core::time::Duration;
     use proptest::prelude::*;
 
@@ -107,6 +107,7 @@ mod tests {
         });
         policy.forwarding.policies.policy_up = Name::new("home-up");
         policy.forwarding.policies.policy_down = Name::new("home-down");
+        policy.forwarding.policies.filter_rules = FilterRules::new("deny in ip from any to any");
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.interim_interval = Some(Duration::from_secs(60));
         policy.control.dns = vec![[192, 0, 2, 53].into()];

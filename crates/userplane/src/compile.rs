@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use dataplane::{InstanceIndex, Policies, PolicyIndex, PortIndex, SessionEntry, SessionIndex};
+use dataplane::{InstanceIndex, Policies, PortIndex, SessionEntry, SessionIndex};
 use ipnet::IpNet;
 use pfcp::bng::{ControlTunnel, DecodedRules, DefaultRules, Rejection, SubscriberRules, UsageRule};
 use policy::{Access, Direction, TrafficPolicies};
+use tracing::warn;
 use wire::eth::MacAddr;
-use wire::pfcp::{Cause, IeId, bbf_ie, ie};
+use wire::pfcp::{Cause, IeId, bbf_ie, ie, own};
 
 use crate::announcement::Announcement;
-use crate::policies::PolicyNumbers;
+use crate::policies::{Claim, PolicyKey, PolicyNumbers};
 
 /// Minimum IPv4 MTU (RFC 791 §3.2).
 const LEAST_MTU: u16 = 68;
@@ -55,6 +57,8 @@ pub enum CompiledSession {
         digest: u64,
         /// Our LCP magic number in answers to echo requests; `None`: these go to the control plane.
         echo_magic: Option<u32>,
+        /// Policies of packets from and to the subscriber, whose numbers the entry has.
+        policies: [Option<Arc<PolicyKey>>; 2],
     },
 }
 
@@ -171,6 +175,9 @@ impl Layout {
             ipv4.map(|address| IpAddr::from(address).into()),
             ipv6.map(IpNet::from),
         ];
+        let [up, down] = Direction::BOTH.map(|way| self.policy(&forwarding.policies, way));
+        let (up, down) = (up?, down?);
+        let number = |claim: &Option<Claim>| claim.as_ref().map(|(number, _)| *number);
         let routed = bindings.iter().map(|binding| binding.prefix);
         let entry = SessionEntry {
             index,
@@ -182,8 +189,8 @@ impl Layout {
             instance,
             packets: forwarding.packets,
             policies: Policies {
-                up: self.policy(&forwarding.policies, Direction::Up)?,
-                down: self.policy(&forwarding.policies, Direction::Down)?,
+                up: number(&up),
+                down: number(&down),
             },
             subscriber: rules.subscriber.unwrap_or(0).into(),
             ipv4,
@@ -197,6 +204,7 @@ impl Layout {
             usage: rules.usage,
             digest: rules.digest(),
             echo_magic: rules.echo_magic,
+            policies: [up, down].map(|claim| claim.map(|(_, key)| key)),
         })
     }
 
@@ -207,20 +215,24 @@ impl Layout {
             .ok_or(refused(bbf_ie::LOGICAL_PORT))
     }
 
+    /// What the packets of a direction pass. Rules of the subscriber must be rules: what cannot be read would let more pass.
     fn policy(
         &self,
         policies: &TrafficPolicies,
         direction: Direction,
-    ) -> Result<Option<PolicyIndex>, Rejection> {
-        let number = policies.of(direction).map(|name| self.policies.of(name));
-        match number {
-            None => Ok(None),
-            Some(Some(number)) => Ok(Some(number)),
-            Some(None) => Err(Rejection {
-                cause: Cause::NO_RESOURCES_AVAILABLE,
-                ..refused(ie::ACTIVATE_PREDEFINED_RULES)
-            }),
-        }
+    ) -> Result<Option<Claim>, Rejection> {
+        let key = PolicyKey::of(policies, direction).map_err(|why| {
+            warn!(%why, "rules of a subscriber are rejected");
+            refused(own::FILTER_RULES)
+        })?;
+        let Some(key) = key else {
+            return Ok(None);
+        };
+        let full = Rejection {
+            cause: Cause::NO_RESOURCES_AVAILABLE,
+            ..refused(ie::ACTIVATE_PREDEFINED_RULES)
+        };
+        self.policies.claim(&key).map(Some).ok_or(full)
     }
 
     fn instance(&self, name: &str) -> Result<InstanceIndex, Rejection> {

@@ -284,8 +284,7 @@ impl UserPlane {
 
     /// Follows the policies of a document. New and changed ones are compiled first.
     fn follow_policies(&mut self, to: &UserPlaneDocument) {
-        let engine = &self.engine;
-        let forgotten = self.policies.follow(to, || engine.sessions_by_policy());
+        let forgotten = self.policies.follow(to);
         self.policy_changes.extend(forgotten);
         self.set_policies();
     }

@@ -25,12 +25,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{
-    InstanceIndex, Policies, PolicyIndex, PortIndex, Refusal, SessionEntry, SessionIndex,
-};
+use dataplane::{InstanceIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
 use pfcp::bng::{Rejection, Usage, UsageMeter};
+use policy::Name;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use wire::pfcp::{
@@ -40,6 +40,7 @@ use wire::pfcp::{
 
 use crate::announcement::Announcement;
 use crate::compile::{CompiledSession, Layout};
+use crate::policies::PolicyKey;
 use crate::table::{Seid, Table};
 
 mod answers;
@@ -344,14 +345,19 @@ impl<T: Copy> Engine<T> {
         self.config.layout = layout;
     }
 
-    /// Number of sessions that name each policy, for one direction or for both.
-    pub fn sessions_by_policy(&self) -> BTreeMap<PolicyIndex, u64> {
+    /// Number of sessions that name each policy of a document, for one direction or for both.
+    pub fn sessions_by_policy(&self) -> BTreeMap<Name, u64> {
         let mut sessions = BTreeMap::new();
-        for entry in self.subscribers() {
-            let Policies { up, down } = entry.policies;
-            let down = down.filter(|_| down != up);
-            for number in [up, down].into_iter().flatten() {
-                *sessions.entry(number).or_default() += 1;
+        for (_, session) in self.table.iter() {
+            let CompiledSession::Subscriber { policies, .. } = &session.compiled else {
+                continue;
+            };
+            let named =
+                |key: &Option<Arc<PolicyKey>>| key.as_ref().and_then(|key| key.policy.clone());
+            let [up, down] = policies.each_ref().map(named);
+            let down = down.filter(|down| up.as_ref() != Some(down));
+            for name in [up, down].into_iter().flatten() {
+                *sessions.entry(name).or_default() += 1;
             }
         }
         sessions

@@ -321,6 +321,7 @@ impl UserPlane {
                 Ready::Compiled(done) => self.policy_changes.extend(self.policies.compiled(done)),
             }
             drained = self.drain_worker();
+            self.policies.take_news(&self.document);
             self.set_policies();
             self.judge_piece();
             self.read_tables();
@@ -349,6 +350,10 @@ impl UserPlane {
         self.watch_at = now + watchdog::INTERVAL;
         self.watch_for_document(now);
         self.end_samples();
+        // so that what is forgotten is so before its number can be another's
+        if self.policy_changes.is_empty() {
+            self.policy_changes.extend(self.policies.forget_unused());
+        }
         let ports = self.controller.ports();
         let received = ports.iter().map(|port| Received {
             packets: port.rx_packets,

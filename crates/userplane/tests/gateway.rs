@@ -12,7 +12,7 @@ use northbound::TrafficPolicyState::{InForce, Missing};
 use northbound::{DenialReason, DirectionPolicy, Fault, Ledger, SessionPolicy};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
-use policy::{Access, Bindings, Forwarding, Name, PacketSettings};
+use policy::{Access, Bindings, FilterRules, Forwarding, Name, PacketSettings};
 use tokio::net::UdpSocket;
 use userplane::configure::Management;
 use userplane::device::{Device, Kind};
@@ -347,6 +347,7 @@ async fn scenario() {
         let mut cp = ControlPlane::new().await;
         story(&mut cp, &access, &core, &document.api_socket).await;
         filtered(&mut cp, &access, &management, &told, &document.api_socket).await;
+        filtered_by_own_rules(&mut cp, &access, &document.api_socket).await;
         a_port_goes(&mut cp, &management, told, &document.api_socket).await;
         stop.send(()).unwrap();
     };
@@ -422,15 +423,12 @@ async fn filtered(
     spec.forwarding.policies = policy::TrafficPolicies {
         policy_up: Name::new("home-up"),
         policy_down: Name::new("nowhere"),
+        filter_rules: None,
     };
     let seid = cp.establish(spec.establish_control()).await;
     let modified = cp.ask(seid, spec.add_family(Family::Ipv4).unwrap()).await;
     assert_eq!(modified.cause(), Some(Cause::REQUEST_ACCEPTED));
     let mut mi = mi::Client::new(&mi::Endpoint::Unix(api.to_owned()), None).unwrap();
-    let udp = |port: u16| {
-        let ports = [[0, 9], port.to_be_bytes(), [0, 8], [0, 0]].concat();
-        from_home(&packet(64, ipv4::UDP, HOME_ADDRESS, SERVER, &ports))
-    };
     access.try_write(&udp(53)).unwrap();
     access.try_write(&udp(25)).unwrap();
     let up = denied(&mut mi, 1).await;
@@ -476,6 +474,72 @@ async fn filtered(
     );
     let gone = mi.session_policy(place()).await.unwrap_err();
     assert!(mi::is_absent(&gone), "{gone}");
+}
+
+/// A datagram of the home to a port of the server.
+fn udp(port: u16) -> Vec<u8> {
+    let ports = [[0, 9], port.to_be_bytes(), [0, 8], [0, 0]].concat();
+    from_home(&packet(64, ipv4::UDP, HOME_ADDRESS, SERVER, &ports))
+}
+
+/// A session with rules of its own. Without ACLs behind them, the last one says what becomes of other packets.
+async fn filtered_by_own_rules(cp: &mut ControlPlane, access: &Device, api: &Path) {
+    let rules = |texts: &[&str]| FilterRules::new(&texts.join("\0"));
+    let mut spec = session_spec();
+    let first = [
+        "deny in udp from any to any 25",
+        "permit in udp from any to any 53",
+    ];
+    spec.forwarding.policies.filter_rules = rules(&first);
+    let seid = cp.establish(spec.establish_control()).await;
+    let modified = cp.ask(seid, spec.add_family(Family::Ipv4).unwrap()).await;
+    assert_eq!(modified.cause(), Some(Cause::REQUEST_ACCEPTED));
+    let mut mi = mi::Client::new(&mi::Endpoint::Unix(api.to_owned()), None).unwrap();
+    in_force(&mut mi).await;
+    access.try_write(&udp(53)).unwrap();
+    access.try_write(&udp(25)).unwrap();
+    let up = denied(&mut mi, 1).await;
+    assert_eq!(up.name, "NAS-Filter-Rule");
+    let denial = up.last_denial.unwrap();
+    assert_eq!(
+        (&*denial.acl, denial.rule, &*denial.text),
+        ("", 1, first[0])
+    );
+    access.try_write(&udp(80)).unwrap();
+    let denial = denied(&mut mi, 2).await.last_denial.unwrap();
+    assert_eq!(denial.reason(), DenialReason::Unmatched);
+    assert!(session_policy(&mut mi).await.down.is_none());
+
+    let told = spec.told();
+    let second = "deny in udp from any to any 53";
+    spec.forwarding.policies.filter_rules = rules(&[second]);
+    let changed = cp.ask(seid, spec.change_from(&told).unwrap()).await;
+    assert_eq!(changed.cause(), Some(Cause::REQUEST_ACCEPTED));
+    let before = in_force(&mut mi).await.denied_packets;
+    access.try_write(&udp(80)).unwrap();
+    access.try_write(&udp(53)).unwrap();
+    let up = denied(&mut mi, before + 1).await;
+    assert_eq!(up.last_denial.unwrap().text, second, "only that is denied");
+
+    let told = spec.told();
+    spec.forwarding.policies.filter_rules = rules(&["deny in udp from any to any 80 fast"]);
+    let refused = cp.ask(seid, spec.change_from(&told).unwrap()).await;
+    assert_eq!(refused.cause(), Some(Cause::RULE_CREATION_FAILURE));
+    let gone = cp.ask(seid, delete()).await.cause();
+    assert_eq!(gone, Some(Cause::REQUEST_ACCEPTED));
+}
+
+/// The policy of packets from the home, once it is in force.
+async fn in_force(mi: &mut mi::Client) -> DirectionPolicy {
+    let begun = Instant::now();
+    loop {
+        let up = session_policy(mi).await.up.unwrap();
+        if up.state() == InForce {
+            return up;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{up:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Where the session is.

@@ -3,7 +3,8 @@
 use super::listing::word;
 use super::units::octets;
 use northbound::{
-    Denial, DenialReason, DirectionPolicy, PolicySetting, SessionPolicy, TrafficPolicyState,
+    Denial, DenialReason, DirectionPolicy, FILTER_RULES, PolicySetting, SessionPolicy,
+    TrafficPolicyState,
 };
 
 /// The settings of a session's policy, each with the origin of its value.
@@ -75,7 +76,10 @@ fn last_denial(denial: &Denial) -> String {
             let Denial {
                 acl, rule, text, ..
             } = denial;
-            format!("acl {acl} rule {rule}: {text}")
+            match &**acl {
+                "" => format!("{FILTER_RULES} {rule}: {text}"),
+                acl => format!("acl {acl} rule {rule}: {text}"),
+            }
         }
         DenialReason::Unmatched => "no rule matched".into(),
         DenialReason::Replaced => "a rule of an earlier version of the policy".into(),
@@ -96,17 +100,13 @@ pub(super) fn sentences(policy: &SessionPolicy) -> Vec<String> {
         }
         if did.denied_packets > 0 {
             let total = did.denied_packets;
-            said.push(match did.last_denial.as_ref() {
-                Some(denial) if denial.reason() == DenialReason::Rule => format!(
-                    "Packets {way} the subscriber are denied: {total} so far, the last one by rule {} of ACL {} (`{}`).",
-                    denial.rule, denial.acl, denial.text
-                ),
-                Some(denial) if denial.reason() == DenialReason::Unmatched => format!(
-                    "Packets {way} the subscriber are denied: {total} so far, the last one because no rule of policy {} \
-                     matches it (`unmatched`).",
-                    did.name
-                ),
-                _ => format!(
+            said.push(match last_one(did) {
+                Some(last) => {
+                    format!(
+                        "Packets {way} the subscriber are denied: {total} so far, the last one {last}."
+                    )
+                }
+                None => format!(
                     "{total} packets {way} the subscriber were denied before the policy was changed, and none since then."
                 ),
             });
@@ -119,6 +119,28 @@ pub(super) fn sentences(policy: &SessionPolicy) -> Vec<String> {
         }
     }
     said
+}
+
+/// What denied the last packet; `None` if it was not the present policy.
+fn last_one(did: &DirectionPolicy) -> Option<String> {
+    let denial = did.last_denial.as_ref()?;
+    let Denial {
+        acl, rule, text, ..
+    } = denial;
+    Some(match denial.reason() {
+        DenialReason::Rule if acl.is_empty() => {
+            format!("by rule {rule} of its {FILTER_RULES} from RADIUS (`{text}`)")
+        }
+        DenialReason::Rule => format!("by rule {rule} of ACL {acl} (`{text}`)"),
+        DenialReason::Unmatched if did.name == FILTER_RULES => format!(
+            "because no rule of its {FILTER_RULES} from RADIUS matches it, and the last rule permits (RFC 6733 §4.3.1)"
+        ),
+        DenialReason::Unmatched => format!(
+            "because no rule of policy {} matches it (`unmatched`)",
+            did.name
+        ),
+        DenialReason::Replaced | DenialReason::Unspecified => return None,
+    })
 }
 
 /// Why the workers have no form of a policy, and what to do.
@@ -196,6 +218,18 @@ mod tests {
         let expected = "Packets to the subscriber are denied: 1 so far, the last one because no rule of policy home-up matches it \
                         (`unmatched`).";
         assert_eq!(unmatched, expected);
+        let own = |reason| {
+            let mut did = denied(3, reason);
+            did.name = FILTER_RULES.into();
+            did.last_denial.as_mut().unwrap().acl.clear();
+            said(Some(did), None)
+        };
+        let expected = "Packets from the subscriber are denied: 3 so far, the last one by rule 20 of its NAS-Filter-Rule from RADIUS \
+                        (`deny tcp from any to any 25`).";
+        assert_eq!(own(DenialReason::Rule), expected);
+        let expected = "Packets from the subscriber are denied: 3 so far, the last one because no rule of its NAS-Filter-Rule from \
+                        RADIUS matches it, and the last rule permits (RFC 6733 §4.3.1).";
+        assert_eq!(own(DenialReason::Unmatched), expected);
         let before = said(Some(denied(2, DenialReason::Replaced)), None);
         let expected = "2 packets from the subscriber were denied before the policy was changed, and none since then.";
         assert_eq!(before, expected);
@@ -262,6 +296,16 @@ mod tests {
             ("above rate down", "7 packets"),
         ];
         assert_eq!(rows, expected);
+        let of_subscriber = last_denial(&Denial {
+            reason: DenialReason::Rule.into(),
+            rule: 2,
+            text: "deny in ip from any to any".into(),
+            ..Denial::default()
+        });
+        assert_eq!(
+            of_subscriber,
+            "NAS-Filter-Rule 2: deny in ip from any to any"
+        );
     }
 
     #[test]

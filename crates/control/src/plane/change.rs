@@ -291,6 +291,7 @@ impl ControlPlane {
             let TrafficPolicies {
                 policy_up,
                 policy_down,
+                ..
             } = after.evaluate(entry).0.forwarding.policies;
             let policy_down = policy_down.filter(|down| policy_up.as_ref() != Some(down));
             for name in policy_up

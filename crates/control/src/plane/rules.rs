@@ -10,7 +10,7 @@ use crate::user_planes::{Answer, Request, UsageFor};
 use core::time::Duration;
 use pfcp::bng::{self, SessionSpec, Usage};
 use pfcp::{FailReason, RequestId};
-use policy::{Bindings, Policy};
+use policy::{Bindings, Policy, TrafficPolicies};
 use rand::Rng;
 use session::{Cause, Command, Family, RulesState};
 use wire::pfcp::{Cause as PfcpCause, Message, ReportType, UsageReport};
@@ -39,6 +39,10 @@ impl ControlPlane {
         let is_known = |setting: &_| self.user_planes.takes_setting(port.user_plane, setting);
         forwarding.packets = forwarding.packets.limited_to(is_known);
         forwarding.bindings = self.known_bindings(port.user_plane, forwarding.bindings);
+        if !self.takes_policies(port.user_plane, &forwarding.policies) {
+            // an older one has taken its place. It would skip them, and more would pass than is permitted
+            forwarding = forwarding.with_bindings(|_| false);
+        }
         SessionSpec {
             node_id: self.user_planes.node_id(),
             cp_f_seid: self.user_planes.f_seid(port.user_plane, entry.seid),
@@ -57,6 +61,12 @@ impl ControlPlane {
             usage_period: Some(USAGE_PERIOD),
             echo_magic: self.echo_magic(port.user_plane, entry),
         }
+    }
+
+    /// Whether a user plane takes all policies of a session.
+    fn takes_policies(&self, plane: UserPlaneId, policies: &TrafficPolicies) -> bool {
+        let mut given = policies.differences(&TrafficPolicies::default());
+        given.all(|setting| self.user_planes.takes_setting(plane, setting))
     }
 
     /// The bindings that a user plane takes.
@@ -548,6 +558,20 @@ impl ControlPlane {
         }
     }
 
+    /// Logs how many sessions have policies that their user plane does not know.
+    fn tell_of_shut_sessions(&self, plane: UserPlaneId, sessions: &[u32]) {
+        let is_shut = |index: &&u32| {
+            let policies = &self.sessions[**index].policy.forwarding.policies;
+            !self.takes_policies(plane, policies)
+        };
+        let shut = sessions.iter().filter(is_shut).count();
+        if shut > 0 {
+            let user_plane = &self.topology.user_plane(plane).node_id;
+            tracing::error!(%user_plane, sessions = shut, "the user plane is too old for the policies of sessions: it forwards \
+                nothing for them. Upgrade it");
+        }
+    }
+
     /// Handles a new association. Sessions that the user plane lost are established again; otherwise an audit finds differences.
     /// Sessions that were ending are deleted now.
     pub(super) fn on_user_plane_up(&mut self, now: Now, plane: UserPlaneId, lost: bool) {
@@ -556,6 +580,7 @@ impl ControlPlane {
         for &index in &of_plane {
             self.entry(index).rules.put_back = false; // what was under way with the association before is void
         }
+        self.tell_of_shut_sessions(plane, &of_plane);
         let again = |index: &u32| {
             let entry = &self.sessions[*index];
             lost || entry.is_closing() || entry.rules.up_seid.is_none()

@@ -260,11 +260,13 @@ impl SessionSpec {
         let handle = self
             .subscriber
             .filter(|handle| Some(*handle) != told.subscriber);
-        if handle.is_some() || rate.is_some() {
+        let rules = settings::change_of_filter_rules(&before.policies, &self.forwarding.policies);
+        if handle.is_some() || rate.is_some() || rules.is_some() {
             change.update_qers.push(UpdateQer {
                 qer_id: QER,
                 correlation_id: handle,
                 maximum_bit_rate: rate,
+                filter_rules: rules,
                 ..Default::default()
             });
         }
@@ -328,6 +330,7 @@ impl SessionSpec {
             correlation_id: self.subscriber,
             gate_status: GateStatus::OPEN,
             maximum_bit_rate: settings::maximum_bit_rate(&self.forwarding.packets),
+            filter_rules: settings::filter_rules(&self.forwarding.policies),
             ..Default::default()
         }
     }

@@ -386,6 +386,7 @@ fn update_qer(qer: &mut CreateQer, new: &UpdateQer) {
     set(&mut qer.gate_status, &new.gate_status);
     set_optional(&mut qer.maximum_bit_rate, &new.maximum_bit_rate);
     set_optional(&mut qer.guaranteed_bit_rate, &new.guaranteed_bit_rate);
+    set_optional(&mut qer.filter_rules, &new.filter_rules);
 }
 
 fn update_endpoint(endpoint: &mut CreateTrafficEndpoint, new: &UpdateTrafficEndpoint) {

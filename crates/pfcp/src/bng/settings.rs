@@ -2,10 +2,11 @@
 //!
 //! A setting for which 3GPP or the BBF has an element travels in that. All others travel by number in an element of our own
 //! ([`Settings`]), so that one more needs nothing here. The policies of a direction are predefined rules (TS 29.244 §5.19) of its PDRs.
-use policy::{Direction, Name, PacketSettings, Rate, TrafficPolicies};
+//! Rules of the subscriber are an element of our own in the session's QER: they are once in a message, for all PDRs.
+use policy::{Direction, FilterRules, Name, PacketSettings, Rate, TrafficPolicies};
 use wire::pfcp::{
-    BitRate, Change, CreatePdr, ForwardingParameters, IeId, Settings, UpdateForwardingParameters,
-    UpdatePdr, bbf_ie, ie, own,
+    BitRate, Change, CreatePdr, CreateQer, ForwardingParameters, IeId, Settings,
+    UpdateForwardingParameters, UpdatePdr, bbf_ie, ie, own,
 };
 
 /// Number of the MTU, which the BBF's element carries.
@@ -104,6 +105,32 @@ pub fn difference(a: &PacketSettings, b: &PacketSettings) -> Option<IeId> {
 pub fn predefined(policies: &TrafficPolicies, direction: Direction) -> Vec<String> {
     let policy = policies.of(direction).into_iter();
     policy.map(Name::to_string).collect()
+}
+
+/// Rules of the subscriber, for the session's QER.
+pub fn filter_rules(policies: &TrafficPolicies) -> Option<String> {
+    let rules = policies.filter_rules.as_ref();
+    rules.map(|rules| rules.as_str().to_owned())
+}
+
+/// Text of no rules, in an update. It is not empty, because tshark takes an empty element of a vendor for a malformed packet.
+const NO_RULES: &str = "\0";
+
+/// What changes the rules of the subscriber; `None` without a difference.
+pub fn change_of_filter_rules(before: &TrafficPolicies, now: &TrafficPolicies) -> Option<String> {
+    let differs = before.filter_rules != now.filter_rules;
+    differs.then(|| filter_rules(now).unwrap_or_else(|| NO_RULES.to_owned()))
+}
+
+/// The rules of the subscriber that a QER has, or the element that cannot be carried out.
+pub fn read_filter_rules(qer: &CreateQer) -> Result<Option<FilterRules>, IeId> {
+    match qer.filter_rules.as_deref() {
+        None | Some(NO_RULES) => Ok(None),
+        Some(text) => match FilterRules::new(text) {
+            Some(rules) => Ok(Some(rules)),
+            None => Err(own::FILTER_RULES),
+        },
+    }
 }
 
 /// What changes a PDR of a direction; `None` without a difference.

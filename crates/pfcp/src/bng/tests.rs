@@ -1,6 +1,8 @@
 //! Specs come out of rules as they went in, and what cannot be done is refused.
 use super::*;
-use policy::{Access, Binding, Bindings, Name, PacketSettings, Rate, Role, TrafficPolicies};
+use policy::{
+    Access, Binding, Bindings, FilterRules, Name, PacketSettings, Rate, Role, TrafficPolicies,
+};
 use wire::eth::{TPID_8021AD, Tag};
 use wire::pfcp::*;
 
@@ -213,6 +215,7 @@ fn a_policy_is_a_predefined_rule_of_its_directions_data() {
     let policies = |up, down| TrafficPolicies {
         policy_up: Name::new(up),
         policy_down: Name::new(down),
+        filter_rules: None,
     };
     let mut told = before.clone();
     let mut rules = established(before.establish());
@@ -234,6 +237,34 @@ fn a_policy_is_a_predefined_rule_of_its_directions_data() {
     digests.sort_unstable();
     digests.dedup();
     assert_eq!(digests.len(), 5);
+}
+
+#[test]
+fn rules_of_a_subscriber_are_carried_once_told_again_and_part_of_the_digest() {
+    let before = spec();
+    let mut told = before.clone();
+    let mut rules = established(before.establish());
+    let mut digests = vec![before.digest()];
+    for text in ["deny in ip from any to any", "a\0b", ""] {
+        let mut spec = spec();
+        spec.forwarding.policies.filter_rules = FilterRules::new(text);
+        let decoded = subscriber_rules(&established(spec.establish()));
+        assert_eq!(decoded.forwarding.policies, spec.forwarding.policies);
+        assert_eq!(decoded, spec.decoded());
+        // an open address family is what they are for
+        let control = subscriber_rules(&established(spec.establish_control()));
+        assert_eq!(control.forwarding.policies, TrafficPolicies::default());
+        let change = spec.change_from(&told.told()).expect("a difference");
+        assert_eq!((change.update_qers.len(), change.update_pdrs.len()), (1, 0));
+        rules = modified(&rules, change);
+        assert_eq!(subscriber_rules(&rules), decoded);
+        digests.push(spec.digest());
+        told = spec;
+    }
+    assert_eq!(digests.pop(), Some(digests[0]), "as without any");
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), 3);
 }
 
 /// A session with every kind of binding: of the pools, fixed ones, and some that are announced.

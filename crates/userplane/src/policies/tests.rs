@@ -2,6 +2,8 @@
 
 use super::*;
 use config::model::TrafficPolicy;
+use policy::{Direction, FilterRules, TrafficPolicies as Named};
+use std::num::NonZeroU16;
 
 const DENY: &str = "deny tcp from any to any 25";
 const PERMIT: &str = "permit ip from any to any";
@@ -38,9 +40,16 @@ fn too_large(name: &str) -> UserPlaneDocument {
     document(&[(name, &[DENY; acl::MOST_RULES + 1])])
 }
 
-/// No session names a policy.
-fn nobody() -> BTreeMap<PolicyIndex, u64> {
-    BTreeMap::new()
+fn key(text: &str) -> PolicyKey {
+    PolicyKey::named(&name(text))
+}
+
+/// Rules of a subscriber, in front of a policy.
+fn with_rules(rules: &[&str], policy: Option<&str>) -> PolicyKey {
+    PolicyKey {
+        policy: policy.map(name),
+        rules: FilterRules::new(&rules.join("\0")),
+    }
 }
 
 struct Bench(TrafficPolicies);
@@ -52,7 +61,7 @@ impl Bench {
 
     /// Follows a document in which nothing is removed.
     fn follow(&mut self, document: &UserPlaneDocument) {
-        assert!(self.0.follow(document, nobody).is_empty());
+        assert!(self.0.follow(document).is_empty());
     }
 
     /// Takes the next compilation.
@@ -62,46 +71,45 @@ impl Bench {
     }
 
     fn state(&self, of: &str) -> TrafficPolicyState {
-        self.0.standing(&name(of)).state
+        self.0.standing(&key(of)).state
     }
 }
 
 #[test]
 fn numbers_are_stable_and_freed_only_when_nobody_names_them() {
     let numbers = PolicyNumbers::new(4);
-    let [a, b, c] = ["a", "b", "c"].map(|text| numbers.of(&name(text)).unwrap());
+    let [a, b, c] = ["a", "b", "c"].map(|text| numbers.of(&key(text)).unwrap());
     assert_eq!([a, b, c], [1, 2, 3].map(number));
-    assert_eq!(numbers.clone().of(&name("b")), Some(b), "copies agree");
-    assert_eq!(numbers.name(c), Some(name("c")));
+    assert_eq!(numbers.clone().of(&key("b")), Some(b), "copies agree");
+    assert_eq!(numbers.key(c), Some(key("c")));
     assert!(numbers.are_scarce());
-    numbers.retain(|name, number| name.as_str() == "a" || number == c);
-    assert_eq!((numbers.name(a), numbers.name(b)), (Some(name("a")), None));
+    let (claimed, claim) = numbers.claim(&key("c")).unwrap();
+    assert_eq!(claimed, c);
+    numbers.retain(|wanted| *wanted == key("a"));
+    assert_eq!((numbers.key(a), numbers.key(b)), (Some(key("a")), None));
     assert!(!numbers.are_scarce());
-    assert_eq!(numbers.of(&name("c")), Some(c));
-    assert_eq!(numbers.of(&name("d")), Some(b), "the first that is free");
-    assert_eq!(numbers.of(&name("e")), Some(number(4)));
-    assert_eq!(numbers.of(&name("f")), None);
-    let all: Vec<_> = numbers
-        .all()
-        .into_iter()
-        .map(|(_, number)| number)
-        .collect();
-    assert_eq!(all, [a, c, b, number(4)]);
+    assert_eq!(numbers.of(&key("c")), Some(c));
+    assert_eq!(numbers.of(&key("d")), Some(b), "the first that is free");
+    assert_eq!(numbers.of(&key("e")), Some(number(4)));
+    assert_eq!(numbers.of(&key("f")), None);
+    drop(claim);
+    numbers.retain(|_| false);
+    assert_eq!(numbers.key(c), None);
 }
 
 #[test]
 fn a_document_frees_numbers_that_neither_it_nor_a_session_names() {
     let mut bench = Bench::new(4);
     let numbers = bench.0.numbers.clone();
-    let [used, unused] = ["used", "unused"].map(|text| numbers.of(&name(text)).unwrap());
+    let used = numbers.claim(&key("used")).unwrap();
+    let unused = numbers.of(&key("unused")).unwrap();
     bench.follow(&document(&[("own", &[PERMIT])]));
     assert!(bench.compiled().is_some());
-    assert_eq!(numbers.of(&name("unused")), Some(unused));
-    let same = document(&[("own", &[PERMIT])]);
-    bench.0.follow(&same, || BTreeMap::from([(used, 1)]));
-    assert_eq!(numbers.name(unused), None);
-    assert_eq!(numbers.of(&name("used")), Some(used));
-    assert_eq!(numbers.of(&name("own")), Some(number(3)));
+    assert_eq!(numbers.of(&key("unused")), Some(unused));
+    bench.follow(&document(&[("own", &[PERMIT])]));
+    assert_eq!(numbers.key(unused), None);
+    assert_eq!(numbers.of(&key("used")), Some(used.0));
+    assert_eq!(numbers.of(&key("own")), Some(number(3)));
 }
 
 #[test]
@@ -119,7 +127,7 @@ fn a_document_that_changes_during_a_compilation_wins_over_the_older_result() {
     bench.follow(&document(&[("home", &[DENY, PERMIT])]));
     assert!(bench.0.done.try_recv().is_err());
     let (place, rule) = bench.0.rule(policy.compilation(), 0).unwrap();
-    assert_eq!(place, &("home".into(), 10));
+    assert_eq!(place, &RulePlace::Acl("home".into(), 10));
     assert_eq!(rule.to_string(), DENY);
     assert!(bench.0.rule(policy.compilation(), 2).is_none());
     bench.follow(&document(&[("home", &[PERMIT])]));
@@ -133,13 +141,13 @@ fn a_removed_policy_is_forgotten_by_the_workers() {
     let mut bench = Bench::new(4);
     bench.follow(&document(&[("home", &[DENY]), ("office", &[DENY])]));
     let numbers = [(); 2].map(|()| bench.compiled().unwrap().number);
-    let forgotten = bench.0.follow(&document(&[("office", &[DENY])]), nobody);
+    let forgotten = bench.0.follow(&document(&[("office", &[DENY])]));
     let [change] = &forgotten[..] else {
         panic!("{} changes", forgotten.len());
     };
     assert!(change.policy.is_none() && change.number == numbers[0]);
     assert_eq!(bench.state("home"), TrafficPolicyState::Missing);
-    assert_eq!(bench.0.standing(&name("home")).octets, None);
+    assert_eq!(bench.0.standing(&key("home")).octets, None);
     assert_eq!(bench.state("office"), TrafficPolicyState::InForce);
     assert_eq!(bench.0.names().collect::<Vec<_>>(), [&name("office")]);
 }
@@ -149,21 +157,21 @@ fn a_policy_that_is_too_large_keeps_the_former_one_and_says_why() {
     let mut bench = Bench::new(4);
     bench.follow(&document(&[("home", &[DENY])]));
     assert!(bench.compiled().is_some());
-    let former = bench.0.standing(&name("home"));
+    let former = bench.0.standing(&key("home"));
     assert_eq!((former.rules, &former.trouble), (1, &None));
     bench.follow(&too_large("home"));
     assert_eq!(bench.state("home"), TrafficPolicyState::Compiling);
     assert!(bench.compiled().is_none());
-    let standing = bench.0.standing(&name("home"));
+    let standing = bench.0.standing(&key("home"));
     assert_eq!(standing.state, TrafficPolicyState::TooLarge);
     assert_eq!(standing.rules, acl::MOST_RULES + 1);
     assert_eq!(standing.octets, former.octets, "of the former one");
     let why = "8193 rules, 8192 are permitted: give it fewer or simpler rules";
     assert_eq!(standing.trouble.as_deref(), Some(why));
     // one without a former one
-    bench.0.follow(&too_large("office"), nobody);
+    bench.0.follow(&too_large("office"));
     assert!(bench.compiled().is_none());
-    assert_eq!(bench.0.standing(&name("office")).octets, None);
+    assert_eq!(bench.0.standing(&key("office")).octets, None);
     bench.follow(&document(&[("office", &[DENY])]));
     assert_eq!(bench.state("office"), TrafficPolicyState::Compiling);
     assert!(bench.compiled().is_some());
@@ -173,11 +181,11 @@ fn a_policy_that_is_too_large_keeps_the_former_one_and_says_why() {
 #[test]
 fn a_policy_without_a_number_says_so() {
     let mut bench = Bench::new(1);
-    let other = bench.0.numbers.of(&name("other")).unwrap();
+    let _session = bench.0.numbers.claim(&key("other")).unwrap();
     let own = document(&[("own", &[DENY])]);
-    bench.0.follow(&own, || BTreeMap::from([(other, 1)]));
+    bench.0.follow(&own);
     assert!(bench.compiled().is_none());
-    let trouble = bench.0.standing(&name("own")).trouble;
+    let trouble = bench.0.standing(&key("own")).trouble;
     assert!(trouble.unwrap().starts_with("1 other policies"));
 }
 
@@ -205,6 +213,139 @@ fn hits_of_a_replaced_policy_stay_as_long_as_their_rule_is_configured() {
     assert!(bench.compiled().is_some());
     assert_eq!(shown(&bench, &second), BTreeMap::from([(10, hits)]));
     assert_eq!(bench.0.earlier.len(), 1);
-    let forgotten = bench.0.follow(&document(&[]), nobody);
+    let forgotten = bench.0.follow(&document(&[]));
     assert_eq!((forgotten.len(), bench.0.earlier.len()), (1, 0));
+}
+
+#[test]
+fn rules_of_a_direction_are_its_own() {
+    let texts = [
+        "deny in tcp from any to any 25",
+        "permit out ip from any to assigned",
+        "permit in ip from any to any",
+    ];
+    let policies = |rules: &str| Named {
+        policy_up: Some(name("home")),
+        policy_down: None,
+        filter_rules: FilterRules::new(rules),
+    };
+    let both = policies(&texts.join("\0"));
+    let [up, down] = Direction::BOTH.map(|way| PolicyKey::of(&both, way).unwrap().unwrap());
+    assert_eq!(up, with_rules(&[texts[0], texts[2]], Some("home")));
+    assert_eq!(down, with_rules(&[texts[1]], None));
+    assert_eq!(up.to_string(), "NAS-Filter-Rule, home");
+    assert_eq!(down.to_string(), "NAS-Filter-Rule");
+    let up_only = policies(texts[0]);
+    assert_eq!(PolicyKey::of(&up_only, Direction::Down), Ok(None));
+    for wrong in ["deny tcp from any to any 25", "anything", "\0"] {
+        let read = Direction::BOTH.map(|way| PolicyKey::of(&policies(wrong), way));
+        assert!(read.iter().all(Result::is_err), "{wrong}");
+    }
+}
+
+#[test]
+fn without_acls_the_last_rule_says_what_becomes_of_other_packets() {
+    let with_policer = TrafficPolicy {
+        policer: Some("slow".into()),
+        ..TrafficPolicy::default()
+    };
+    let mut document = document(&[("home", &[PERMIT])]);
+    document.policies.insert("slow".into(), with_policer);
+    let pass = |last: &str, policy: Option<&str>| {
+        let key = with_rules(&["deny in tcp from any to any", last], policy);
+        let definition = Definition::of(&document, &key).unwrap();
+        let rules = definition.rules;
+        (
+            rules.rules.len(),
+            rules.unmatched_pass,
+            rules.denies_undetermined,
+        )
+    };
+    let (permit, deny) = (
+        "permit in udp from any to any",
+        "deny in gre from any to any",
+    );
+    for policy in [None, Some("slow")] {
+        assert_eq!(pass(permit, policy), (2, false, true));
+        assert_eq!(pass(deny, policy), (2, true, true));
+    }
+    // the ACLs behind them have the last word
+    assert_eq!(pass(deny, Some("home")), (3, false, true));
+    let missing = with_rules(&[permit], Some("nowhere"));
+    assert_eq!(Definition::of(&document, &missing), None);
+    let of_home = Definition::of(&document, &with_rules(&[permit], Some("home"))).unwrap();
+    let home = RulePlace::Acl("home".into(), 10);
+    assert_eq!(of_home.places, [RulePlace::Subscriber(1), home]);
+}
+
+#[test]
+fn many_sessions_with_the_same_rules_have_one_policy_until_the_last_is_gone() {
+    let mut bench = Bench::new(4);
+    let numbers = bench.0.numbers.clone();
+    let document = document(&[("home", &[PERMIT])]);
+    bench.follow(&document);
+    assert!(bench.compiled().is_some());
+    let rules = with_rules(&["deny in tcp from any to any 25"], Some("home"));
+    let mut sessions: Vec<Claim> = (0..10_000)
+        .map(|_| numbers.claim(&rules).unwrap())
+        .collect();
+    bench.0.take_news(&document);
+    let change = bench.compiled().unwrap();
+    assert_eq!(change.number, sessions[0].0);
+    let policy = change.policy.unwrap();
+    let (place, rule) = bench.0.rule(policy.compilation(), 0).unwrap();
+    assert_eq!(place, &RulePlace::Subscriber(1));
+    assert_eq!(rule.to_string(), "deny in tcp from any to any 25");
+    bench.0.take_news(&document);
+    assert!(bench.0.done.try_recv().is_err(), "one compilation");
+    assert_eq!(bench.0.names().count(), 1, "of the document");
+    assert!(bench.0.forget_unused().is_empty());
+    sessions.truncate(1);
+    assert!(bench.0.forget_unused().is_empty());
+    sessions.clear();
+    let [forgotten] = &bench.0.forget_unused()[..] else {
+        panic!("it is not forgotten");
+    };
+    assert!(forgotten.policy.is_none() && forgotten.number == change.number);
+    assert!(numbers.key(change.number).is_some(), "not free yet");
+    assert!(bench.0.forget_unused().is_empty());
+    assert_eq!(numbers.key(change.number), None);
+}
+
+#[test]
+fn rules_that_are_named_again_are_compiled_again() {
+    let mut bench = Bench::new(4);
+    let numbers = bench.0.numbers.clone();
+    let none = UserPlaneDocument::default();
+    let rules = with_rules(&["deny in tcp from any to any 25"], None);
+    drop(numbers.claim(&rules));
+    bench.0.take_news(&none);
+    assert!(bench.compiled().is_some());
+    assert_eq!(bench.0.forget_unused().len(), 1);
+    let again = numbers.claim(&rules).unwrap();
+    bench.0.take_news(&none);
+    assert!(bench.0.forget_unused().is_empty());
+    assert_eq!(bench.compiled().unwrap().number, again.0);
+    assert_eq!(bench.0.standing(&rules).state, TrafficPolicyState::InForce);
+}
+
+#[test]
+fn rules_follow_the_policy_behind_them() {
+    let mut bench = Bench::new(4);
+    let numbers = bench.0.numbers.clone();
+    let rules = with_rules(&["deny in tcp from any to any 25"], Some("home"));
+    let _session = numbers.claim(&rules).unwrap();
+    bench.0.take_news(&UserPlaneDocument::default());
+    assert_eq!(bench.0.standing(&rules).state, TrafficPolicyState::Missing);
+    bench.follow(&document(&[("home", &[PERMIT])]));
+    assert!(bench.compiled().is_some() && bench.compiled().is_some());
+    assert_eq!(bench.0.standing(&rules).rules, 2);
+    bench.follow(&document(&[("home", &[DENY, PERMIT])]));
+    assert!(bench.compiled().is_some() && bench.compiled().is_some());
+    assert_eq!(bench.0.standing(&rules).rules, 3);
+    let forgotten = bench.0.follow(&document(&[]));
+    assert_eq!(forgotten.len(), 2, "both: packets are dropped");
+    let few = PolicyNumbers::new(1);
+    assert!(few.claim(&rules).is_some());
+    assert!(few.claim(&with_rules(&[DENY], None)).is_none());
 }

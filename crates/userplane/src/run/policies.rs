@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::packets::port_name;
 use super::{ForWorker, UserPlane};
+use crate::policies::{PolicyKey, RulePlace};
 
 /// Maximum number of questions about sessions that wait for the workers.
 const MOST: usize = 64;
@@ -86,18 +87,12 @@ impl UserPlane {
 
     /// Policies of the document, and those that only sessions name.
     pub(super) fn list_policies(&self) -> Vec<TrafficPolicy> {
-        let sessions = self.engine.sessions_by_policy();
-        let numbers = self.policies.numbers.all();
-        let used = numbers.into_iter().filter_map(|(name, number)| {
-            let sessions = sessions.get(&number)?;
-            Some((name, *sessions))
-        });
-        let mut all: BTreeMap<Name, u64> = used.collect();
+        let mut all = self.engine.sessions_by_policy();
         for name in self.policies.names() {
             all.entry(name.clone()).or_default();
         }
         let row = |(name, sessions): (Name, u64)| {
-            let standing = self.policies.standing(&name);
+            let standing = self.policies.standing(&PolicyKey::named(&name));
             TrafficPolicy {
                 user_plane: self.name.clone(),
                 name: name.as_str().into(),
@@ -156,13 +151,13 @@ impl UserPlane {
     }
 
     fn direction(&self, did: PolicyState) -> DirectionPolicy {
-        let name_of = |number: PolicyIndex| self.policies.numbers.name(number);
-        let name = did.policy.and_then(name_of);
-        let standing = name.as_ref().map(|name| self.policies.standing(name));
+        let key_of = |number: PolicyIndex| self.policies.numbers.key(number);
+        let key = did.policy.and_then(key_of);
+        let standing = key.as_ref().map(|key| self.policies.standing(key));
         let state = standing.as_ref().map(|standing| standing.state);
         let drops_all = standing.as_ref().is_some_and(|s| s.octets.is_none());
         DirectionPolicy {
-            name: name.map(|name| name.to_string()).unwrap_or_default(),
+            name: key.map(|key| key.to_string()).unwrap_or_default(),
             state: state.unwrap_or(TrafficPolicyState::Unspecified).into(),
             drops_all,
             trouble: standing.and_then(|s| s.trouble).unwrap_or_default(),
@@ -184,12 +179,18 @@ impl UserPlane {
         };
         match self.policies.rule(compilation, position) {
             None => because(DenialReason::Replaced),
-            Some(((acl, number), rule)) => Denial {
-                acl: acl.to_string(),
-                rule: *number,
-                text: rule.to_string(),
-                ..because(DenialReason::Rule)
-            },
+            Some((place, rule)) => {
+                let (acl, number) = match place {
+                    RulePlace::Acl(acl, number) => (&**acl, *number),
+                    RulePlace::Subscriber(position) => ("", *position),
+                };
+                Denial {
+                    acl: acl.to_owned(),
+                    rule: number,
+                    text: rule.to_string(),
+                    ..because(DenialReason::Rule)
+                }
+            }
         }
     }
 }

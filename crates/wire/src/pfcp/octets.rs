@@ -645,6 +645,9 @@ fn elements_of_our_own() {
     let octets = format!("8006 0102 7ed9 {}", "00 01 02 03".repeat(64));
     agree(own::LANES, Lanes::even(4), &octets);
     let known = KnownSettings::of([9, 1, 200]);
+    let rules = "deny in ip from any to any\0".to_owned();
+    let octets = "800b 001d 7ed9 64656e7920 696e20 697020 66726f6d20 616e7920 746f20 616e79 00";
+    agree(own::FILTER_RULES, rules, octets);
     agree(own::KNOWN_SETTINGS, known, "8007 0005 7ed9 01 09 c8");
     assert!(known.contains(200) && !known.contains(8));
 }

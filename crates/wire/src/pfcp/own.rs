@@ -60,6 +60,10 @@ pub const UNANSWERED_ECHOES: IeId = IeId::vendor(0x8009, ENTERPRISE);
 /// all its requests with one counter, and takes a number when it first sends the request.
 pub const NEXT_SEQUENCE: IeId = IeId::vendor(0x800a, ENTERPRISE);
 
+/// Type of the rules of one subscriber, in a (Create or Update) QER: texts of IPFilterRule (RFC 6733 §4.3.1), separated by NUL as in
+/// NAS-Filter-Rule (RFC 4849 §2). In an update they replace all that were there, and NUL alone takes them away.
+pub const FILTER_RULES: IeId = IeId::vendor(0x800b, ENTERPRISE);
+
 /// Type of [`KnownSettings`], in an association's setup.
 pub const KNOWN_SETTINGS: IeId = IeId::vendor(0x8007, ENTERPRISE);
 

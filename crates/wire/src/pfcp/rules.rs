@@ -128,6 +128,8 @@ group! {
         optional maximum_bit_rate: BitRate = ie::MBR,
         /// What shall pass.
         optional guaranteed_bit_rate: BitRate = ie::GBR,
+        /// Rules of the subscriber alone (Sluice's own element).
+        optional filter_rules: String = own::FILTER_RULES,
     }
 }
 
@@ -248,6 +250,8 @@ group! {
         optional maximum_bit_rate: BitRate = ie::MBR,
         /// What shall pass.
         optional guaranteed_bit_rate: BitRate = ie::GBR,
+        /// Other rules of the subscriber alone, or none.
+        optional filter_rules: String = own::FILTER_RULES,
     }
 }
 

@@ -201,10 +201,15 @@ impl<'a> Gathered<'a> {
             return Err(refused(ie::PRECEDENCE));
         }
         let qer = qer(rules)?;
-        let packets = match (self.packets, qer) {
-            (Some(packets), Some(qer)) => settings::with_rate(packets, qer.maximum_bit_rate)
-                .map_err(|mbr| Rejection::rule(FailedRule::Qer(qer.qer_id), mbr))?,
-            (packets, _) => packets.unwrap_or_default(),
+        // without an open address family nothing of it concerns a packet
+        let (packets, filter_rules) = match (self.packets, qer) {
+            (Some(packets), Some(qer)) => {
+                let refused = |element| Rejection::rule(FailedRule::Qer(qer.qer_id), element);
+                let packets = settings::with_rate(packets, qer.maximum_bit_rate);
+                let rules = settings::read_filter_rules(qer);
+                (packets.map_err(refused)?, rules.map_err(refused)?)
+            }
+            (packets, _) => (packets.unwrap_or_default(), None),
         };
         Ok(SubscriberRules {
             circuit: self.line.ok_or(missing(ie::TRAFFIC_ENDPOINT_ID))?.into(),
@@ -223,6 +228,7 @@ impl<'a> Gathered<'a> {
                 policies: TrafficPolicies {
                     policy_up: self.policy_up.flatten(),
                     policy_down: self.policy_down.flatten(),
+                    filter_rules,
                 },
             },
             redirect_nd: self.nd,

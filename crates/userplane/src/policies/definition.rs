@@ -1,0 +1,138 @@
+//! What policies are, by the document and by rules of subscribers.
+
+use std::sync::Arc;
+
+use acl::{Action, Rule};
+use config::UserPlaneDocument;
+use config::model::{Algorithm, Policer, TrafficPolicy, UndeterminedTransport, Unmatched};
+use dataplane::{MeterSettings, Overhead, PolicerSettings, PolicyRules, Rate};
+use policy::{FilterRules, Name};
+
+use super::numbers::PolicyKey;
+
+/// Where a rule comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RulePlace {
+    /// The configuration: the name of its ACL, and its number.
+    Acl(Arc<str>, u32),
+    /// A subscriber's own rules: its position among those of the direction, from 1.
+    Subscriber(u32),
+}
+
+/// What a policy is to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Definition {
+    pub rules: PolicyRules,
+    pub places: Vec<RulePlace>,
+}
+
+impl Definition {
+    /// Definition of each policy of a document.
+    pub fn all(document: &UserPlaneDocument) -> impl Iterator<Item = (PolicyKey, Definition)> {
+        let policies = document.policies.iter();
+        policies.filter_map(|(name, policy)| {
+            let key = PolicyKey::named(&Name::new(name)?);
+            Some((key, Definition::named(document, policy)))
+        })
+    }
+
+    /// Definition of a policy. `None`: the document lacks its part of it.
+    pub fn of(document: &UserPlaneDocument, key: &PolicyKey) -> Option<Definition> {
+        let policy = match &key.policy {
+            Some(name) => Some(document.policies.get(name.as_str())?),
+            None => None,
+        };
+        let named = policy.map(|policy| Definition::named(document, policy));
+        let named = named.unwrap_or_default();
+        match &key.rules {
+            None => Some(named),
+            Some(rules) => {
+                let has_acls = policy.is_some_and(|policy| !policy.acls.is_empty());
+                named.behind(rules, has_acls)
+            }
+        }
+    }
+
+    /// A policy of a document alone.
+    fn named(document: &UserPlaneDocument, policy: &TrafficPolicy) -> Definition {
+        let mut definition = Definition::default();
+        for acl in &policy.acls {
+            let acl_name: Arc<str> = acl.as_str().into();
+            let Some(acl) = document.acls.get(acl) else {
+                continue; // the document was checked
+            };
+            for (number, rule) in &acl.rules {
+                definition.rules.rules.push(rule.0.clone());
+                definition.rules.is_counted |= acl.count;
+                let place = RulePlace::Acl(acl_name.clone(), *number);
+                definition.places.push(place);
+            }
+        }
+        let is_open = policy.acls.is_empty() || policy.unmatched == Unmatched::Permit;
+        definition.rules.unmatched_pass = is_open;
+        definition.rules.denies_undetermined =
+            !policy.acls.is_empty() && policy.undetermined_transport == UndeterminedTransport::Deny;
+        let policer = policy.policer.as_ref();
+        let policer = policer.and_then(|name| document.policers.get(name));
+        definition.rules.policer = policer.map(policer_settings);
+        definition
+    }
+
+    /// This policy behind rules of a subscriber. Without ACLs, packets that no rule matches are dropped if the last rule permits, and pass if
+    /// it denies (RFC 6733 §4.3.1). With ACLs, these have the last word. `None`: a text is no rule.
+    fn behind(mut self, rules: &FilterRules, has_acls: bool) -> Option<Definition> {
+        let first = rules
+            .iter()
+            .map(str::parse)
+            .collect::<Result<Vec<Rule>, _>>();
+        let first = first.ok()?;
+        if !has_acls {
+            let last = first.last()?;
+            self.rules.unmatched_pass = last.action() == Action::Deny;
+            self.rules.denies_undetermined = true;
+        }
+        let places = (1..).take(first.len()).map(RulePlace::Subscriber);
+        self.places.splice(..0, places);
+        self.rules.rules.splice(..0, first);
+        Some(self)
+    }
+}
+
+/// Octets between Ethernet's header and the IP packet with PPPoE (RFC 2516 §4).
+const PPPOE: u8 = 8;
+/// Header, check sequence and two tags of an Ethernet frame, without preamble and gap.
+const ETHERNET: u8 = 14 + 4 + 2 * 4;
+/// LLC and padding in front of an Ethernet frame in AAL5, which goes without its check sequence (RFC 2684 §5.2).
+const LLC: u8 = 10;
+
+/// What a policer of the configuration is at the workers.
+fn policer_settings(policer: &Policer) -> PolicerSettings {
+    // 100 ms of the rate
+    let usual = |rate: Rate| {
+        let octets = rate.0 * 1000 / 8 / 10;
+        u32::try_from(octets).unwrap_or(u32::MAX).max(15_000)
+    };
+    let cir = Rate(policer.committed_rate.into());
+    let [pir, eir] = [policer.peak_rate, policer.excess_rate]
+        .map(|rate| rate.map_or(cir, |rate| Rate(rate.into())));
+    let cbs = policer.committed_burst.unwrap_or_else(|| usual(cir));
+    let pbs = policer.peak_burst.unwrap_or_else(|| usual(pir));
+    let ebs = policer.excess_burst.unwrap_or_else(|| usual(eir));
+    PolicerSettings {
+        meter: match policer.algorithm {
+            Algorithm::SingleRate => MeterSettings::SingleRate { cir, cbs, ebs },
+            Algorithm::TwoRate => MeterSettings::TwoRate { pir, pbs, cir, cbs },
+            Algorithm::TwoRateDifferentiated => {
+                MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs }
+            }
+        },
+        overhead: match policer.overhead {
+            config::model::Overhead::Ip => Overhead::IP,
+            config::model::Overhead::Ethernet => Overhead::ethernet(2, PPPOE),
+            config::model::Overhead::Atm => Overhead::atm(LLC + 14 + PPPOE),
+            config::model::Overhead::Ptm => Overhead::ptm(ETHERNET + PPPOE),
+        },
+        is_colour_aware: policer.colour_aware,
+        yellow_mark: policer.yellow_mark.as_deref().and_then(acl::dscp_value),
+    }
+}
