@@ -8,6 +8,7 @@ use wire::mschapv2;
 use wire::radius::{Kind, Packet, Value, values};
 
 use crate::config::NotEnforced;
+use crate::filter_rules;
 use crate::mapping::{self, Mappings};
 use crate::message::{
     AccessAccept, AccessReject, Credentials, MOST_DELEGATED, MOST_LINKS, RejectReason,
@@ -109,6 +110,8 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
     };
     let interim = reader.time(Kind::ACCT_INTERIM_INTERVAL);
     let filters = reader.filter_ids();
+    let rules = filter_rules::read(reader.values(Kind::NAS_FILTER_RULE));
+    let unusable = filters.unusable.or(rules.as_ref().err().cloned());
     let mut accept = AccessAccept {
         framed_ip: reader.framed_ip(),
         framed_ipv6_prefixes: reader.prefixes(Kind::FRAMED_IPV6_PREFIX, MOST_LINKS, |_| true),
@@ -120,7 +123,8 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
         filter_id: filters.profile,
         policy_up: filters.policy_up,
         policy_down: filters.policy_down,
-        contradiction: filters.contradiction,
+        filter_rules: rules.unwrap_or_default(),
+        unusable,
         framed_pool: reader.text(Kind::FRAMED_POOL),
         framed_ipv6_pool: reader.text(Kind::FRAMED_IPV6_POOL),
         framed_ipv6_address: reader.single(Kind::FRAMED_IPV6_ADDRESS, |value| match value {
@@ -171,6 +175,11 @@ fn mschapv2_proof(value: &Value) -> Option<[u8; 20]> {
     Some(success.proof)
 }
 
+/// Why an answer with such an attribute cannot be carried out.
+pub(crate) fn second_policy(attribute: &str) -> String {
+    format!("a second policy for a direction, or one that cannot be read ({attribute})")
+}
+
 fn name(kind: Kind) -> &'static str {
     kind.name().unwrap_or("attribute")
 }
@@ -192,7 +201,7 @@ struct FilterIds {
     profile: Option<String>,
     policy_up: Option<String>,
     policy_down: Option<String>,
-    contradiction: Option<String>,
+    unusable: Option<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -269,7 +278,7 @@ impl<'a> Reader<'a> {
                 }
             };
             if place.get_or_insert_with(|| name.to_owned()) != name {
-                filters.contradiction = Some(self::name(Kind::FILTER_ID).to_owned());
+                filters.unusable = Some(second_policy(self::name(Kind::FILTER_ID)));
             }
         }
         filters

@@ -46,6 +46,7 @@ mod config;
 pub mod dictionary;
 mod dynamic;
 mod families;
+mod filter_rules;
 pub mod mapping;
 mod message;
 mod probe;

@@ -4,6 +4,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 
 use ipnet::Ipv6Net;
+use policy::FilterRules;
 use wire::Malformed;
 use wire::access_loop::AccessLoop;
 use wire::mschapv2;
@@ -116,8 +117,11 @@ pub struct AccessAccept {
     pub policy_up: Option<String>,
     /// Policy of packets to the subscriber: a Filter-Id that ends in `.out`, or a mapped attribute.
     pub policy_down: Option<String>,
-    /// Name of an attribute that names a second policy for a direction. The answer cannot be carried out: nobody knows which one is meant.
-    pub contradiction: Option<String>,
+    /// Rules of the subscriber: all NAS-Filter-Rules (RFC 4849), in the canonical form of [`acl::Rule`].
+    pub filter_rules: Option<FilterRules>,
+    /// Why the answer cannot be carried out: a second policy for a direction, of which nobody knows which one is meant, or a rule that cannot
+    /// be used. Without either, more would pass than the server wants.
+    pub unusable: Option<String>,
     /// Framed-IPv6-Pool: name of the subscriber's IPv6 prefix pool (RFC 3162).
     pub framed_ipv6_pool: Option<String>,
     /// Framed-IPv6-Address: address of the subscriber's router by DHCPv6 (RFC 6911 §3.1).

@@ -149,6 +149,7 @@ pub static STANDARD: &[Standard] = &[
     row(Kind::ACCT_INTERIM_INTERVAL, NOWHERE, InAccept::Obeyed, InChange::Changes, "Time between interim records, at least 60 s."),
     row(Kind::NAS_PORT_ID, BOTH, InAccept::NotEnforced, InChange::Identifies, "User plane, port and VLAN ids, or by the template of the server group."),
     row(Kind::FRAMED_POOL, NOWHERE, InAccept::Obeyed, InChange::ChangesNext, "IPv4 pool of the subscriber."),
+    row(Kind::NAS_FILTER_RULE, NOWHERE, InAccept::Obeyed, InChange::Changes, "Rules of the subscriber alone, tried before those of policies."),
     row(Kind::NAS_IPV6_ADDRESS, BOTH, InAccept::NotEnforced, InChange::NamesGateway, "Address of the gateway."),
     row(Kind::FRAMED_INTERFACE_ID, RECORD, InAccept::Obeyed, InChange::Unsupported, "Interface identifier that the subscriber must use."),
     row(Kind::FRAMED_IPV6_PREFIX, RECORD, InAccept::Obeyed, InChange::Identifies, "Prefixes of the link, up to 8, each a /64."),

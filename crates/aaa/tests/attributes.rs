@@ -8,6 +8,7 @@ use aaa::{
     ServerConfig, Standard, TerminateCause, Traffic, standard,
 };
 use core::time::Duration;
+use policy::FilterRules;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -235,6 +236,14 @@ fn cases() -> Vec<Case> {
         [text("Hello, "), text("Alice")],
         AccessAccept {
             reply_message: b"Hello, Alice".to_vec(),
+            ..AccessAccept::default()
+        },
+    ));
+    cases.push(several(
+        Kind::NAS_FILTER_RULE,
+        [b"deny in ip from".to_vec(), b" any to any".to_vec()].map(Value::Octets),
+        AccessAccept {
+            filter_rules: FilterRules::new("deny in ip from any to any"),
             ..AccessAccept::default()
         },
     ));
@@ -556,6 +565,9 @@ const TESTS: &[(&str, &[Kind])] = &[
     ("delegated::prefixes_and_an_address_of_radius_come_before_those_of_pools", &[Kind::FRAMED_IPV6_ADDRESS, Kind::DELEGATED_IPV6_PREFIX, Kind::DNS_SERVER_IPV6_ADDRESS]),
     ("delegated::pools_that_radius_names_for_delegation_are_used_or_refuse_the_subscriber_by_name", &[Kind::DELEGATED_IPV6_PREFIX_POOL, Kind::STATEFUL_IPV6_ADDRESS_POOL]),
     ("e2e radius-servers", &[Kind::NAS_IPV6_ADDRESS]),
+    ("filter_rules::rules_of_radius_reach_the_user_plane_and_outlive_a_restart", &[Kind::NAS_FILTER_RULE]),
+    ("filter_rules::a_change_replaces_the_rules_and_a_bad_one_is_rejected", &[Kind::NAS_FILTER_RULE]),
+    ("e2e policies", &[Kind::NAS_FILTER_RULE]),
     ("plane::homes_come_and_go_and_leave_nothing", &[Kind::FRAMED_INTERFACE_ID]),
     ("aaa_answer::what_vendors_attributes_say_reaches_the_user_plane_and_the_subscriber", &[Kind::DNS_SERVER_IPV6_ADDRESS]),
 ];

@@ -62,6 +62,7 @@ impl AaaAnswer {
                 dns: (!accept.dns.is_empty()).then(|| accept.dns.clone()),
                 policy_up: accept.policy_up.as_deref().map(Name::new),
                 policy_down: accept.policy_down.as_deref().map(Name::new),
+                filter_rules: accept.filter_rules.clone().map(Some),
                 vlan_priority: accept.vlan_priority,
                 ..Overrides::default()
             },

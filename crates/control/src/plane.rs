@@ -48,6 +48,7 @@ use crate::back_offs::BackOffs;
 use crate::counters::Counters;
 use crate::entry::Entry;
 use crate::fallback::LastAnswers;
+use crate::filter_sets::FilterSets;
 use crate::generations::Generations;
 use crate::history::{Bounds, Outbox};
 use crate::journal::{Awaited, Journal};
@@ -285,6 +286,8 @@ pub struct ControlPlane {
     dynamic_port: Option<u16>,
     /// Last answers of RADIUS servers, for when none answers.
     last_answers: LastAnswers,
+    /// Rules that subscribers have from RADIUS.
+    filter_sets: FilterSets,
     /// Changed pools that count from the subscribers' next connections on.
     next_pools: AllNextPools,
     /// Numbers as stored.
@@ -364,6 +367,7 @@ impl ControlPlane {
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, dictionary, keys[1]),
             last_answers: LastAnswers::resume(restored.take_last_answers()),
+            filter_sets: FilterSets::default(),
             next_pools: AllNextPools::resume(restored.take_next_pools()),
             sticky: Sticky::default(),
             trends: Trends::resume(restored.take_trends()),

@@ -5,6 +5,7 @@ use core::net::IpAddr;
 use wire::radius::{Attribute, Kind, Packet, Value as Wire, values};
 
 use super::{Mappings, Rule, Setting, values as read};
+use crate::attributes::second_policy;
 use crate::dictionary::{AttributeId, Definition, Value};
 use crate::message::AccessAccept;
 use crate::standard::{InAccept, standard};
@@ -177,21 +178,11 @@ impl Reading<'_> {
             }
             Setting::PolicyUp => {
                 let policy = read::name(value);
-                name_policy(
-                    &mut accept.policy_up,
-                    policy,
-                    name,
-                    &mut accept.contradiction,
-                )
+                name_policy(&mut accept.policy_up, policy, name, &mut accept.unusable)
             }
             Setting::PolicyDown => {
                 let policy = read::name(value);
-                name_policy(
-                    &mut accept.policy_down,
-                    policy,
-                    name,
-                    &mut accept.contradiction,
-                )
+                name_policy(&mut accept.policy_down, policy, name, &mut accept.unusable)
             }
             Setting::Nothing => true,
         }
@@ -234,11 +225,11 @@ fn name_policy(
     setting: &mut Option<String>,
     policy: Option<String>,
     attribute: &str,
-    contradiction: &mut Option<String>,
+    unusable: &mut Option<String>,
 ) -> bool {
     let is_set = fill(setting, policy);
     if !is_set {
-        *contradiction = Some(attribute.to_owned());
+        *unusable = Some(second_policy(attribute));
     }
     is_set
 }

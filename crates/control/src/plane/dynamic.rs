@@ -103,11 +103,29 @@ impl ControlPlane {
             let wanted = self.wanted_change(now, index, by, change)?;
             Ok((self.with_room(index)?, wanted))
         });
-        let (index, wanted) = found.map_err(|cause| ("CoA-Request", cause))?;
+        let (index, mut wanted) = found.map_err(|cause| ("CoA-Request", cause))?;
+        self.share_rules(index, &mut wanted)
+            .map_err(|cause| ("CoA-Request", cause))?;
         if self.add_request(index, key, wanted) {
             self.begin_change(now, index);
         }
         Ok(())
+    }
+
+    /// Lets the rules of a change be those of other sessions that have the same.
+    fn share_rules(&mut self, index: u32, wanted: &mut Wanted) -> Result<(), ErrorCause> {
+        let Wanted::Change(change) = wanted else {
+            return Ok(());
+        };
+        let Some(rules) = &mut change.answer.overrides.filter_rules else {
+            return Ok(());
+        };
+        self.filter_sets.share(rules).map_err(|why| {
+            let entry = &self.sessions[index];
+            let user = entry.who.username.escape_ascii().to_string();
+            tracing::warn!(session = %entry.seid, user, why, "the session's rules cannot be changed");
+            ErrorCause::ResourcesUnavailable
+        })
     }
 
     /// The session, if it may have one more request that waits.
@@ -222,7 +240,8 @@ impl ControlPlane {
             return Err(ErrorCause::InvalidAttributeValue);
         }
         if let Err(why) = self.check_names(change) {
-            tracing::info!(session = %entry.seid, server = %by, why, "the session's profile and policies cannot be changed");
+            let user = entry.who.username.escape_ascii().to_string();
+            tracing::info!(session = %entry.seid, user, server = %by, why, "the session's profile and policies cannot be changed");
             return Err(ErrorCause::InvalidAttributeValue);
         }
         if let Some(name) = &change.filter_id {

@@ -127,6 +127,11 @@ impl ControlPlane {
         };
         let mut answer = change.answer.clone();
         answer.overrides.session_timeout = None;
+        // rules are in use as long as sessions share them
+        let rules = &mut answer.overrides.filter_rules;
+        *rules = rules
+            .take()
+            .map(|rules| rules.map(|rules| rules.unshared()));
         last.answer = last.answer.changed_by(&answer);
         let LastAnswer { answer, accept, .. } = &mut last;
         accept.filter_id = answer.profile.as_deref().map(str::to_owned);

@@ -275,6 +275,14 @@ impl ControlPlane {
             // what their entries in the configuration say counts as long as it is there
             AcceptedBy::Users | AcceptedBy::UsersInstead => entry.answer = AaaAnswer::default(),
         }
+        let rules = entry.answer.overrides.filter_rules.take();
+        let mut rules = rules.flatten();
+        if let Err(why) = self.filter_sets.share(&mut rules) {
+            self.counters.count(Counter::AuthenticationRejected);
+            return self.reject(now, index, &why, b"service is not available".to_vec());
+        }
+        let entry = self.entry(index);
+        entry.answer.overrides.filter_rules = rules.map(Some);
         if let (Some(mtu), None) = (accept.framed_mtu, entry.answer.overrides.mtu) {
             let user = entry.who.username.escape_ascii().to_string();
             tracing::warn!(session = %entry.seid, user, mtu, "Framed-MTU is ignored: expected 576 to 9216. The subscriber \
@@ -321,10 +329,8 @@ impl ControlPlane {
 
     /// Whether what AAA names is configured: the subscriber profile, and the policies, without which more would pass than AAA wants.
     pub(super) fn check_names(&self, accept: &AccessAccept) -> Result<(), String> {
-        if let Some(attribute) = &accept.contradiction {
-            return Err(format!(
-                "AAA names a second policy for a direction, or one that cannot be read ({attribute})"
-            ));
+        if let Some(why) = &accept.unusable {
+            return Err(format!("AAA's answer cannot be carried out: {why}"));
         }
         let configured = &self.configuration;
         let profile = accept.filter_id.iter().map(|name| {

@@ -130,7 +130,12 @@ impl ControlPlane {
 
     /// Applies an answer to a session that is open, in place of the one before.
     fn reauthorize(&mut self, now: Now, index: u32, by: AcceptedBy, accept: &AccessAccept) {
-        if let Err((why, cause)) = self.check_answer(index, accept) {
+        let mut rules = accept.filter_rules.clone();
+        let checked = self.check_answer(index, accept).and_then(|()| {
+            let shared = self.filter_sets.share(&mut rules);
+            shared.map_err(|why| (why, Cause::NasError))
+        });
+        if let Err((why, cause)) = checked {
             let entry = &self.sessions[index];
             let user = entry.who.username.escape_ascii().to_string();
             tracing::info!(session = %entry.seid, user, why, "the session ends with AAA's new answer");
@@ -144,11 +149,12 @@ impl ControlPlane {
         let routes = self.offered_routes(index, accept);
         let entry = self.entry(index);
         entry.state = accept.state.clone().into();
-        let answer = match by.is_user() {
+        let mut answer = match by.is_user() {
             // what its entry in the configuration says counts as long as it is there
             true => AaaAnswer::default(),
             false => AaaAnswer::of(accept, entry.account.lasted(now.at)),
         };
+        answer.overrides.filter_rules = rules.map(Some);
         let change = Authorization {
             answer,
             is_whole: true,

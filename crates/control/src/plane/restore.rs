@@ -506,9 +506,21 @@ impl ControlPlane {
         if !has_policy {
             entry.policy = Arc::new(self.view().evaluate(&entry).0);
         }
+        self.share_stored_rules(&mut entry);
         entry.noted = entry.noted_before();
         entry.recorded = entry.bindings_to_record();
         entry
+    }
+
+    /// Lets a stored session's rules be those of other sessions that have the same. The bound held when they were stored.
+    fn share_stored_rules(&mut self, entry: &mut Entry) {
+        if let Some(rules) = &mut entry.answer.overrides.filter_rules {
+            let _ = self.filter_sets.share(rules);
+        }
+        if entry.policy.forwarding.policies.filter_rules.is_some() {
+            let policies = &mut Arc::make_mut(&mut entry.policy).forwarding.policies;
+            let _ = self.filter_sets.share(&mut policies.filter_rules);
+        }
     }
 
     /// Link of a stored session. Further prefixes of the link and the addresses of its DHCPv6 server are among the session's bindings.

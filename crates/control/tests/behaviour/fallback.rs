@@ -7,7 +7,7 @@ use control::history::{Step, What, events};
 use core::time::Duration;
 use cpe::HomeConfig;
 use wire::eth::Tags;
-use wire::radius::{Kind, Packet};
+use wire::radius::{Kind, Packet, Value};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -135,6 +135,9 @@ fn the_local_users_refuse_whom_they_do_not_know_and_do_not_answer_for_a_server()
 fn the_last_policy_comes_again_after_a_restart() {
     let mut w = world(1, "last-policy");
     says_gold(&mut w);
+    let rule = "deny in tcp from any to any 25";
+    let of_subscriber = (Kind::NAS_FILTER_RULE, Value::Octets(rule.into()));
+    w.radius.accept.push(of_subscriber);
     w.dial(0);
     w.run(10 * SECOND);
     assert_eq!(is_in(&mut w).as_deref(), Some(""));
@@ -146,6 +149,7 @@ fn the_last_policy_comes_again_after_a_restart() {
     assert_eq!(w.count(Counter::FallbackLastPolicy), 1);
     let rules = w.up.subscribers().remove(0).forwarding;
     assert_eq!(rules.packets.mtu, Some(1400));
+    assert_eq!(rules.policies.filter_rules, policy::FilterRules::new(rule));
     assert_eq!(w.homes[0].ipv4(), Some([203, 0, 113, 7].into()));
     assert_eq!(told(&w), ["last-policy Some(\"radius\")"]);
 

@@ -14,6 +14,7 @@ mod drain;
 mod dynamic;
 mod echoes;
 mod fallback;
+mod filter_rules;
 mod history;
 mod lanes;
 mod last_counters;

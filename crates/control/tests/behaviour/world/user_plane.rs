@@ -315,6 +315,17 @@ impl UserPlane {
         forwarding.bindings = Bindings::of(None, forwarding.bindings.ipv6());
     }
 
+    /// The last session has lost the rules of its subscriber.
+    pub fn damage_rules(&mut self) {
+        let last = self.sessions.values_mut().next_back();
+        match last.map(|held| &mut held.decoded) {
+            Some(DecodedRules::Session(decoded)) => {
+                decoded.forwarding.policies.filter_rules = None;
+            }
+            _ => panic!("a session"),
+        }
+    }
+
     /// Routes of all sessions have another metric than they were told.
     pub fn change_metrics(&mut self, metric: u32) {
         for held in self.sessions.values_mut() {
