@@ -45,24 +45,34 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let said = radclient(lab, to, "coa", CHANGES, change, PATIENCE)?;
     ensure!(said.contains("Received CoA-ACK"), "{said}");
     has(&sluice, "policy_up", "home-up", "aaa")?;
+    let grace = Newcomer::dial_as(lab, UserPlane::One, 2, 2, ("grace", "harp"))?;
+    grace.wait_online(PATIENCE)?;
+    let rules = "deny in tcp from any to any 22; permit in ip from any to any; deny out tcp from any to assigned 80,443";
+    has_of(&sluice, "grace", ("filter_rules", rules, "aaa"))?;
+    grace.hang_up(PATIENCE)?;
     frank.hang_up(PATIENCE)?;
     scenario.close()
 }
 
 /// Waits until a setting of Frank has a value of an origin.
 fn has(sluice: &Sluice, name: &str, value: &str, origin: &str) -> Result<()> {
+    has_of(sluice, "frank", (name, value, origin))
+}
+
+/// Waits until a setting of a user has a value of an origin.
+fn has_of(sluice: &Sluice, user: &str, (name, value, origin): (&str, &str, &str)) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let text = sluice.run(&["explain", "frank", "--json"])?;
+        let text = sluice.run(&["explain", user, "--json"])?;
         let explained: Explained = serde_json::from_str(&text).context(text.clone())?;
-        let state = explained.sessions.first().context("frank is not there")?;
+        let state = explained.sessions.first().context("nobody is there")?;
         let setting = state.policy.iter().find(|setting| setting.name == name);
         if setting.is_some_and(|own| own.value == value && own.origin == origin) {
             return Ok(());
         }
         ensure!(
             begun.elapsed() < PATIENCE,
-            "{name} is not {value}: {setting:?}"
+            "{name} of {user} is not {value}: {setting:?}"
         );
         sleep(Duration::from_millis(100));
     }

@@ -1,3 +1,5 @@
+mod of_subscribers;
+
 use super::rates::{count, lost};
 use crate::command::Sluice;
 use crate::fixture::Fixture;
@@ -64,7 +66,7 @@ set subscriber-profiles home policy-down open"
     for daemon in [Daemon::ControlPlane, Daemon::UserPlane(UP)] {
         scenario.gateway.kill(daemon)?;
         scenario.gateway.wait_ready(daemon, PATIENCE)?;
-        judge.settles()?;
+        judge.settles("denied-down")?;
         judge.is_lost("denied-down", "after a death")?;
     }
     change(lab, &ids, "Filter-Id = open.out")?;
@@ -76,7 +78,7 @@ set subscriber-profiles home policy-down open"
     crowd.check()?;
     sluice.ledger()?;
     crowd.hang_up(&scenario, PATIENCE)?;
-    scenario.close()
+    of_subscribers::run(lab, scenario)?.close()
 }
 
 /// Looks at what is lost.
@@ -127,8 +129,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Waits until no packet finds its session or its policy missing any more.
-    fn settles(&mut self) -> Result<()> {
+    /// Waits until no packet finds its session or its policy missing any more, and all that is lost is denied.
+    fn settles(&mut self, counter: &str) -> Result<()> {
         let missing = [
             "policy-missing",
             "unknown-session",
@@ -141,7 +143,7 @@ impl Judge<'_> {
         let begun = Instant::now();
         loop {
             let before = all(self.sluice)?;
-            let (lost, denied) = lost(self.crowd, "denied-down", self.sluice, |_| Ok(true))?;
+            let (lost, denied) = lost(self.crowd, counter, self.sluice, |_| Ok(true))?;
             if all(self.sluice)? == before && denied > 0 && lost == denied {
                 return Ok(());
             }

@@ -12,13 +12,16 @@ const COMPLAINTS: &str = "_ws.malformed || _ws.unreassembled || _ws.expert.sever
     || pfcp.ie_data_not_decoded || pfcp.ie_not_decoded_null || pfcp.ie_not_decoded || pfcp.ie_encoding_error \
     || pfcp.ie_id_reserved";
 
+/// Our own element with the rules of a subscriber, by its number.
+const FILTER_RULES: u16 = 0x800b;
+
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     // A fresh pair of daemons, so that the association and the default session are seen too.
     fixture.without_site()?;
     let capture = Capture::between_planes(fixture.lab(), "management")?;
     let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
-    home.dial("alice", "wonderland")?;
+    home.dial("heidi", "filtered")?;
     home.wait_ipv6()?;
     home.ping(&INTERNET_V4.to_string(), 2)?;
     home.ping(&INTERNET_V6.to_string(), 2)?;
@@ -55,6 +58,15 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
             seen.len()
         );
     }
+    let rules = tshark(
+        &file,
+        &format!("pfcp.enterprise_ie == {FILTER_RULES}"),
+        &["frame.number"],
+    )?;
+    ensure!(
+        !rules.is_empty(),
+        "no rules of the subscriber on the management link"
+    );
     let refused = tshark(
         &file,
         "pfcp.cause && pfcp.cause != 1",
