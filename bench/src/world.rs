@@ -122,7 +122,7 @@ impl World {
             let instance = InstanceIndex((n % u32::from(layout.instances)) as u16);
             let to = Adjacency {
                 port: layout.core_interface(instance),
-                mac: neighbour(n),
+                mac: Some(neighbour(n)),
             };
             self.controller.set_adjacency(AdjacencyIndex(n), to)?;
         }

@@ -210,7 +210,7 @@ impl World {
     fn set_up(&mut self) {
         let router = Adjacency {
             port: PortIndex(CORE as u16),
-            mac: ROUTER,
+            mac: Some(ROUTER),
         };
         self.controller
             .set_adjacency(AdjacencyIndex(0), router)

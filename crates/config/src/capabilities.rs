@@ -321,6 +321,11 @@ ports:
                 "ports access0 addresses: this is valid for core ports only",
             ),
             (
+                "{role: access,",
+                "{role: access, source-check: strict,",
+                "ports access0 source-check: this is valid for core ports only",
+            ),
+            (
                 "role: core",
                 "segments: {all: {}}\n    role: core",
                 "ports core0 segments: this is valid for access ports only",

@@ -32,7 +32,8 @@ pub use protection::{
 };
 pub use subscriber::{AddressFamilies, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
-    AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,
+    AdminState, DeviceDocument, Ipv4Options, Port, PortRole, Segment, SourceCheck, Subinterface,
+    UserPlane, UserPlaneDocument,
 };
 
 use schemars::JsonSchema;

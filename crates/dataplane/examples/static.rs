@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let neighbour = Adjacency {
         port: PortIndex(1),
-        mac: "02:00:00:00:00:77".parse()?,
+        mac: Some("02:00:00:00:00:77".parse()?),
     };
     controller.set_adjacency(AdjacencyIndex(0), neighbour)?;
     controller.set_route(

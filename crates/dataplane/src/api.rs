@@ -95,6 +95,30 @@ impl Segment {
     }
 }
 
+/// How the source of a packet from a core port or subinterface is checked (RFC 3704 §2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceCheck {
+    /// Not at all.
+    #[default]
+    Off,
+    /// It has a route that does not discard, and is neither a subscriber's nor the gateway's own (§2.4).
+    Loose,
+    /// In addition, the route leaves by the interface on which the packet came (§2.2).
+    Strict,
+}
+
+/// What is forwarded of packets with IPv4 options (RFC 7126).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ipv4Options {
+    /// All.
+    Forward,
+    /// Those without a source route, and whose options can be read.
+    #[default]
+    DropSourceRoutes,
+    /// None.
+    Drop,
+}
+
 /// A part of a core port: the frames of one VLAN (IEEE 802.1Q). They are sent with priority 0; of what is received the
 /// priority is not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,8 +300,8 @@ pub enum Destination {
 pub struct Adjacency {
     /// The port or subinterface.
     pub port: PortIndex,
-    /// The neighbour's address.
-    pub mac: MacAddr,
+    /// The neighbour's address. `None`: it is not resolved.
+    pub mac: Option<MacAddr>,
 }
 
 /// What the worker reports.

@@ -174,6 +174,7 @@ impl Common<'_> {
                 fibs,
                 likely: InstanceIndex(0),
                 six: Batch::new(),
+                ipv4_options: Ipv4Options::default(),
                 groups,
                 adjacencies: Adjacencies::new(limits.adjacencies),
                 asked: Asked::new(),

@@ -49,6 +49,10 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             worker.punter.set(&limits);
             None
         }
+        Command::SetIpv4Options(options) => {
+            worker.tables.ipv4_options = options;
+            None
+        }
         Command::SetPolicy(index, policy) => {
             // the controller has it as well, so that it is not freed here
             worker.tables.policies.set(index, policy);
@@ -103,6 +107,7 @@ fn ports(worker: &mut Worker, command: Command) {
                         mtu: port.mtu,
                         vlan: 0,
                         instance: InstanceIndex(instance),
+                        source_check: SourceCheck::Off,
                     };
                     interfaces.add_port(interface, vlans);
                 }
@@ -123,6 +128,7 @@ fn ports(worker: &mut Worker, command: Command) {
             interfaces.set_mtu(index, mtu);
             adjacencies.set_mtu(index, mtu);
         }
+        Command::SetSourceCheck(index, check) => interfaces.set_source_check(index, check),
         _ => {}
     }
 }

@@ -279,6 +279,22 @@ impl Controller {
         Ok(self.send_all(|_| Command::SetMtu(index, mtu))?)
     }
 
+    /// Changes how the sources of packets from a core port or subinterface are checked. A new one does not check them.
+    pub fn set_source_check(
+        &mut self,
+        index: PortIndex,
+        check: SourceCheck,
+    ) -> Result<(), PortError> {
+        self.settled()?;
+        self.ports.check_core(index)?;
+        Ok(self.send_all(|_| Command::SetSourceCheck(index, check))?)
+    }
+
+    /// Changes what is forwarded of packets with IPv4 options.
+    pub fn set_ipv4_options(&mut self, options: Ipv4Options) -> Result<(), Busy> {
+        self.send_all(|_| Command::SetIpv4Options(options))
+    }
+
     /// Whether a command about a port will be taken, which no adjacency's may be behind.
     fn settled(&mut self) -> Result<(), Busy> {
         match self.catch_up() {
@@ -395,7 +411,8 @@ impl Controller {
         self.set_group(index, &[])
     }
 
-    /// Sets the neighbour that an adjacency stands for.
+    /// Sets the neighbour that an adjacency stands for. Packets to one that is not resolved are dropped, and
+    /// [`Event::AdjacencyMissing`] asks for it.
     pub fn set_adjacency(
         &mut self,
         index: AdjacencyIndex,

@@ -75,6 +75,20 @@ drops! {
         "The IPv4 header's checksum is wrong.",
     BadIpv6 "bad-ipv6" [Session, Ip]
         "The IPv6 header's version or length is wrong.",
+    SourceRoute "source-route" [Session, Ip]
+        "The IPv4 header has a loose or strict source route.",
+    Ipv4Options "ipv4-options" [Session, Ip]
+        "The IPv4 header has options, and the user plane forwards none.",
+    RoutingHeader "routing-header" [Session, Ip]
+        "The IPv6 packet has a routing header of type 0.",
+    MartianSource "martian-source" [Ip]
+        "The source address of the packet from the core is one that no packet may have: loopback, multicast, reserved.",
+    UnroutedSource "unrouted-source" [Source]
+        "The source address of the packet from the core has no route, or one that discards.",
+    InsideSource "inside-source" [Source]
+        "The source address of the packet from the core is a subscriber's or the gateway's own.",
+    ReversePath "reverse-path" [Source]
+        "The route to the source address does not leave by the interface on which the packet came.",
     TtlExpired "ttl-expired" [Hop]
         "The time to live or hop limit ended here.",
     NoRoute "no-route" [Lookup]

@@ -24,7 +24,7 @@ mod downlink;
 mod forward;
 mod uplink;
 
-use crate::api::{Event, InstanceIndex, PortIndex, Role};
+use crate::api::{Event, InstanceIndex, Ipv4Options, PortIndex, Role};
 use crate::edges::Edge;
 use crate::nodes::Exit;
 use crate::nodes::classify::{self, ETHERNET, TAG};
@@ -83,8 +83,9 @@ pub(crate) struct Tables {
     pub fibs: Reader,
     /// The instance of the last packet from a subscriber, and so probably of the next.
     pub likely: InstanceIndex,
-    /// The burst's IPv6 destinations.
+    /// The burst's IPv6 destinations, and after them its sources where they are checked.
     pub six: Batch,
+    pub ipv4_options: Ipv4Options,
     pub groups: Groups,
     pub adjacencies: Adjacencies,
     pub asked: Asked,

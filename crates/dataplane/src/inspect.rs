@@ -92,9 +92,13 @@ pub enum Held {
         instance: InstanceIndex,
         /// The largest IP packet.
         mtu: u16,
+        /// How the sources of packets from there are checked.
+        source_check: SourceCheck,
     },
     /// How much the worker punts.
     PuntLimits(Box<PuntLimits>),
+    /// What the worker forwards of packets with IPv4 options.
+    Ipv4Options(Ipv4Options),
     /// The rate at which the worker lets packets leave by a port.
     EgressRate(PortIndex, Rate),
     /// VLANs of an access port that have the same PPPoE session ids.
@@ -176,6 +180,8 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
             let end = (from + PIECE as u16).min(worker.limits.interfaces);
             let limits = (from == 0).then(|| Box::new(worker.punter.limits));
             found.extend(limits.map(Held::PuntLimits));
+            let options = (from == 0).then_some(tables.ipv4_options);
+            found.extend(options.map(Held::Ipv4Options));
             found.extend((from..end).filter_map(|index| interface(worker, PortIndex(index))));
             let here = worker.ports.iter();
             let here = here.filter(|port| (from..end).contains(&port.index.0));
@@ -214,6 +220,7 @@ fn interface(worker: &Worker, index: PortIndex) -> Option<Held> {
         vlan: known.vlan,
         instance: known.instance,
         mtu: known.mtu,
+        source_check: known.source_check,
     })
 }
 

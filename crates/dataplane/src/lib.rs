@@ -34,7 +34,7 @@
 //! let core = Role::Core { instance: InstanceIndex(0) };
 //! controller.add_port(PortIndex(1), open("net_af_xdp1,iface=core0", core)?)?;
 //!
-//! let next_hop = Adjacency { port: PortIndex(1), mac: "02:00:00:00:00:01".parse()? };
+//! let next_hop = Adjacency { port: PortIndex(1), mac: Some("02:00:00:00:00:01".parse()?) };
 //! controller.set_adjacency(AdjacencyIndex(0), next_hop)?;
 //! controller.set_route(InstanceIndex(0), "0.0.0.0/0".parse()?, Destination::Adjacency(AdjacencyIndex(0)))?;
 //! loop {

@@ -33,7 +33,9 @@ pub(crate) enum Command {
     AddSubinterface(PortIndex, Subinterface),
     RemoveSubinterface(PortIndex),
     SetMtu(PortIndex, u16),
+    SetSourceCheck(PortIndex, SourceCheck),
     SetEgress(PortIndex, Egress),
     SetPuntLimits(Box<PuntLimits>),
+    SetIpv4Options(Ipv4Options),
     SetPolicy(PolicyIndex, Option<Arc<CompiledPolicy>>),
 }

@@ -31,7 +31,7 @@ fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> (Access, 
 fn admit<const DEPTH: usize>(t: &mut Tables, slot: u32, mut packet: Packet<'_, Exit>) -> Gone {
     let len = packet.len();
     let (up, whose) = t.sessions.entry(slot);
-    match session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs) {
+    match session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs, &t.ipv4_options) {
         Ok(_) => packet.send(0, HEAD as u32, len as u32),
         Err(leave) => packet.leave(leave),
     }

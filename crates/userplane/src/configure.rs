@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use config::model::{Port as PortDocument, PortRole, Protection};
+use config::model::{Ipv4Options, Port as PortDocument, PortRole, Protection, SourceCheck};
 use config::{Capabilities, Fault, HoldSessions, Path, UserPlaneDocument};
 use dataplane::PortIndex;
 use dpdk::{Eal, Pool};
@@ -264,6 +264,7 @@ impl UserPlane {
         }
         self.close_instances(to)?;
         self.limit_punts(&to.protection)?;
+        self.set_ipv4_options(to.ipv4_options)?;
         self.follow_policies(to);
         self.engine.set_hold(match to.hold_sessions {
             HoldSessions::Forever => None,
@@ -279,6 +280,14 @@ impl UserPlane {
         let set = self
             .controller
             .set_punt_limits(&protection::limits(protection));
+        set.map_err(|busy| fault(&path, busy))
+    }
+
+    /// Sets which packets with IPv4 options the workers forward.
+    fn set_ipv4_options(&mut self, options: Ipv4Options) -> Result<(), Fault> {
+        let path = Path::from_iter(["ipv4-options"]);
+        self.catch_up(&path)?;
+        let set = self.controller.set_ipv4_options(ipv4_options(options));
         set.map_err(|busy| fault(&path, busy))
     }
 
@@ -370,6 +379,24 @@ impl UserPlane {
         let mut free = all.filter(|index| !taken.contains(index));
         free.next()
             .ok_or_else(|| fault(path, "no room for more ports and sub-interfaces"))
+    }
+}
+
+/// The dataplane's word for a setting of IPv4 options.
+pub fn ipv4_options(options: Ipv4Options) -> dataplane::Ipv4Options {
+    match options {
+        Ipv4Options::Forward => dataplane::Ipv4Options::Forward,
+        Ipv4Options::DropSourceRoutes => dataplane::Ipv4Options::DropSourceRoutes,
+        Ipv4Options::Drop => dataplane::Ipv4Options::Drop,
+    }
+}
+
+/// The dataplane's word for a check of sources.
+pub fn source_check(check: SourceCheck) -> dataplane::SourceCheck {
+    match check {
+        SourceCheck::Off => dataplane::SourceCheck::Off,
+        SourceCheck::Loose => dataplane::SourceCheck::Loose,
+        SourceCheck::Strict => dataplane::SourceCheck::Strict,
     }
 }
 

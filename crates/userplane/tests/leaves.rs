@@ -104,6 +104,12 @@ fn cases() -> Vec<Case> {
             tables,
         ),
         case(
+            "user-planes up1 ipv4-options",
+            ["forward", "drop"],
+            ["IPv4 options Forward", "IPv4 options Drop\n"],
+            tables,
+        ),
+        case(
             "network-instances default interface",
             ["sl-a", "sl-b"],
             ["sl-a ", "sl-b "],
@@ -143,6 +149,15 @@ fn cases() -> Vec<Case> {
             tables,
         ),
         case(
+            of(CORE, "source-check"),
+            ["loose", "strict"],
+            [
+                "core0 vlan 0 instance 0 mtu 1500 sources Loose",
+                "core0 vlan 0 instance 0 mtu 1500 sources Strict",
+            ],
+            tables,
+        ),
+        case(
             of(CORE, "tap"),
             ["outer", "other"],
             ["outer ", "other "],
@@ -160,6 +175,15 @@ fn cases() -> Vec<Case> {
             [
                 "vlan 300 instance 0 mtu 1300",
                 "vlan 300 instance 0 mtu 1400",
+            ],
+            tables,
+        ),
+        case(
+            of(PART, "source-check"),
+            ["loose", "strict"],
+            [
+                "vlan 300 instance 0 mtu 1280 sources Loose",
+                "vlan 300 instance 0 mtu 1280 sources Strict",
             ],
             tables,
         ),

@@ -1,5 +1,6 @@
 //! What a check is told of the gateway.
 
+use config::model::{Ipv4Options, SourceCheck};
 use config::{Document, Fault, SvlanSet};
 use dataplane::{
     HoldDown, Levels, PacketSettings, PolicyRules, PuntLimits, PuntRate, SampleRate, Segment,
@@ -20,6 +21,9 @@ pub struct Conf {
     pub network_instances: Vec<String>,
     /// The ports, by name.
     pub ports: BTreeMap<String, Port>,
+    /// What is forwarded of packets with IPv4 options.
+    #[serde(default)]
+    pub ipv4_options: Ipv4Options,
     /// The port by which packets come whose interface is not named as a port is.
     #[serde(default)]
     pub input: Option<String>,
@@ -78,6 +82,9 @@ pub struct Port {
     /// Core: the largest IP packet.
     #[serde(default = "port_mtu")]
     pub mtu: u16,
+    /// Core: how the sources of what comes without a tag are checked.
+    #[serde(default)]
+    pub source_check: SourceCheck,
     /// Core: its subinterfaces, by name.
     #[serde(default)]
     pub subinterfaces: BTreeMap<String, Subinterface>,
@@ -109,6 +116,9 @@ pub struct Subinterface {
     /// The largest IP packet.
     #[serde(default = "port_mtu")]
     pub mtu: u16,
+    /// How the sources of what comes are checked.
+    #[serde(default)]
+    pub source_check: SourceCheck,
 }
 
 /// A neighbour.

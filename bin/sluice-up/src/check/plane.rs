@@ -9,6 +9,7 @@ use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use userplane::configure::{ipv4_options, source_check};
 
 /// Packet buffers, and what they take.
 const BUFFERS: u32 = 8191;
@@ -207,6 +208,8 @@ impl Plane {
             peers: BTreeMap::new(),
         };
         let refused = |why| wrong(file, why);
+        let options = ipv4_options(conf.ipv4_options);
+        plane.command(|c| c.set_ipv4_options(options));
         for (name, port) in &conf.ports {
             plane.add_port(&eal, name, port, file)?;
         }
@@ -262,6 +265,8 @@ impl Plane {
         self.peers.insert(name.into(), peers);
         if !port.is_access() {
             self.controller.set_mtu(index, port.mtu).map_err(fault)?;
+            let check = source_check(port.source_check);
+            (self.controller.set_source_check(index, check)).map_err(fault)?;
         }
         if let Some(kbps) = port.egress_rate {
             let rate = Some(Rate(kbps));
@@ -272,6 +277,7 @@ impl Plane {
         for (name, part) in &port.subinterfaces {
             let own = self.names.interface(name).expect("its own name");
             let instance = self.names.instance(&part.network_instance);
+            let check = source_check(part.source_check);
             let part = Subinterface {
                 port: index,
                 vlan: part.vlan_id,
@@ -279,19 +285,18 @@ impl Plane {
                 mtu: part.mtu,
             };
             self.controller.add_subinterface(own, part).map_err(fault)?;
+            (self.controller.set_source_check(own, check)).map_err(fault)?;
         }
         self.settle().map_err(|why| wrong(file, why))
     }
 
     fn set_adjacency(&mut self, name: &str, adjacency: &Adjacency) -> Result<(), String> {
-        let Some(mac) = adjacency.mac else {
-            return Ok(());
-        };
         let index = self.names.adjacency(name).expect("its own name");
         let port = self
             .names
             .interface(&adjacency.port)
             .expect("it was checked");
+        let mac = adjacency.mac;
         self.command(|c| c.set_adjacency(index, dataplane::Adjacency { port, mac }));
         self.settle()
     }

@@ -17,7 +17,7 @@
 //! | `pppoe ID` | `version` (of 8 bits, with the type), `code`, `length` |
 //! | `ppp PROTOCOL` | |
 //! | `arp MAC ADDRESS asks ADDRESS` | |
-//! | `ipv4 SOURCE > DESTINATION` | `ttl`, `protocol`, `id`, `options` (words), `df`, `mf`, `offset`, `length`, `version`, `checksum` |
+//! | `ipv4 SOURCE > DESTINATION` | `ttl`, `protocol`, `id`, `options` (words of no operation), `option` (hexadecimal), `df`, `mf`, `offset`, `length`, `version`, `checksum` |
 //! | `ipv6 SOURCE > DESTINATION` | `hops`, `next`, `length`, `version` |
 //! | `udp SOURCE > DESTINATION` | |
 //! | `tcp SOURCE > DESTINATION` | `syn`, `ack`, `mss` |
@@ -316,13 +316,13 @@ fn ipv4(
     (source, destination): (Ipv4Addr, Ipv4Addr),
     inner: Vec<u8>,
 ) -> Result<Vec<u8>> {
-    let options = layer.or("options", 0)? as usize * 4;
-    let length = layer.or("length", (20 + options + inner.len()) as u64)? as u16;
+    let options = ipv4_options(layer)?;
+    let length = layer.or("length", (20 + options.len() + inner.len()) as u64)? as u16;
     let flags = u16::from(layer.has("df")) << 14 | u16::from(layer.has("mf")) << 13;
     let fragment = flags | (layer.or("offset", 0)? / 8) as u16;
     let protocol = layer.or("protocol", next.map_or(253, Layer::protocol))? as u8;
     let mut packet = vec![
-        (layer.or("version", 4)? as u8) << 4 | (5 + options / 4) as u8,
+        (layer.or("version", 4)? as u8) << 4 | (5 + options.len() / 4) as u8,
         0,
     ];
     packet.extend(length.to_be_bytes());
@@ -330,11 +330,21 @@ fn ipv4(
     packet.extend(fragment.to_be_bytes());
     packet.extend([layer.or("ttl", 64)? as u8, protocol, 0, 0]);
     packet.extend([source.octets(), destination.octets()].concat());
-    packet.resize(20 + options, 1); // of no operation
+    packet.extend(options);
     let sum = layer.or("checksum", wire::checksum::of(&packet).into())? as u16;
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
     packet.extend(inner);
     Ok(packet)
+}
+
+/// So many words of no operation, or an option with zeros behind it, which end the list.
+fn ipv4_options(layer: &Layer<'_>) -> Result<Vec<u8>> {
+    let Some(place) = layer.words.iter().position(|word| *word == "option") else {
+        return Ok(vec![1; layer.or("options", 0)? as usize * 4]);
+    };
+    let mut options = hex(&layer.word::<String>(place + 1)?)?;
+    options.resize(options.len().next_multiple_of(4), 0);
+    Ok(options)
 }
 
 fn ipv6(

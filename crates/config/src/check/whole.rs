@@ -332,6 +332,7 @@ impl Found {
                     ("tap", port.tap.is_some()),
                     ("addresses", !port.addresses.is_empty()),
                     ("subinterfaces", !port.subinterfaces.is_empty()),
+                    ("source-check", !port.source_check.is_off()),
                 ];
                 for (part, _) in parts.into_iter().filter(|(_, there)| *there) {
                     self.at(here, part, only("core"));

@@ -23,6 +23,9 @@ pub struct UserPlane {
     #[serde(default)]
     #[schemars(with = "String", extend("x-format" = "hold", "default" = "forever"))]
     pub hold_sessions: HoldSessions,
+    /// Packets with IPv4 options (RFC 791 §3.1) that the user plane forwards, from subscribers and from the core.
+    #[serde(default)]
+    pub ipv4_options: Ipv4Options,
     /// Whether the user plane takes new sessions. `sluice drain` sets it, together with `end-sessions`.
     #[serde(default)]
     pub admin_state: AdminState,
@@ -35,6 +38,25 @@ pub struct UserPlane {
     #[serde(default)]
     #[schemars(extend("x-key" = "the logical port's name, as PFCP's Logical Port carries it"))]
     pub ports: BTreeMap<String, Port>,
+}
+
+/// Packets with IPv4 options that a user plane forwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ipv4Options {
+    /// All, as if they had no options.
+    Forward,
+    /// Those without a loose or strict source route (RFC 7126 §4.3, §4.4). A packet whose options cannot be read is dropped, too.
+    #[default]
+    DropSourceRoutes,
+    /// None.
+    Drop,
+}
+
+impl Ipv4Options {
+    fn is_default(&self) -> bool {
+        *self == Ipv4Options::default()
+    }
 }
 
 /// Administrative state (ITU-T X.731, RFC 8348).
@@ -87,6 +109,11 @@ pub struct Port {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub egress_rate: Option<u32>,
+    /// Core: check of the source addresses of untagged packets against the routes (RFC 3704). `loose` and `strict` also drop packets
+    /// whose source address is a subscriber's or the gateway's own.
+    #[serde(default, skip_serializing_if = "SourceCheck::is_off")]
+    #[schemars(extend("default" = "off"))]
+    pub source_check: SourceCheck,
     /// Core: 802.1Q sub-interfaces.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-key" = "the sub-interface's name"))]
@@ -142,6 +169,31 @@ pub struct Subinterface {
     #[serde(default = "mtu")]
     #[schemars(range(min = 1280, max = 9600), extend("x-unit" = "octets"))]
     pub mtu: u16,
+    /// Check of the source addresses of the sub-interface's packets against the routes (RFC 3704). `loose` and `strict` also drop
+    /// packets whose source address is a subscriber's or the gateway's own.
+    #[serde(default, skip_serializing_if = "SourceCheck::is_off")]
+    #[schemars(extend("default" = "off"))]
+    pub source_check: SourceCheck,
+}
+
+/// Check of the source addresses of packets from the core (RFC 3704).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceCheck {
+    /// No check. Source addresses that no packet may have are dropped nevertheless (RFC 1812 §5.3.7).
+    #[default]
+    Off,
+    /// The source address needs a route that does not discard packets. A default route counts (RFC 3704 §2.4).
+    Loose,
+    /// The route to the source address must leave by the port or sub-interface; of several next hops, one must (RFC 3704 §2.2).
+    Strict,
+}
+
+impl SourceCheck {
+    /// Whether nothing is checked.
+    pub fn is_off(&self) -> bool {
+        *self == SourceCheck::Off
+    }
 }
 
 fn default_instance() -> String {
@@ -195,6 +247,9 @@ pub struct UserPlaneDocument {
     pub log_level: Level,
     /// Time for which sessions keep forwarding after the control plane is lost.
     pub hold_sessions: HoldSessions,
+    /// Packets with IPv4 options that it forwards. User planes of before know nothing of it.
+    #[serde(skip_serializing_if = "Ipv4Options::is_default")]
+    pub ipv4_options: Ipv4Options,
     /// How much it passes on that is for the gateway itself. User planes of before know nothing of it.
     #[serde(skip_serializing_if = "Protection::is_default")]
     pub protection: Protection,
@@ -259,6 +314,7 @@ impl Configuration {
         Some(UserPlaneDocument {
             log_level: self.logging.level,
             hold_sessions: plane.hold_sessions,
+            ipv4_options: plane.ipv4_options,
             protection: self.protection.clone(),
             acls: self.acls.clone(),
             policers: self.policers.clone(),

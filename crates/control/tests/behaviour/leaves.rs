@@ -14,19 +14,22 @@ use std::collections::BTreeSet;
 const OF_USER_PLANES: [&str; 4] = ["acls ", "policers ", "policies ", "protection "];
 
 /// What takes effect elsewhere: on user planes, and in the daemon around the control plane.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 18] = [
     "logging level",
     "network-instances * interface",
     "user-planes * hold-sessions",
+    "user-planes * ipv4-options",
     "user-planes * management",
     "user-planes * ports * addresses",
     "user-planes * ports * device",
     "user-planes * ports * egress-rate",
     "user-planes * ports * mtu",
     "user-planes * ports * network-instance",
+    "user-planes * ports * source-check",
     "user-planes * ports * subinterfaces * addresses",
     "user-planes * ports * subinterfaces * mtu",
     "user-planes * ports * subinterfaces * network-instance",
+    "user-planes * ports * subinterfaces * source-check",
     "user-planes * ports * subinterfaces * tap",
     "user-planes * ports * subinterfaces * vlan-id",
     "user-planes * ports * tap",

@@ -2,14 +2,16 @@
 use super::forward::{PacketContext, downstream};
 use super::{IP, TAGGED_IP, Tables};
 use crate::api::{InstanceIndex, PortIndex};
+use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::nodes::Exit;
 use crate::nodes::classify::{self, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
 use crate::nodes::punt::for_kernel;
+use crate::nodes::source;
 use crate::tables::fib::{Table, Target};
-use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, Window, prefetch_early};
+use dpdk::{Burst, Exits, Gone, HEAD, Packet, Seen, TxBuffers, Window, prefetch_early};
 use policy::Direction;
 use wire::eth::TPID_8021Q;
 
@@ -35,6 +37,10 @@ pub(super) fn from_core<const TRACE: bool>(
         }
         (kind, Target::default())
     });
+    let checks = t.interfaces.checks(PortIndex(port));
+    if checks {
+        t.ask_for_core_sources(table, &mut seen);
+    }
     t.six.find(&t.fibs, table);
     let mut place = 0;
     seen.ask(|w, (kind, target)| match kind {
@@ -48,6 +54,9 @@ pub(super) fn from_core<const TRACE: bool>(
     });
     if t.sessions.any_policed() {
         seen.ask(|_, (_, target)| t.ask_for_policy(*target));
+    }
+    if checks {
+        t.check_sources(PortIndex(port), table, &mut seen);
     }
     let arrived = PacketContext {
         origin: Origin::Core(PortIndex(port)),
@@ -84,6 +93,7 @@ pub(super) fn from_core<const TRACE: bool>(
                 let leave = for_kernel(packet.window(), HEAD, end, PortIndex(port));
                 packet.leave(leave)
             }
+            Core::Refused(family, reason) => refused::<TRACE>(t, family, reason, packet),
             Core::Drop(reason) => packet.leave(reason.into()),
             tagged => from_vlan::<TRACE>(t, tagged, target, packet),
         }
@@ -147,7 +157,9 @@ fn from_vlan<const TRACE: bool>(
         }
         Core::Drop(reason) => return packet.leave(reason.into()),
         // The others have no tag.
-        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged => return packet.leave(Exit::default()),
+        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged | Core::Refused(..) => {
+            return packet.leave(Exit::default());
+        }
     };
     classify::untag(packet.window());
     if family == Family::V6 && lookup::stays_on_link(packet.window(), TAGGED_IP) {
@@ -166,7 +178,105 @@ fn from_vlan<const TRACE: bool>(
     downstream::<TRACE>(t, arrived, target, packet)
 }
 
+/// (untag) → ip → source: a packet whose source is refused, unless its header is not sound either.
+#[cold]
+#[inline(never)]
+fn refused<const TRACE: bool>(
+    t: &mut Tables,
+    family: Family,
+    reason: DropReason,
+    mut packet: Packet<'_, Exit>,
+) -> Gone {
+    let (ip, edge) = match is_tagged(&mut packet) {
+        true => (TAGGED_IP, family.either(Edge::TaggedV4, Edge::TaggedV6)),
+        false => (IP, family.either(Edge::CoreV4, Edge::CoreV6)),
+    };
+    t.took::<TRACE>(edge);
+    let room = packet.len().saturating_sub(ip - HEAD);
+    let w = packet.window();
+    let reason = match ip::check(family, w, ip, room, &t.ipv4_options) {
+        Err(unsound) => unsound,
+        Ok(_) if ip::has_martian_source(family, w, ip) => DropReason::MartianSource,
+        Ok(_) => {
+            t.took::<TRACE>(Edge::ToSource);
+            reason
+        }
+    };
+    packet.leave(reason.into())
+}
+
 impl Tables {
+    /// Asks for the lines of the routes that will say whether the sources of a burst may be.
+    #[inline(never)]
+    fn ask_for_core_sources(&self, table: Table, seen: &mut Seen<(Core, Target)>) {
+        seen.ask(|w, (kind, _)| match *kind {
+            Core::V4 => _ = self.fibs.touch_v4(table, w.u32(IP + 12)),
+            Core::V6 => self.fibs.touch_v6(table, w.u128(IP + 8)),
+            Core::TaggedV4(interface) => {
+                let table = self.fibs.table(InstanceIndex(self.instance(interface)));
+                self.fibs.touch_v4(table, w.u32(TAGGED_IP + 12));
+            }
+            Core::TaggedV6(interface) => {
+                let table = self.fibs.table(InstanceIndex(self.instance(interface)));
+                self.fibs.touch_v6(table, w.u128(TAGGED_IP + 8));
+            }
+            _ => {}
+        });
+    }
+
+    /// Lets those packets of a burst leave whose sources may not be. Destinations that were looked up together have been taken.
+    #[inline(never)]
+    fn check_sources(&mut self, port: PortIndex, table: Table, seen: &mut Seen<(Core, Target)>) {
+        seen.ask(|w, (kind, _)| {
+            if *kind == Core::V6 {
+                self.six.add_address(&self.fibs, table, w.u128(IP + 8));
+            }
+        });
+        self.six.find(&self.fibs, table);
+        let mut place = 0;
+        seen.ask(|w, (kind, _)| {
+            let (interface, family, ip, back) = match *kind {
+                Core::V4 => {
+                    let back = self.fibs.find_v4(table, w.u32(IP + 12));
+                    (port, Family::V4, IP, back)
+                }
+                Core::V6 => {
+                    // In the order in which they were added.
+                    place += 1;
+                    (port, Family::V6, IP, self.six.target(place - 1))
+                }
+                Core::TaggedV4(interface) | Core::TaggedV6(interface) => {
+                    let (family, back) = self.way_back(*kind, interface, w);
+                    (interface, family, TAGGED_IP, back)
+                }
+                _ => return,
+            };
+            if family == Family::V6 && lookup::stays_on_link(w, ip) {
+                return;
+            }
+            let check = self.interfaces.source_check(interface);
+            let (groups, adjacencies) = (&self.groups, &self.adjacencies);
+            if let Some(reason) = source::refusal(check, interface, back, groups, adjacencies) {
+                *kind = Core::Refused(family, reason);
+            }
+        });
+    }
+
+    /// Where the source of a tagged packet leads.
+    fn way_back(&self, kind: Core, interface: PortIndex, w: &Window) -> (Family, Target) {
+        let table = self.fibs.table(InstanceIndex(self.instance(interface)));
+        match kind {
+            Core::TaggedV4(_) => {
+                let back = self.fibs.find_v4(table, w.u32(TAGGED_IP + 12));
+                (Family::V4, back)
+            }
+            _ => {
+                let back = self.fibs.find_v6(table, w.u128(TAGGED_IP + 8));
+                (Family::V6, back)
+            }
+        }
+    }
+
     /// Looks the destination up and asks for the line of where it leads.
     #[inline(always)]
     fn lookup_ahead(&self, family: Family, table: Table, w: &Window, ip: usize) -> Target {

@@ -22,7 +22,7 @@ const NOTE: usize = HEAD;
 const OF_SUBSCRIBER: u16 = u16::MAX;
 const OF_GATEWAY: u16 = u16::MAX - 1;
 
-/// ip → lookup (done ahead) → rewrite.
+/// ip → (source, done ahead) → lookup (done ahead) → rewrite.
 #[inline(always)]
 pub(super) fn downstream<const TRACE: bool>(
     t: &mut Tables,
@@ -31,9 +31,13 @@ pub(super) fn downstream<const TRACE: bool>(
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let room = packet.len().saturating_sub(a.ip() - HEAD);
-    match ip::check(a.family, packet.window(), a.ip(), room) {
+    let w = packet.window();
+    match ip::check(a.family, w, a.ip(), room, &t.ipv4_options) {
+        Ok(_) if a.origin != Origin::Gateway && ip::has_martian_source(a.family, w, a.ip()) => {
+            packet.leave(DropReason::MartianSource.into())
+        }
         Ok(total) => {
-            t.took::<TRACE>(Edge::Sound);
+            t.took_from_ip::<TRACE>(a.origin);
             forward::<TRACE>(t, a, total, target, packet)
         }
         Err(reason) => packet.leave(reason.into()),
@@ -409,6 +413,18 @@ pub(super) fn from_worker<const TRACE: bool>(
 }
 
 impl Tables {
+    /// A packet with a sound header goes to `lookup`, through `source` if that has judged it.
+    #[inline(always)]
+    fn took_from_ip<const TRACE: bool>(&mut self, origin: Origin) {
+        match origin {
+            Origin::Core(interface) if TRACE && self.interfaces.is_checked(interface) => {
+                self.took::<TRACE>(Edge::ToSource);
+                self.took::<TRACE>(Edge::Sourced);
+            }
+            _ => self.took::<TRACE>(Edge::Sound),
+        }
+    }
+
     /// What `lookup` found no next hop for is dropped there, or the gateway's own.
     #[inline(always)]
     fn left_lookup<const TRACE: bool>(&mut self, leave: Exit) -> Exit {

@@ -176,7 +176,8 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
     t.took::<TRACE>(Edge::OfSession);
     let len = packet.len();
     let (up, whose) = t.sessions.entry(slot);
-    let admitted = session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs);
+    let admitted =
+        session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs, &t.ipv4_options);
     let (family, total) = match admitted {
         Ok(admitted) => admitted,
         Err(Exit::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
@@ -237,7 +238,8 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     let len = packet.len();
     let (up, whose) = t.sessions.entry(slot);
     up.sample(false);
-    let admitted = session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs);
+    let admitted =
+        session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs, &t.ipv4_options);
     up.sample(true);
     let (arrived, index) = (PacketContext::upstream::<DEPTH>(up.instance), whose.index());
     let policed = up.is_policed();

@@ -6,6 +6,7 @@
 //! Drops: `truncated`, `not-for-us`, `unknown-vlan`, `unexpected-type`.
 use crate::api::PortIndex;
 use crate::drops::DropReason;
+use crate::nodes::ip::Family;
 use crate::tables::Vlans;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::sessions::Sessions;
@@ -58,6 +59,8 @@ pub(crate) enum Core {
     TaggedV4(PortIndex),
     TaggedV6(PortIndex),
     TaggedKernel(PortIndex),
+    /// An IP packet whose source node `source` refuses.
+    Refused(Family, DropReason),
     Drop(DropReason),
 }
 
@@ -223,7 +226,7 @@ pub(crate) fn untag(w: &mut Window) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{InstanceIndex, Subinterface};
+    use crate::api::{InstanceIndex, SourceCheck, Subinterface};
     use crate::tables::interfaces::Interface;
     use crate::tables::no_vlans;
     use wire::eth::{Header, Tag, Tags};
@@ -327,6 +330,7 @@ mod tests {
             mtu: 1500,
             vlan: 0,
             instance: InstanceIndex(0),
+            source_check: SourceCheck::Off,
         };
         interfaces.add_port(port, no_vlans());
         let part = Subinterface {

@@ -34,7 +34,7 @@ pub(crate) fn find(fibs: &Reader, table: Table, family: Family, w: &Window, ip: 
     }
 }
 
-/// The IPv6 destinations of a burst, which are looked up together: each takes several steps through memory.
+/// IPv6 addresses of a burst, which are looked up together: each takes several steps through memory.
 pub(crate) struct Batch {
     n: usize,
     addresses: [u128; BURST],
@@ -54,7 +54,13 @@ impl Batch {
     /// a burst.
     #[inline(always)]
     pub fn add(&mut self, fibs: &Reader, table: Table, w: &Window, ip: usize) -> u32 {
-        let (place, address) = (self.n % BURST, w.u128(ip + 24));
+        self.add_address(fibs, table, w.u128(ip + 24))
+    }
+
+    /// The same for an address.
+    #[inline(always)]
+    pub fn add_address(&mut self, fibs: &Reader, table: Table, address: u128) -> u32 {
+        let place = self.n % BURST;
         fibs.touch_v6(table, address);
         self.addresses[place] = address;
         self.n = place + 1;
@@ -191,6 +197,7 @@ pub(crate) fn unroutable() -> impl Iterator<Item = IpNet> {
         "169.254.0.0/16",
         "224.0.0.0/3",
         "::/127",
+        "::ffff:0:0/96",
         "fe80::/10",
         "ff00::/8",
     ];

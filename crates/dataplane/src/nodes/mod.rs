@@ -10,6 +10,7 @@ pub(crate) mod policy;
 pub(crate) mod punt;
 pub(crate) mod rewrite;
 pub(crate) mod session;
+pub(crate) mod source;
 
 use crate::drops::DropReason;
 use crate::punt::PuntKind;

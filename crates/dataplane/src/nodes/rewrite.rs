@@ -124,7 +124,7 @@ mod tests {
         let mut all = Adjacencies::new(2);
         let adjacency = Adjacency {
             port: PortIndex(2),
-            mac: PEER,
+            mac: Some(PEER),
         };
         let port = Interface {
             port: PortIndex(2),
@@ -132,6 +132,7 @@ mod tests {
             mtu: 1500,
             vlan: 0,
             instance: InstanceIndex(0),
+            source_check: SourceCheck::Off,
         };
         all.set(AdjacencyIndex(0), Some((adjacency, &port)));
         let neighbour = all.get(AdjacencyIndex(0)).unwrap();

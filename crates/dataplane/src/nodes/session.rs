@@ -2,11 +2,11 @@
 //!
 //! Out: IP packets → `lookup`; LCP echoes and PPP's other protocols, PADT, neighbour discovery and DHCPv6 → punt to the control plane.
 //! Drops: `unknown-session`, `not-for-us`, `wrong-mac`, `wrong-tag`, `bad-pppoe`, `bad-ipv4`, `bad-checksum`, `bad-ipv6`,
-//! `spoofed-source-v4`, `spoofed-source-v6`, `link-local`.
+//! `source-route`, `ipv4-options`, `routing-header`, `spoofed-source-v4`, `spoofed-source-v6`, `link-local`.
 use super::classify::{ETHERNET, PPPOE};
 use super::ip::{self, Family};
 use super::{Exit, Part};
-use crate::api::{Destination, InstanceIndex};
+use crate::api::{Destination, InstanceIndex, Ipv4Options};
 use crate::drops::DropReason;
 use crate::punt::PuntKind;
 use crate::tables::fib::Reader;
@@ -33,6 +33,7 @@ pub(crate) fn admit<const DEPTH: usize>(
     w: &Window,
     len: usize,
     fibs: &Reader,
+    options: &Ipv4Options,
 ) -> Result<(Family, usize), Exit> {
     let pppoe = HEAD + ETHERNET + 4 * DEPTH;
     let payload = w.u16(pppoe + 4) as u32;
@@ -52,7 +53,7 @@ pub(crate) fn admit<const DEPTH: usize>(
     } else {
         return Err(control(whose, w, ip - 2));
     };
-    let total = ip::check(family, w, ip, payload as usize - 2)?;
+    let total = ip::check(family, w, ip, payload as usize - 2, options)?;
     match family {
         Family::V4 => {
             source_v4(up, whose, w, ip, fibs)?;
@@ -297,11 +298,11 @@ mod tests {
         fn frame(&mut self, frame: &[u8], depth: u8) -> Result<(Family, usize), Exit> {
             let slot = self.sessions.slot(0, 0, 5).unwrap();
             let (up, whose) = self.sessions.entry(slot);
-            let (w, len) = (Window::of(frame), frame.len());
+            let (w, len, options) = (Window::of(frame), frame.len(), Ipv4Options::default());
             match depth {
-                0 => admit::<0>(up, whose, &w, len, &self.fibs),
-                1 => admit::<1>(up, whose, &w, len, &self.fibs),
-                _ => admit::<2>(up, whose, &w, len, &self.fibs),
+                0 => admit::<0>(up, whose, &w, len, &self.fibs, &options),
+                1 => admit::<1>(up, whose, &w, len, &self.fibs, &options),
+                _ => admit::<2>(up, whose, &w, len, &self.fibs, &options),
             }
         }
 

@@ -23,10 +23,13 @@ pub(crate) struct Neighbour {
 
 const _: () = assert!(size_of::<Neighbour>() == 32);
 
+/// No interface: what no adjacency is on.
+const NOWHERE: PortIndex = PortIndex(u16::MAX);
+
 /// All adjacencies, by index.
 pub(crate) struct Adjacencies {
     all: Box<[Neighbour]>,
-    /// The interfaces that they are on.
+    /// The interfaces that they are on, also of those that are not resolved.
     on: Box<[PortIndex]>,
 }
 
@@ -34,7 +37,7 @@ impl Adjacencies {
     pub fn new(limit: u32) -> Self {
         Adjacencies {
             all: vec![Neighbour::default(); limit as usize].into(),
-            on: vec![PortIndex(0); limit as usize].into(),
+            on: vec![NOWHERE; limit as usize].into(),
         }
     }
 
@@ -47,11 +50,12 @@ impl Adjacencies {
         let Some(place) = self.all.get_mut(index as usize) else {
             return false;
         };
-        *place = to.map_or_else(Neighbour::default, |(adjacency, interface)| {
+        self.on[index as usize] = to.map_or(NOWHERE, |(adjacency, _)| adjacency.port);
+        let resolved = to.and_then(|(adjacency, interface)| Some((adjacency.mac?, interface)));
+        *place = resolved.map_or_else(Neighbour::default, |(mac, interface)| {
             let mut header = [0; 16];
-            header[2..8].copy_from_slice(&adjacency.mac.0);
+            header[2..8].copy_from_slice(&mac.0);
             header[8..14].copy_from_slice(&interface.own.0);
-            self.on[index as usize] = adjacency.port;
             Neighbour {
                 header,
                 port: interface.port.0,
@@ -62,6 +66,11 @@ impl Adjacencies {
             }
         });
         true
+    }
+
+    /// Is the adjacency, resolved or not, on this interface?
+    pub fn is_on(&self, AdjacencyIndex(index): AdjacencyIndex, interface: PortIndex) -> bool {
+        self.on.get(index as usize) == Some(&interface)
     }
 
     /// The neighbour, which is used now for a packet of this size; nothing if it does not take such, or is not known.
@@ -93,7 +102,7 @@ impl Adjacencies {
         let [_, _, mac @ .., _, _, _, _, _, _, _, _] = neighbour.header;
         Some(Adjacency {
             port,
-            mac: MacAddr(mac),
+            mac: Some(MacAddr(mac)),
         })
     }
 
@@ -106,8 +115,10 @@ impl Adjacencies {
 
     /// Forgets the neighbours on an interface.
     pub fn forget(&mut self, interface: PortIndex) {
-        for neighbour in self.on(interface) {
-            *neighbour = Neighbour::default();
+        for (neighbour, on) in self.all.iter_mut().zip(&mut self.on) {
+            if *on == interface {
+                (*neighbour, *on) = (Neighbour::default(), NOWHERE);
+            }
         }
     }
 
@@ -194,6 +205,7 @@ mod tests {
             mtu: 1500,
             vlan: 0,
             instance: crate::InstanceIndex(0),
+            source_check: crate::SourceCheck::Off,
         };
         assert!(all.get(index).is_none() && all.ask(index, 0, 10) && !all.ask(index, 9, 10));
         assert!(all.set(
@@ -201,7 +213,7 @@ mod tests {
             Some((
                 Adjacency {
                     port: PortIndex(1),
-                    mac
+                    mac: Some(mac)
                 },
                 &interface
             ))

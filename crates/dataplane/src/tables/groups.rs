@@ -6,7 +6,7 @@ use crate::api::{AdjacencyIndex, Destination, GroupError, GroupIndex};
 use crate::tables::fib::Target;
 use core::sync::atomic::Ordering::Relaxed;
 use dpdk::Words;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most members of a group, of which one may be named several times, for more of the flows.
 pub const MAX_MEMBERS: usize = 64;
@@ -15,24 +15,42 @@ const BUCKETS: usize = 512;
 
 /// All groups. A clone is the same groups: the control thread has one to write, workers have one to read.
 #[derive(Clone)]
-pub(crate) struct Groups(Words);
+pub(crate) struct Groups {
+    buckets: Words,
+    /// The members of each group, once each, in no order and with gaps: reverse paths are looked for among them.
+    members: Words,
+}
 
 impl Groups {
     pub fn new(limit: u32) -> Result<Self, dpdk::Error> {
-        Words::new(limit as usize * BUCKETS).map(Groups)
+        Ok(Groups {
+            buckets: Words::new(limit as usize * BUCKETS)?,
+            members: Words::new(limit as usize * MAX_MEMBERS)?,
+        })
     }
 
     /// The member for a flow; nothing if the group has none.
     #[inline(always)]
     pub fn member(&self, GroupIndex(index): GroupIndex, flow: u32) -> Target {
         let bucket = index as usize * BUCKETS + flow as usize % BUCKETS;
-        let word = self.0.get(bucket).map_or(0, |bucket| bucket.load(Relaxed));
+        let word = self
+            .buckets
+            .get(bucket)
+            .map_or(0, |bucket| bucket.load(Relaxed));
         Target::of_word(word)
+    }
+
+    /// The members of a group.
+    pub fn members(&self, GroupIndex(index): GroupIndex) -> impl Iterator<Item = AdjacencyIndex> {
+        let from = index as usize * MAX_MEMBERS;
+        let places = self.members.get(from..from + MAX_MEMBERS);
+        let words = places.into_iter().flatten();
+        words.filter_map(|word| Target::of_word(word.load(Relaxed)).adjacency())
     }
 
     /// Can the group have so many members?
     pub fn check(&self, index: GroupIndex, members: usize) -> Result<(), GroupError> {
-        if index.0 as usize >= self.0.len() / BUCKETS {
+        if index.0 as usize >= self.buckets.len() / BUCKETS {
             return Err(GroupError::NoPlace(index));
         }
         match members > MAX_MEMBERS {
@@ -44,17 +62,33 @@ impl Groups {
     /// Sets the members of a group for which `check` was good, none to remove it.
     pub fn set(&self, index: GroupIndex, members: &[AdjacencyIndex]) {
         let from = index.0 as usize * BUCKETS;
-        let buckets = &self.0[from..from + BUCKETS];
+        let buckets = &self.buckets[from..from + BUCKETS];
         let words = members.iter().map(|member| {
             let to = Destination::Adjacency(*member);
             Target::of(to).word()
         });
+        self.list(index, words.clone());
         let held: Vec<u32> = buckets.iter().map(|bucket| bucket.load(Relaxed)).collect();
         let new = share(&held, words);
         for (bucket, (new, held)) in buckets.iter().zip(new.into_iter().zip(held)) {
             if new != held {
                 bucket.store(new, Relaxed);
             }
+        }
+    }
+}
+
+impl Groups {
+    /// Notes who is in a group. Those that stay keep their places: readers find them all the time.
+    fn list(&self, GroupIndex(index): GroupIndex, members: impl Iterator<Item = u32>) {
+        let from = index as usize * MAX_MEMBERS;
+        let mut new = BTreeSet::from_iter(members);
+        let places = self.members[from..from + MAX_MEMBERS].iter();
+        let free: Vec<_> = places
+            .filter(|place| !new.remove(&place.load(Relaxed)))
+            .collect();
+        for place in free {
+            place.store(new.pop_first().unwrap_or(0), Relaxed);
         }
     }
 }
@@ -159,6 +193,21 @@ mod tests {
             before = after;
         }
         assert_eq!(set(&groups, &[]), [None; BUCKETS]);
+    }
+
+    #[test]
+    fn the_members_are_known_and_those_that_stay_keep_their_places() {
+        let groups = Groups::new(8).unwrap();
+        let members = |of: &Groups| of.members(GROUP).map(|m| m.0).collect::<Vec<_>>();
+        set(&groups, &[7, 9, 7, 11]);
+        assert_eq!(members(&groups), [7, 9, 11]);
+        set(&groups, &[11, 3, 9]);
+        assert_eq!(members(&groups), [3, 9, 11]);
+        set(&groups, &[11]);
+        assert_eq!(members(&groups), [11]);
+        assert_eq!(groups.members(GroupIndex(2)).count(), 0);
+        set(&groups, &[]);
+        assert_eq!(groups.members(GROUP).count(), 0);
     }
 
     #[test]

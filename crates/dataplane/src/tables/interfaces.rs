@@ -1,5 +1,5 @@
 //! Logical interfaces: core ports and their subinterfaces, as packets meet them.
-use crate::api::{InstanceIndex, PortIndex, Subinterface};
+use crate::api::{InstanceIndex, PortIndex, SourceCheck, Subinterface};
 use crate::tables::Vlans;
 use wire::eth::MacAddr;
 
@@ -14,6 +14,7 @@ pub(crate) struct Interface {
     /// The VLAN id of its frames, 0 without a tag.
     pub vlan: u16,
     pub instance: InstanceIndex,
+    pub source_check: SourceCheck,
 }
 
 /// All core ports and subinterfaces, by index.
@@ -21,6 +22,8 @@ pub(crate) struct Interfaces {
     all: Box<[Option<Interface>]>,
     /// For each core port and VLAN: the interface + 1, or 0.
     vlans: Box<[Option<Box<Vlans>>]>,
+    /// Whether sources are checked on a port or one of its subinterfaces.
+    checks: Box<[bool]>,
 }
 
 impl Interfaces {
@@ -28,6 +31,7 @@ impl Interfaces {
         Interfaces {
             all: vec![None; limit as usize].into(),
             vlans: (0..limit).map(|_| None).collect(),
+            checks: vec![false; limit as usize].into(),
         }
     }
 
@@ -59,6 +63,7 @@ impl Interfaces {
             mtu: s.mtu,
             vlan: s.vlan,
             instance: s.instance,
+            source_check: SourceCheck::Off,
         };
         if let Some(vlans) = &mut self.vlans[s.port.0 as usize] {
             vlans[s.vlan as usize & 0xfff] = index + 1;
@@ -72,6 +77,33 @@ impl Interfaces {
         }
     }
 
+    /// Are sources checked on a port or one of its subinterfaces?
+    pub fn checks(&self, PortIndex(port): PortIndex) -> bool {
+        self.checks.get(port as usize).is_some_and(|checks| *checks)
+    }
+
+    /// How sources are checked on an interface.
+    pub fn source_check(&self, index: PortIndex) -> SourceCheck {
+        self.get(index).map_or(SourceCheck::Off, |i| i.source_check)
+    }
+
+    pub fn is_checked(&self, index: PortIndex) -> bool {
+        self.source_check(index) != SourceCheck::Off
+    }
+
+    pub fn set_source_check(&mut self, PortIndex(index): PortIndex, check: SourceCheck) {
+        if let Some(interface) = &mut self.all[index as usize] {
+            interface.source_check = check;
+            let port = interface.port;
+            self.note_checks(port);
+        }
+    }
+
+    fn note_checks(&mut self, port: PortIndex) {
+        let mut of_port = self.all.iter().flatten().filter(|i| i.port == port);
+        self.checks[port.0 as usize] = of_port.any(|i| i.source_check != SourceCheck::Off);
+    }
+
     /// Removes a port or subinterface.
     pub fn remove(&mut self, PortIndex(index): PortIndex) {
         let removed = self.all[index as usize].take();
@@ -80,6 +112,9 @@ impl Interfaces {
             && let Some(vlans) = &mut self.vlans[port.0 as usize]
         {
             vlans[vlan as usize & 0xfff] = 0;
+        }
+        if let Some(Interface { port, .. }) = removed {
+            self.note_checks(port);
         }
     }
 }

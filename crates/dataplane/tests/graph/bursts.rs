@@ -45,7 +45,7 @@ fn world() -> (Vec<crate::frames::Home>, World) {
     for n in 0..4 {
         let to = Adjacency {
             port: PortIndex(CORE),
-            mac: MacAddr(router(n)),
+            mac: Some(MacAddr(router(n))),
         };
         let index = AdjacencyIndex(2 + n as u32);
         w.controller.set_adjacency(index, to).unwrap();

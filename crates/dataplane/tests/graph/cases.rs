@@ -493,7 +493,7 @@ fn unknown_neighbours_are_asked_for_once_a_second() {
     // The kernel found it: a host route to its adjacency.
     let found = Adjacency {
         port: PortIndex(CORE),
-        mac: wire::eth::MacAddr([2, 7, 7, 7, 7, 7]),
+        mac: Some(wire::eth::MacAddr([2, 7, 7, 7, 7, 7])),
     };
     w.controller
         .set_adjacency(AdjacencyIndex(3), found)
@@ -559,7 +559,7 @@ fn the_flows_to_a_group_are_shared_out_and_stay_where_they_are() {
     for (n, mac) in routers.iter().enumerate() {
         let to = Adjacency {
             port: PortIndex(CORE),
-            mac: wire::eth::MacAddr(*mac),
+            mac: Some(wire::eth::MacAddr(*mac)),
         };
         let index = AdjacencyIndex(2 + n as u32);
         w.controller.set_adjacency(index, to).unwrap();

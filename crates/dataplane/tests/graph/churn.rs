@@ -250,7 +250,7 @@ fn what_cannot_be_set_is_refused_and_not_there() {
             AdjacencyIndex(8),
             Adjacency {
                 port: PortIndex(0),
-                mac: Default::default(),
+                mac: Some(Default::default()),
             },
         )
         .unwrap();
@@ -259,7 +259,7 @@ fn what_cannot_be_set_is_refused_and_not_there() {
             AdjacencyIndex(0),
             Adjacency {
                 port: PortIndex(8),
-                mac: Default::default(),
+                mac: Some(Default::default()),
             },
         )
         .unwrap();

@@ -11,6 +11,7 @@ mod mtu;
 mod ports;
 mod routed;
 mod samples;
+mod sources;
 mod vlans;
 mod workers;
 mod world;

@@ -1,7 +1,9 @@
 //! What has to become of a frame, written from the protocols' rules alone, the slow and plain way.
 use crate::frames::{self, GATEWAY, Home};
 use crate::world::{ACCESS, ACCESS2, CORE, CORE2, ROUTER, ROUTER2, World};
-use dataplane::{AdjacencyIndex, Destination, InstanceIndex, PortIndex, PuntKind, SessionIndex};
+use dataplane::{
+    AdjacencyIndex, Destination, InstanceIndex, PortIndex, PuntKind, SessionIndex, SourceCheck,
+};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
@@ -16,6 +18,8 @@ use Fate::{Drop, Out, Punt};
 
 pub struct Model {
     pub homes: Vec<Home>,
+    /// Of both core ports.
+    pub source_check: SourceCheck,
     routes: Vec<(u16, IpNet, Destination)>,
 }
 
@@ -35,6 +39,7 @@ impl Model {
             "169.254.0.0/16",
             "224.0.0.0/3",
             "::/127",
+            "::ffff:0:0/96",
             "fe80::/10",
             "ff00::/8",
         ] {
@@ -49,6 +54,7 @@ impl Model {
         }
         Model {
             homes: homes.to_vec(),
+            source_check: SourceCheck::Off,
             routes,
         }
     }
@@ -201,9 +207,53 @@ impl Model {
             _ => return kernel,
         };
         match packet {
-            Ok(packet) => self.route(instance, port, None, packet, frame),
+            Ok(packet) => match self.refused(instance, port, packet) {
+                None => self.route(instance, port, None, packet, frame),
+                Some(why) => Drop(why),
+            },
             Err(drop) => drop,
         }
+    }
+
+    /// Why the source of a packet from a core port cannot be.
+    fn refused(&self, instance: u16, port: u16, packet: &[u8]) -> Option<&'static str> {
+        let (source, martian) = match packet[0] >> 4 == 4 {
+            true => {
+                let octets = <[u8; 4]>::try_from(&packet[12..16]).unwrap();
+                let martian = octets[0] == 0 || octets[0] == 127 || octets[0] >= 224;
+                (IpAddr::from(octets), martian)
+            }
+            false => {
+                let octets = <[u8; 16]>::try_from(&packet[8..24]).unwrap();
+                let martian = octets[..8] == [0; 8] || octets[0] == 0xff;
+                (IpAddr::from(octets), martian)
+            }
+        };
+        let strict = match self.source_check {
+            _ if martian => return Some("martian-source"),
+            SourceCheck::Off => return None,
+            SourceCheck::Loose => false,
+            SourceCheck::Strict => true,
+        };
+        let leaves_by = match self.find(instance, source) {
+            None | Some(Destination::Discard) => return Some("unrouted-source"),
+            Some(Destination::Session(_) | Destination::Local) => return Some("inside-source"),
+            Some(Destination::Adjacency(AdjacencyIndex(0))) => CORE,
+            Some(Destination::Adjacency(AdjacencyIndex(1))) => CORE2,
+            Some(Destination::Connected(PortIndex(port))) => port,
+            Some(Destination::Adjacency(_) | Destination::Group(_)) => u16::MAX,
+        };
+        (strict && leaves_by != port).then_some("reverse-path")
+    }
+
+    /// The route to an address.
+    fn find(&self, instance: u16, address: IpAddr) -> Option<Destination> {
+        let matching = self
+            .routes
+            .iter()
+            .filter(|(i, net, _)| *i == instance && net.contains(&address));
+        let longest = matching.max_by_key(|(_, net, _)| net.prefix_len());
+        longest.map(|(_, _, to)| *to)
     }
 
     /// One hop of a sound packet, from a home or (with its whole frame) from the core.
@@ -220,14 +270,10 @@ impl Model {
             true => IpAddr::from(<[u8; 4]>::try_from(&packet[16..20]).unwrap()),
             false => IpAddr::from(<[u8; 16]>::try_from(&packet[24..40]).unwrap()),
         };
-        let matching = self
-            .routes
-            .iter()
-            .filter(|(i, net, _)| *i == instance && net.contains(&destination));
-        let to = match matching.max_by_key(|(_, net, _)| net.prefix_len()) {
+        let to = match self.find(instance, destination) {
             None => return Drop("no-route"),
-            Some((_, _, Destination::Discard)) => return Drop("discard-route"),
-            Some((_, _, Destination::Local)) => {
+            Some(Destination::Discard) => return Drop("discard-route"),
+            Some(Destination::Local) => {
                 return match from {
                     Some(_) => Punt(
                         PuntKind::Local(InstanceIndex(instance)),
@@ -237,7 +283,7 @@ impl Model {
                     None => Punt(for_kernel(port, frame), port, frame.to_vec()),
                 };
             }
-            Some((_, _, to)) => *to,
+            Some(to) => to,
         };
         if packet[if v4 { 8 } else { 7 }] <= 1 {
             return Drop("ttl-expired");
@@ -274,19 +320,42 @@ fn sound_v4(bytes: &[u8]) -> Result<&[u8], Fate> {
     }
     // A sum over a sound header comes out as 0.
     if frames::checksum(&bytes[..header]) != 0 {
-        Err(Drop("bad-checksum"))
-    } else {
-        Ok(&bytes[..total])
+        return Err(Drop("bad-checksum"));
     }
+    match source_route(&bytes[20..header]) {
+        None => Err(Drop("bad-ipv4")),
+        Some(true) => Err(Drop("source-route")),
+        Some(false) => Ok(&bytes[..total]),
+    }
+}
+
+/// Is there a source route among options? `None`: they cannot be read.
+fn source_route(options: &[u8]) -> Option<bool> {
+    let mut at = 0;
+    while at < options.len() && options[at] != 0 {
+        at += match options[at] {
+            1 => 1,
+            131 | 137 => return Some(true),
+            _ => match *options.get(at + 1)? as usize {
+                length if length >= 2 && at + length <= options.len() => length,
+                _ => return None,
+            },
+        };
+    }
+    Some(false)
 }
 
 fn sound_v6(bytes: &[u8]) -> Result<&[u8], Fate> {
     if bytes.len() < 40 || bytes[0] >> 4 != 6 {
         return Err(Drop("bad-ipv6"));
     }
-    bytes
+    let packet = bytes
         .get(..40 + be(&bytes[4..]) as usize)
-        .ok_or(Drop("bad-ipv6"))
+        .ok_or(Drop("bad-ipv6"))?;
+    match (packet[6], packet.get(40..44)) {
+        (43, Some([_, _, 0, _])) => Err(Drop("routing-header")),
+        _ => Ok(packet),
+    }
 }
 
 /// The kind of a whole frame for the kernel. What a frame has not, it is not.

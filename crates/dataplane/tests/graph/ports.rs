@@ -278,7 +278,7 @@ fn a_core_port_goes_with_its_neighbours() {
     );
     let router = Adjacency {
         port: PortIndex(CORE),
-        mac: wire::eth::MacAddr(ROUTER),
+        mac: Some(wire::eth::MacAddr(ROUTER)),
     };
     w.controller
         .set_adjacency(AdjacencyIndex(0), router)

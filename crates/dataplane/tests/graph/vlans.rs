@@ -35,7 +35,7 @@ fn world() -> World {
         .unwrap();
     let peer = Adjacency {
         port: PortIndex(V300),
-        mac: MacAddr(PEER),
+        mac: Some(MacAddr(PEER)),
     };
     c.set_adjacency(AdjacencyIndex(5), peer).unwrap();
     let behind = Destination::Adjacency(AdjacencyIndex(5));

@@ -219,7 +219,7 @@ impl World {
         let c = &mut self.controller;
         let adjacency = |port, mac| Adjacency {
             port: PortIndex(port),
-            mac: MacAddr(mac),
+            mac: Some(MacAddr(mac)),
         };
         c.set_adjacency(AdjacencyIndex(0), adjacency(CORE, ROUTER))
             .unwrap();

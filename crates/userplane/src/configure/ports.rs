@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use config::model::{Port as Document, Segment as SegmentDocument, Subinterface as PartDocument};
+use config::model::{
+    Port as Document, Segment as SegmentDocument, SourceCheck, Subinterface as PartDocument,
+};
 use config::{Fault, Path, capabilities::linux_interface};
 use dataplane::{
     InstanceIndex, PortConfig, PortIndex, Rate, Role, Segment, SessionEntry, Subinterface,
@@ -12,7 +14,7 @@ use ipnet::IpNet;
 use tracing::info;
 use wire::eth::MacAddr;
 
-use super::{fault, is_access};
+use super::{fault, is_access, source_check};
 use crate::device::{Device, Kind};
 use crate::netlink::request::{self, LinkSettings};
 use crate::run::UserPlane;
@@ -169,6 +171,7 @@ impl UserPlane {
         let port = Port {
             config: Document {
                 subinterfaces: BTreeMap::new(),
+                source_check: SourceCheck::Off,
                 ..document.clone()
             },
             index,
@@ -181,7 +184,31 @@ impl UserPlane {
         if document.egress_rate.is_some() {
             self.set_egress_rate(name, document)?;
         }
+        self.change_source_check(name, document)?;
         self.change_parts(name, document)
+    }
+
+    fn change_source_check(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name, "source-check"]);
+        let port = &self.ports[name];
+        if port.config.source_check != new.source_check {
+            self.set_source_check(&path, port.index, new.source_check)?;
+        }
+        if let Some(port) = self.ports.get_mut(name) {
+            port.config.source_check = new.source_check;
+        }
+        Ok(())
+    }
+
+    fn set_source_check(
+        &mut self,
+        path: &Path,
+        index: PortIndex,
+        check: SourceCheck,
+    ) -> Result<(), Fault> {
+        self.catch_up(path)?;
+        let set = (self.controller).set_source_check(index, source_check(check));
+        set.map_err(|error| fault(path, error))
     }
 
     fn set_egress_rate(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
@@ -241,6 +268,7 @@ impl UserPlane {
             }
             false => {
                 self.change_core(name, new)?;
+                self.change_source_check(name, new)?;
                 self.change_parts(name, new)
             }
         }
@@ -400,13 +428,16 @@ impl UserPlane {
         self.kernel_owns(tap.index(), index);
         if let Some(port) = self.ports.get_mut(port) {
             let part = Part {
-                config: document.clone(),
+                config: PartDocument {
+                    source_check: SourceCheck::Off,
+                    ..document.clone()
+                },
                 index,
                 tap,
             };
             port.parts.insert(name.to_owned(), part);
         }
-        Ok(())
+        self.change_part(path, port, name, document)
     }
 
     fn change_part(
@@ -437,6 +468,11 @@ impl UserPlane {
             // Noted first, as for a port.
             part.config.mtu = new.mtu;
             self.set_mtu(&path.join("mtu"), part.index, Some(&part.tap), new.mtu)?;
+        }
+        if part.config.source_check != new.source_check {
+            let path = path.join("source-check");
+            self.set_source_check(&path, part.index, new.source_check)?;
+            part.config.source_check = new.source_check;
         }
         let path = path.join("addresses");
         self.change_addresses(&path, &part.tap, &part.config.addresses, &new.addresses)?;

@@ -206,7 +206,7 @@ impl Fib {
         let adjacency = self.adjacencies.get(index.0 as usize)?;
         Some(Adjacency {
             port: PortIndex(*self.ports.get(&adjacency.hop.0)?),
-            mac: MacAddr(adjacency.mac?),
+            mac: Some(MacAddr(adjacency.mac?)),
         })
     }
 }

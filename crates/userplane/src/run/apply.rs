@@ -48,11 +48,11 @@ impl UserPlane {
                 });
             }
             Command::SetAdjacency { id, port, mac } => {
-                let to = mac.map(|mac| Adjacency {
+                let to = Adjacency {
                     port: PortIndex(port),
-                    mac: MacAddr(mac),
-                });
-                self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), to));
+                    mac: mac.map(MacAddr),
+                };
+                self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), Some(to)));
             }
             Command::RemoveAdjacency(id) => {
                 self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), None));

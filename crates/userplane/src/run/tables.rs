@@ -129,7 +129,10 @@ fn line(
     hops: &BTreeMap<AdjacencyIndex, Adjacency>,
 ) -> Option<String> {
     let name = |index: &PortIndex| names.get(index).map_or("?", String::as_str);
-    let hop = |to: &Adjacency| format!("{} on {}", to.mac, name(&to.port));
+    let hop = |to: &Adjacency| {
+        let mac = to.mac.unwrap_or_default();
+        format!("{mac} on {}", name(&to.port))
+    };
     Some(match held {
         Held::Interface {
             index,
@@ -137,10 +140,11 @@ fn line(
             vlan,
             instance,
             mtu,
+            source_check,
         } => {
             let (index, port) = (name(index), name(port));
             format!(
-                "interface {index} of {port} vlan {vlan} instance {} mtu {mtu}",
+                "interface {index} of {port} vlan {vlan} instance {} mtu {mtu} sources {source_check:?}",
                 instance.0
             )
         }
@@ -156,6 +160,7 @@ fn line(
             };
             format!("route {net} of {} to {to}", instance.0)
         }
+        Held::Ipv4Options(options) => format!("IPv4 options {options:?}"),
         Held::EgressRate(port, rate) => format!("rate {} of {}", rate.0, name(port)),
         Held::Adjacency(_, to) => format!("next hop {}", hop(to)),
         Held::Session { .. }
