@@ -23,13 +23,14 @@ pub enum Side {
 }
 
 /// What sends his frames.
-enum Sender {
+pub enum Sender {
     Tap(SyncDevice),
     Link(Capture<Active>),
 }
 
 impl Sender {
-    fn open(lab: &Lab, side: Side) -> Result<Self> {
+    /// Joins the network on a side.
+    pub fn open(lab: &Lab, side: Side) -> Result<Self> {
         Ok(match side {
             Side::Access => Sender::Tap(lab.tap(UserPlane::One, "flood0")?),
             Side::Core => {
@@ -43,7 +44,7 @@ impl Sender {
     }
 
     /// Sends a frame; false: there is no room now.
-    fn send(&mut self, frame: &[u8]) -> Result<bool> {
+    pub fn send(&mut self, frame: &[u8]) -> Result<bool> {
         match self {
             Sender::Tap(tap) => match tap.send(frame) {
                 Ok(_) => Ok(true),

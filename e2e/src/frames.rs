@@ -130,6 +130,19 @@ fn ipv4(
     [&to_mac[..], &from_mac, &[0x08, 0x00], &ip, payload].concat()
 }
 
+/// The same frame, of an IPv4 packet without options, with an option of a multiple of four octets.
+pub fn with_option(frame: &[u8], option: &[u8]) -> Vec<u8> {
+    let (header, behind) = frame.split_at(34);
+    let mut frame = [header, option, behind].concat();
+    frame[14] += (option.len() / 4) as u8;
+    let total = u16::from_be_bytes([frame[16], frame[17]]) + option.len() as u16;
+    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    frame[24..26].fill(0);
+    let sum = checksum(&frame[14..34 + option.len()]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
 /// What the sender of an offer to this home calls itself (PADO, RFC 2516 section 5.2); of another frame nothing.
 pub fn ac_name(frame: &[u8], mac: [u8; 6]) -> Option<String> {
     let offer = [0x88, 0x63, 0x11, 0x07];

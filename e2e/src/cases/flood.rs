@@ -161,7 +161,7 @@ fn others(lab: &Lab) -> Result<Vec<Kind>> {
 }
 
 /// MAC address of an interface.
-fn mac_of(lab: &Lab, place: Place, interface: &str) -> Result<[u8; 6]> {
+pub(super) fn mac_of(lab: &Lab, place: Place, interface: &str) -> Result<[u8; 6]> {
     let netns = lab.netns(place);
     let text = netns.run(&["ip", "-o", "link", "show", "dev", interface])?;
     let mut words = text.split_whitespace();

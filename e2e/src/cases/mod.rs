@@ -7,6 +7,7 @@ mod clear_session;
 mod coa;
 pub mod come_and_go;
 mod commits;
+mod core_sources;
 mod drain;
 mod echo_replies;
 pub mod flood;
@@ -389,6 +390,11 @@ pub const CASES: &[Case] = &[
         "rates",
         "packets above the rate of a profile or a port are lost, and nothing else is",
         rates::run,
+    ),
+    case(
+        "core-sources",
+        "what comes from the core with a source that cannot be, or with a source route, is dropped and counted by name, and nothing else is",
+        core_sources::run,
     ),
     case(
         "subscriber-to-subscriber",

@@ -245,7 +245,7 @@ fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn sessions(sluice: &Sluice) -> Result<Vec<Session>> {
+pub(super) fn sessions(sluice: &Sluice) -> Result<Vec<Session>> {
     let text = sluice.run(&["show", "sessions", "--json"])?;
     serde_json::from_str(&text).with_context(|| format!("not sessions: {text}"))
 }
