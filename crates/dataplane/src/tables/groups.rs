@@ -76,9 +76,7 @@ impl Groups {
             }
         }
     }
-}
 
-impl Groups {
     /// Notes who is in a group. Those that stay keep their places: readers find them all the time.
     fn list(&self, GroupIndex(index): GroupIndex, members: impl Iterator<Item = u32>) {
         let from = index as usize * MAX_MEMBERS;
