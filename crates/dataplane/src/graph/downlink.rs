@@ -11,7 +11,7 @@ use crate::nodes::lookup::{self, Origin};
 use crate::nodes::punt::for_kernel;
 use crate::nodes::source;
 use crate::tables::fib::{Table, Target};
-use dpdk::{Burst, Exits, Gone, HEAD, Packet, Seen, TxBuffers, Window, prefetch_early};
+use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, Window, prefetch_early};
 use policy::Direction;
 use wire::eth::TPID_8021Q;
 
@@ -39,7 +39,7 @@ pub(super) fn from_core<const TRACE: bool>(
     });
     let checks = t.interfaces.checks(PortIndex(port));
     if checks {
-        t.ask_for_core_sources(table, &mut seen);
+        seen.ask(|w, (kind, _)| t.ask_for_core_source(table, *kind, w));
     }
     t.six.find(&t.fibs, table);
     let mut place = 0;
@@ -56,7 +56,14 @@ pub(super) fn from_core<const TRACE: bool>(
         seen.ask(|_, (_, target)| t.ask_for_policy(*target));
     }
     if checks {
-        t.check_sources(PortIndex(port), table, &mut seen);
+        seen.ask(|w, (kind, _)| {
+            if *kind == Core::V6 {
+                t.six.add_address(&t.fibs, table, w.u128(IP + 8));
+            }
+        });
+        t.six.find(&t.fibs, table);
+        let mut place = 0;
+        seen.ask(|w, (kind, _)| *kind = t.judged(PortIndex(port), table, *kind, &mut place, w));
     }
     let arrived = PacketContext {
         origin: Origin::Core(PortIndex(port)),
@@ -93,9 +100,8 @@ pub(super) fn from_core<const TRACE: bool>(
                 let leave = for_kernel(packet.window(), HEAD, end, PortIndex(port));
                 packet.leave(leave)
             }
-            Core::Refused(family, reason) => refused::<TRACE>(t, family, reason, packet),
             Core::Drop(reason) => packet.leave(reason.into()),
-            tagged => from_vlan::<TRACE>(t, tagged, target, packet),
+            seldom => from_vlan::<TRACE>(t, seldom, target, packet),
         }
     });
 }
@@ -137,7 +143,7 @@ fn is_tagged(packet: &mut Packet<'_, Exit>) -> bool {
     packet.len() >= ETHERNET && packet.window().u16(IP - 2) == TPID_8021Q
 }
 
-/// untag → as from an untagged port.
+/// untag → as from an untagged port; or a packet that node `source` refuses.
 #[inline(never)]
 fn from_vlan<const TRACE: bool>(
     t: &mut Tables,
@@ -155,11 +161,10 @@ fn from_vlan<const TRACE: bool>(
             let leave = for_kernel(packet.window(), HEAD + TAG, end, interface);
             return packet.leave(leave);
         }
+        Core::Refused(family, reason) => return refused::<TRACE>(t, family, reason, packet),
         Core::Drop(reason) => return packet.leave(reason.into()),
         // The others have no tag.
-        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged | Core::Refused(..) => {
-            return packet.leave(Exit::default());
-        }
+        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged => return packet.leave(Exit::default()),
     };
     classify::untag(packet.window());
     if family == Family::V6 && lookup::stays_on_link(packet.window(), TAGGED_IP) {
@@ -206,10 +211,10 @@ fn refused<const TRACE: bool>(
 }
 
 impl Tables {
-    /// Asks for the lines of the routes that will say whether the sources of a burst may be.
+    /// Asks for the line of the routes that will say whether the source of a packet may be.
     #[inline(never)]
-    fn ask_for_core_sources(&self, table: Table, seen: &mut Seen<(Core, Target)>) {
-        seen.ask(|w, (kind, _)| match *kind {
+    fn ask_for_core_source(&self, table: Table, kind: Core, w: &Window) {
+        match kind {
             Core::V4 => _ = self.fibs.touch_v4(table, w.u32(IP + 12)),
             Core::V6 => self.fibs.touch_v6(table, w.u128(IP + 8)),
             Core::TaggedV4(interface) => {
@@ -221,45 +226,40 @@ impl Tables {
                 self.fibs.touch_v6(table, w.u128(TAGGED_IP + 8));
             }
             _ => {}
-        });
+        }
     }
 
-    /// Lets those packets of a burst leave whose sources may not be. Destinations that were looked up together have been taken.
+    /// What a packet from a port is, if its source may be. Those of IPv6 without tags were looked up together, in this order.
     #[inline(never)]
-    fn check_sources(&mut self, port: PortIndex, table: Table, seen: &mut Seen<(Core, Target)>) {
-        seen.ask(|w, (kind, _)| {
-            if *kind == Core::V6 {
-                self.six.add_address(&self.fibs, table, w.u128(IP + 8));
+    fn judged(
+        &self,
+        port: PortIndex,
+        table: Table,
+        kind: Core,
+        place: &mut u32,
+        w: &Window,
+    ) -> Core {
+        let (interface, family, ip, back) = match kind {
+            Core::V4 => {
+                let back = self.fibs.find_v4(table, w.u32(IP + 12));
+                (port, Family::V4, IP, back)
             }
-        });
-        self.six.find(&self.fibs, table);
-        let mut place = 0;
-        seen.ask(|w, (kind, _)| {
-            let (interface, family, ip, back) = match *kind {
-                Core::V4 => {
-                    let back = self.fibs.find_v4(table, w.u32(IP + 12));
-                    (port, Family::V4, IP, back)
-                }
-                Core::V6 => {
-                    // In the order in which they were added.
-                    place += 1;
-                    (port, Family::V6, IP, self.six.target(place - 1))
-                }
-                Core::TaggedV4(interface) | Core::TaggedV6(interface) => {
-                    let (family, back) = self.way_back(*kind, interface, w);
-                    (interface, family, TAGGED_IP, back)
-                }
-                _ => return,
-            };
-            if family == Family::V6 && lookup::stays_on_link(w, ip) {
-                return;
+            Core::V6 => {
+                *place += 1;
+                (port, Family::V6, IP, self.six.target(*place - 1))
             }
-            let check = self.interfaces.source_check(interface);
-            let (groups, adjacencies) = (&self.groups, &self.adjacencies);
-            if let Some(reason) = source::refusal(check, interface, back, groups, adjacencies) {
-                *kind = Core::Refused(family, reason);
+            Core::TaggedV4(interface) | Core::TaggedV6(interface) => {
+                let (family, back) = self.way_back(kind, interface, w);
+                (interface, family, TAGGED_IP, back)
             }
-        });
+            _ => return kind,
+        };
+        if family == Family::V6 && lookup::stays_on_link(w, ip) {
+            return kind;
+        }
+        let check = self.interfaces.source_check(interface);
+        let refusal = source::refusal(check, interface, back, &self.groups, &self.adjacencies);
+        refusal.map_or(kind, |reason| Core::Refused(family, reason))
     }
 
     /// Where the source of a tagged packet leads.

@@ -31,17 +31,25 @@ pub(super) fn downstream<const TRACE: bool>(
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let room = packet.len().saturating_sub(a.ip() - HEAD);
-    let w = packet.window();
-    match ip::check(a.family, w, a.ip(), room, &t.ipv4_options) {
-        Ok(_) if a.origin != Origin::Gateway && ip::has_martian_source(a.family, w, a.ip()) => {
-            packet.leave(DropReason::MartianSource.into())
-        }
+    match ip::check(a.family, packet.window(), a.ip(), room, &t.ipv4_options) {
         Ok(total) => {
+            if a.origin != Origin::Gateway
+                && ip::has_martian_source(a.family, packet.window(), a.ip())
+            {
+                return from_nowhere(packet);
+            }
             t.took_from_ip::<TRACE>(a.origin);
             forward::<TRACE>(t, a, total, target, packet)
         }
         Err(reason) => packet.leave(reason.into()),
     }
+}
+
+/// A packet with a source that none may have.
+#[cold]
+#[inline(never)]
+fn from_nowhere(packet: Packet<'_, Exit>) -> Gone {
+    packet.leave(DropReason::MartianSource.into())
 }
 
 /// Where a packet comes from and is to be routed, and what its header is.
