@@ -2,12 +2,14 @@
 //! load: `scripts/instructions` compares them with `bench/instructions`.
 #![allow(missing_docs)] // of what macros make
 
-use bench::frames::{Family, Size, Spec, Way};
+use bench::frames::{CORE, Family, Size, Spec, Way};
 use bench::layout::Layout;
 use bench::routes::{Prefixes, Routes};
 use bench::rules::{Rule, rules};
 use bench::world::{Plan, World};
-use dataplane::{CompiledPolicy, InstanceIndex, Policies, PolicyIndex, PolicyRules, SessionEntry};
+use dataplane::{
+    CompiledPolicy, InstanceIndex, Policies, PolicyIndex, PolicyRules, SessionEntry, SourceCheck,
+};
 use dpdk::{BURST, Eal, EalOptions, Pool, tsc};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use ipnet::{Ipv4Net, Ipv6Net};
@@ -49,6 +51,19 @@ fn forwarded(way: Way, family: Family, octets: u16) -> Round {
     let mut random = SmallRng::seed_from_u64(2);
     prepared(|world| {
         let size = Size::Octets(octets);
+        let mut input =
+            || Spec::random(way, family, size, 64, &world.routes[0], &mut random).input(way);
+        (way, (0..BURST).map(|_| input()).collect())
+    })
+}
+
+/// Packets to subscribers, whose sources are checked strictly.
+fn checked(family: Family, octets: u16) -> Round {
+    let mut random = SmallRng::seed_from_u64(2);
+    prepared(|world| {
+        let set = (world.controller).set_source_check(CORE, SourceCheck::Strict);
+        set.expect("room");
+        let (way, size) = (Way::Down, Size::Octets(octets));
         let mut input =
             || Spec::random(way, family, size, 64, &world.routes[0], &mut random).input(way);
         (way, (0..BURST).map(|_| input()).collect())
@@ -246,6 +261,8 @@ fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
 #[bench::down_v4(args = (Way::Down, Family::V4, 64), setup = forwarded)]
 #[bench::down_v6(args = (Way::Down, Family::V6, 96), setup = forwarded)]
 #[bench::down_tcp(args = (Way::Down, Family::V4, 128), setup = forwarded)]
+#[bench::down_strict_v4(args = (Family::V4, 64), setup = checked)]
+#[bench::down_strict_v6(args = (Family::V6, 96), setup = checked)]
 #[bench::up_routed_v4(args = (Family::V4, 64), setup = behind_routers)]
 #[bench::up_delegated_v6(args = (Family::V6, 96), setup = behind_routers)]
 #[bench::up_policy_v4(args = (Family::V4, 64), setup = filtered)]
