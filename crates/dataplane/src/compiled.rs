@@ -13,6 +13,10 @@ impl Verdict {
     const PERMIT: u16 = 1;
     /// With a code point from bit 8 on.
     const MARK: u16 = 2;
+    /// Its transport header is not known.
+    const UNDETERMINED: u16 = 4;
+    /// Nobody has looked yet.
+    const OPEN: u16 = 8;
 
     fn of(rule: &Rule) -> Self {
         let action = match rule.action() {
@@ -27,6 +31,18 @@ impl Verdict {
         Verdict(if passes { Verdict::PERMIT } else { 0 })
     }
 
+    /// Whether nobody has asked the rules yet.
+    #[inline(always)]
+    pub fn is_open(self) -> bool {
+        self.0 & Verdict::OPEN != 0
+    }
+
+    /// Whether the packet is dropped since its transport header is not known.
+    #[inline(always)]
+    pub fn is_undetermined(self) -> bool {
+        self.0 & Verdict::UNDETERMINED != 0
+    }
+
     /// Whether the packet passes.
     #[inline(always)]
     pub fn permits(self) -> bool {
@@ -38,6 +54,27 @@ impl Verdict {
     pub fn mark(self) -> Option<u8> {
         (self.0 & Verdict::MARK != 0).then_some((self.0 >> 8) as u8)
     }
+}
+
+/// What the rules of a policy say of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Matched {
+    /// The rule that decides, counted from 1; 0: none.
+    pub rule: u16,
+    pub verdict: Verdict,
+}
+
+impl Matched {
+    /// They have not been asked.
+    pub const OPEN: Matched = Matched {
+        rule: 0,
+        verdict: Verdict(Verdict::OPEN),
+    };
+    /// The policy drops packets whose transport header is not known, as this one's.
+    pub const UNDETERMINED: Matched = Matched {
+        rule: 0,
+        verdict: Verdict(Verdict::UNDETERMINED),
+    };
 }
 
 /// How often a rule was the first to match.
@@ -177,32 +214,37 @@ impl CompiledPolicy {
         self.denies_undetermined
     }
 
-    /// The rule that decides on a packet, counted from 1, or 0; and what becomes of it.
+    /// What the rules say of a packet.
     #[inline(always)]
-    pub(crate) fn of_v4(&self, packet: &Packet4, worker: u16) -> (u16, Verdict) {
-        let rule = self.classifier.first_match_v4(packet);
-        self.decided(rule, packet.length, worker)
+    pub(crate) fn of_v4(&self, packet: &Packet4) -> Matched {
+        self.decided(self.classifier.first_match_v4(packet))
     }
 
     /// The same for IPv6.
     #[inline(always)]
-    pub(crate) fn of_v6(&self, packet: &Packet6, worker: u16) -> (u16, Verdict) {
-        let rule = self.classifier.first_match_v6(packet);
-        self.decided(rule, packet.length, worker)
+    pub(crate) fn of_v6(&self, packet: &Packet6) -> Matched {
+        self.decided(self.classifier.first_match_v6(packet))
     }
 
     #[inline(always)]
-    fn decided(&self, rule: Option<u32>, octets: u16, worker: u16) -> (u16, Verdict) {
+    fn decided(&self, rule: Option<u32>) -> Matched {
         let unmatched = self.verdicts.len() - 1;
         let place = rule.map_or(unmatched, |rule| rule as usize);
+        let verdict = self.verdicts.get(place).copied();
+        Matched {
+            rule: rule.map_or(0, |rule| rule as u16 + 1),
+            verdict: verdict.unwrap_or(self.verdicts[unmatched]),
+        }
+    }
+
+    /// Counts a packet of so many octets for the rule that decides on it, if the policy counts.
+    #[inline(always)]
+    pub(crate) fn count(&self, matched: Matched, octets: usize, worker: u16) {
         if let Some(counters) = self.counters.get(usize::from(worker))
-            && let Some(counter) = counters.get(place)
+            && let Some(counter) = counters.get(usize::from(matched.rule).wrapping_sub(1))
         {
             add(&counter.packets, 1);
-            add(&counter.octets, octets.into());
+            add(&counter.octets, octets as u64);
         }
-        let verdict = self.verdicts.get(place).copied();
-        let number = rule.map_or(0, |rule| rule as u16 + 1);
-        (number, verdict.unwrap_or(self.verdicts[unmatched]))
     }
 }

@@ -1,6 +1,7 @@
 //! Where the destination leads: lookup's result → (another worker) → hop → rewrite → port.
 use super::{IP, Tables};
 use crate::api::{AdjacencyIndex, Event, InstanceIndex, PortIndex, SessionIndex};
+use crate::compiled::Matched;
 use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::handoff;
@@ -197,6 +198,7 @@ fn policed<const TRACE: bool>(
         family: a.family,
         ip: a.ip(),
         total,
+        matched: Matched::OPEN,
         now: t.now,
     };
     if let Err(reason) = policy::down(&mut t.sessions, &t.policies, index, examined) {

@@ -2,6 +2,7 @@
 use super::Tables;
 use super::forward::{PacketContext, forward};
 use crate::api::{InstanceIndex, PortIndex};
+use crate::compiled::Matched;
 use crate::drops::DropReason::{self, NotForUs, WrongMac, WrongTag};
 use crate::edges::Edge;
 use crate::handoff;
@@ -40,6 +41,7 @@ pub(super) fn from_access<const TRACE: bool>(
     }
     if t.sessions.any_policed() {
         t.ask_for_policies(&mut seen);
+        t.match_rules(&mut seen);
     }
     t.six.find(&t.fibs, table);
     let (sessions, words) = (t.sessions.up_lines(), t.fibs.lines());
@@ -50,7 +52,7 @@ pub(super) fn from_access<const TRACE: bool>(
     seen.act(outs, rest, soon, |seen, packet| {
         t.took::<TRACE>(edge);
         match seen.kind {
-            Access::Double => upstream::<TRACE, 2>(t, table, seen.slot, seen.place, packet),
+            Access::Double => upstream::<TRACE, 2>(t, table, seen, packet),
             _ => from_access_seldom::<TRACE>(t, port, table, seen, packet),
         }
     });
@@ -65,6 +67,8 @@ struct Seen {
     /// Where its destination will be found: an IPv4 one by the word at a place of the tables, or by more than one if this
     /// is 0; an IPv6 one at a place among those that are looked up together.
     place: u32,
+    /// What the rules of its session's policy say.
+    matched: Matched,
 }
 
 /// What the first pass over a burst from an access port works with.
@@ -95,7 +99,12 @@ impl FirstPass<'_> {
                 _ => self.destination_with_fewer_tags(w, depth),
             };
         }
-        Seen { kind, slot, place }
+        Seen {
+            kind,
+            slot,
+            place,
+            matched: Matched::OPEN,
+        }
     }
 
     #[inline(never)]
@@ -138,11 +147,11 @@ fn from_access_seldom<const TRACE: bool>(
     seen: Seen,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
-    let Seen { kind, slot, place } = seen;
-    match kind {
-        Access::Double => upstream::<TRACE, 2>(t, table, slot, place, packet),
-        Access::Tagged => upstream::<TRACE, 1>(t, table, slot, place, packet),
-        Access::Untagged => upstream::<TRACE, 0>(t, table, slot, place, packet),
+    let slot = seen.slot;
+    match seen.kind {
+        Access::Double => upstream::<TRACE, 2>(t, table, seen, packet),
+        Access::Tagged => upstream::<TRACE, 1>(t, table, seen, packet),
+        Access::Untagged => upstream::<TRACE, 0>(t, table, seen, packet),
         Access::Termination(depth) => {
             t.took::<TRACE>(Edge::OfSession);
             let (up, whose) = t.sessions.entry(slot);
@@ -169,10 +178,10 @@ fn from_access_seldom<const TRACE: bool>(
 fn upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
     table: Table,
-    slot: u32,
-    place: u32,
+    seen: Seen,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
+    let slot = seen.slot;
     t.took::<TRACE>(Edge::OfSession);
     let len = packet.len();
     let (up, whose) = t.sessions.entry(slot);
@@ -190,14 +199,20 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
     let (instance, policed) = (up.instance, up.is_policed());
     let arrived = PacketContext::upstream::<DEPTH>(instance);
     if policed
-        && let Err(leave) = t.permit_up::<TRACE>(slot, arrived.of(family), total, packet.window())
+        && let Err(leave) = t.permit_up::<TRACE>(
+            slot,
+            arrived.of(family),
+            total,
+            seen.matched,
+            packet.window(),
+        )
     {
         return packet.leave(leave);
     }
     if instance != table.instance().0 {
         return elsewhere_upstream::<TRACE>(t, slot, arrived, packet);
     }
-    let place = Some(place);
+    let place = Some(seen.place);
     // Each family has its own code from here on.
     match family {
         Family::V4 => {
@@ -252,7 +267,13 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
         }
     };
     if policed
-        && let Err(leave) = t.permit_up::<TRACE>(slot, arrived.of(family), total, packet.window())
+        && let Err(leave) = t.permit_up::<TRACE>(
+            slot,
+            arrived.of(family),
+            total,
+            Matched::OPEN,
+            packet.window(),
+        )
     {
         return packet.leave(leave);
     }
@@ -280,7 +301,13 @@ fn full_upstream<const TRACE: bool, const DEPTH: usize>(
     );
     let (family, total) = t.carry_up(slot, arrived, packet.window());
     if policed
-        && let Err(leave) = t.permit_up::<TRACE>(slot, arrived.of(family), total, packet.window())
+        && let Err(leave) = t.permit_up::<TRACE>(
+            slot,
+            arrived.of(family),
+            total,
+            Matched::OPEN,
+            packet.window(),
+        )
     {
         return packet.leave(leave);
     }
@@ -371,6 +398,7 @@ impl Tables {
         slot: u32,
         a: PacketContext,
         total: usize,
+        matched: Matched,
         w: &mut Window,
     ) -> Result<(), Exit> {
         self.took::<TRACE>(Edge::PolicyUp);
@@ -379,6 +407,7 @@ impl Tables {
             family: a.family,
             ip: a.ip(),
             total,
+            matched,
             now: self.now,
         };
         policy::up(&mut self.sessions, &self.policies, slot, examined)?;
@@ -397,6 +426,33 @@ impl Tables {
                 self.sessions
                     .ask_for_policy(index, Direction::Up, and_meter);
             }
+        });
+    }
+
+    /// Looks the packets of those sessions up in their rules, one right after the other: what one of them waits for, others use.
+    #[cold]
+    #[inline(never)]
+    fn match_rules(&mut self, all: &mut dpdk::Seen<Seen>) {
+        all.ask(|w, seen| {
+            if !seen.kind.is_session() || !self.sessions.up(seen.slot).is_policed() {
+                return;
+            }
+            let index = self.sessions.index(seen.slot);
+            let line = self.sessions.policy(index, Direction::Up);
+            let policy = line.and_then(|line| line.policy);
+            let Some(compiled) = policy.and_then(|policy| self.policies.get(policy)) else {
+                return;
+            };
+            let depth = match seen.kind {
+                Access::Double => 2,
+                _ => classify::depth(w),
+            };
+            let ip = HEAD + session::headers(depth);
+            seen.matched = match w.u16(ip - 2) {
+                session::PPP_IPV4 => policy::matched(compiled, w, Family::V4, ip),
+                session::PPP_IPV6 => policy::matched(compiled, w, Family::V6, ip),
+                _ => return,
+            };
         });
     }
 

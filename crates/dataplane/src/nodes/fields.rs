@@ -13,6 +13,19 @@ const UDP_LITE: u8 = 136;
 /// Octets of the TCP header up to its flags.
 const TCP_FLAGS: usize = 13;
 
+/// How many octets of its header say what rules may ask, for each protocol; 0: they ask nothing of it.
+const ASKED: [u8; 256] = {
+    let mut asked = [0; 256];
+    let ports = [UDP, ICMP, ICMPV6, SCTP, UDP_LITE, DCCP];
+    let mut n = 0;
+    while n < ports.len() {
+        asked[ports[n] as usize] = 4;
+        n += 1;
+    }
+    asked[TCP as usize] = TCP_FLAGS as u8 + 1;
+    asked
+};
+
 /// What could be read of a packet.
 pub(crate) struct Read<T> {
     pub packet: T,
@@ -46,24 +59,24 @@ impl UpperLayer {
     /// The header of a protocol at `at` of a packet that ends at `end`.
     #[inline(always)]
     fn read(w: &Window, protocol: u8, at: usize, end: usize) -> Self {
-        let (wanted, ports) = match protocol {
-            TCP => (TCP_FLAGS + 1, Upper::Flags),
-            UDP | ICMP | ICMPV6 | SCTP | UDP_LITE | DCCP => (4, Upper::Ports),
-            _ => return UpperLayer::NONE,
-        };
+        let asked = usize::from(ASKED[usize::from(protocol)]);
+        if asked == 0 {
+            return UpperLayer::NONE;
+        }
         // a first fragment need not hold the whole header: rules would not see what the receiver does (RFC 1858 §3)
-        if at + wanted > end.min(WINDOW) {
+        if at + asked > end.min(WINDOW) {
             return UpperLayer::UNDETERMINED;
         }
+        let (tcp_flags, upper) = match protocol {
+            TCP => (w.u8(at + TCP_FLAGS), Upper::Flags),
+            _ => (0, Upper::Ports),
+        };
+        let ports = w.u32(at);
         UpperLayer {
-            source_port: w.u16(at),
-            destination_port: w.u16(at + 2),
-            tcp_flags: if protocol == TCP {
-                w.u8(at + TCP_FLAGS)
-            } else {
-                0
-            },
-            upper: ports,
+            source_port: (ports >> 16) as u16,
+            destination_port: ports as u16,
+            tcp_flags,
+            upper,
             is_undetermined: false,
         }
     }

@@ -4,10 +4,10 @@
 //! tokens. Out: back to where the packet came from. Drops: `denied-up`, `denied-down`, `undetermined-transport`, `policy-missing`,
 //! `rate-exceeded-up`, `rate-exceeded-down`.
 use crate::api::SessionIndex;
-use crate::compiled::{CompiledPolicy, PolicerSettings};
+use crate::compiled::{CompiledPolicy, Matched, PolicerSettings};
 use crate::drops::DropReason;
 use crate::nodes::fields;
-use crate::nodes::ip::Family;
+use crate::nodes::ip::{self, Family};
 use crate::police::Colour;
 use crate::tables::meters::MeterLine;
 use crate::tables::policies::{CompiledPolicies, PolicyLine};
@@ -23,12 +23,14 @@ pub(crate) struct Examined<'a> {
     pub ip: usize,
     /// Octets of the IP packet.
     pub total: usize,
+    /// What the rules say, if they were asked with those of the whole burst.
+    pub matched: Matched,
     /// Time (TSC).
     pub now: u64,
 }
 
 /// A packet from the subscriber of an upstream entry, which the session has counted already.
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn up(
     sessions: &mut Sessions,
     policies: &CompiledPolicies,
@@ -48,7 +50,7 @@ pub(crate) fn up(
 }
 
 /// A packet to a subscriber, which the session counts later.
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn down(
     sessions: &mut Sessions,
     policies: &CompiledPolicies,
@@ -91,7 +93,7 @@ fn permit(
     // nothing passes unfiltered while the policy is being made
     let compiled = policies.get(policy);
     let compiled = compiled.ok_or(Refused::Other(DropReason::PolicyMissing))?;
-    match_rules(line, compiled, worker, &mut packet)?;
+    follow_rules(line, compiled, worker, &mut packet)?;
     let Some(policer) = compiled.policer() else {
         return within_rate(line, packet.total, packet.now);
     };
@@ -135,41 +137,59 @@ fn metered(
     Ok(())
 }
 
+/// What the rules say of the packet at `ip`. Nothing of it needs to have been checked: what the rules say of a header that is not sound
+/// is as worthless as the packet.
+#[inline(always)]
+pub(crate) fn matched(compiled: &CompiledPolicy, w: &Window, family: Family, ip: usize) -> Matched {
+    let total = ip::total(family, w, ip);
+    match family {
+        Family::V4 => {
+            let read = fields::read_v4(w, ip, total);
+            if read.is_undetermined && compiled.denies_undetermined() {
+                return Matched::UNDETERMINED;
+            }
+            compiled.of_v4(&read.packet)
+        }
+        Family::V6 => {
+            let read = fields::read_v6(w, ip, total);
+            if read.is_undetermined && compiled.denies_undetermined() {
+                return Matched::UNDETERMINED;
+            }
+            compiled.of_v6(&read.packet)
+        }
+    }
+}
+
+#[inline(never)]
+fn matched_late(compiled: &CompiledPolicy, packet: &Examined<'_>) -> Matched {
+    matched(compiled, packet.w, packet.family, packet.ip)
+}
+
 /// The first rule that matches decides.
 #[inline(always)]
-fn match_rules(
+fn follow_rules(
     line: &mut PolicyLine,
     compiled: &CompiledPolicy,
     worker: u16,
     packet: &mut Examined<'_>,
 ) -> Result<(), Refused> {
-    let (w, ip, total) = (&mut *packet.w, packet.ip, packet.total);
-    let undetermined = Refused::Other(DropReason::UndeterminedTransport);
-    let (rule, verdict) = match packet.family {
-        Family::V4 => {
-            let read = fields::read_v4(w, ip, total);
-            if read.is_undetermined && compiled.denies_undetermined() {
-                return Err(undetermined);
-            }
-            compiled.of_v4(&read.packet, worker)
-        }
-        Family::V6 => {
-            let read = fields::read_v6(w, ip, total);
-            if read.is_undetermined && compiled.denies_undetermined() {
-                return Err(undetermined);
-            }
-            compiled.of_v6(&read.packet, worker)
-        }
-    };
-    if !verdict.permits() {
+    let mut matched = packet.matched;
+    if matched.verdict.is_open() {
+        matched = matched_late(compiled, packet);
+    }
+    if matched.verdict.is_undetermined() {
+        return Err(Refused::Other(DropReason::UndeterminedTransport));
+    }
+    compiled.count(matched, packet.total, worker);
+    if !matched.verdict.permits() {
         line.denied += 1;
-        line.denied_octets += total as u64;
-        line.denied_by = rule;
+        line.denied_octets += packet.total as u64;
+        line.denied_by = matched.rule;
         line.denied_in = compiled.compilation();
         return Err(Refused::Denied);
     }
-    if let Some(dscp) = verdict.mark() {
-        fields::mark(w, packet.family, ip, dscp);
+    if let Some(dscp) = matched.verdict.mark() {
+        fields::mark(packet.w, packet.family, packet.ip, dscp);
     }
     Ok(())
 }
@@ -250,6 +270,7 @@ mod tests {
                 family,
                 ip: IP,
                 total,
+                matched: Matched::OPEN,
                 now,
             }
         }
