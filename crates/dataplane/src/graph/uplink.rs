@@ -189,8 +189,8 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
         session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs, &t.ipv4_options);
     let (family, total) = match admitted {
         Ok(admitted) => admitted,
-        Err(Exit::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
-        Err(Exit::Full) => return full_upstream::<TRACE, DEPTH>(t, slot, packet),
+        Err(Exit::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, seen, packet),
+        Err(Exit::Full) => return full_upstream::<TRACE, DEPTH>(t, seen, packet),
         Err(leave) => {
             let leave = t.left_session::<TRACE>(leave, slot, packet.window());
             return packet.leave(leave);
@@ -199,13 +199,7 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
     let (instance, policed) = (up.instance, up.is_policed());
     let arrived = PacketContext::upstream::<DEPTH>(instance);
     if policed
-        && let Err(leave) = t.permit_up::<TRACE>(
-            slot,
-            arrived.of(family),
-            total,
-            seen.matched,
-            packet.window(),
-        )
+        && let Err(leave) = t.permit_up::<TRACE>(seen, arrived.of(family), total, packet.window())
     {
         return packet.leave(leave);
     }
@@ -247,9 +241,10 @@ fn elsewhere_upstream<const TRACE: bool>(
 #[inline(never)]
 fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
-    slot: u32,
+    seen: Seen,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
+    let slot = seen.slot;
     let len = packet.len();
     let (up, whose) = t.sessions.entry(slot);
     up.sample(false);
@@ -267,13 +262,7 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
         }
     };
     if policed
-        && let Err(leave) = t.permit_up::<TRACE>(
-            slot,
-            arrived.of(family),
-            total,
-            Matched::OPEN,
-            packet.window(),
-        )
+        && let Err(leave) = t.permit_up::<TRACE>(seen, arrived.of(family), total, packet.window())
     {
         return packet.leave(leave);
     }
@@ -291,9 +280,10 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
 #[inline(never)]
 fn full_upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
-    slot: u32,
+    seen: Seen,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
+    let slot = seen.slot;
     let up = t.sessions.up(slot);
     let (arrived, policed) = (
         PacketContext::upstream::<DEPTH>(up.instance),
@@ -301,13 +291,7 @@ fn full_upstream<const TRACE: bool, const DEPTH: usize>(
     );
     let (family, total) = t.carry_up(slot, arrived, packet.window());
     if policed
-        && let Err(leave) = t.permit_up::<TRACE>(
-            slot,
-            arrived.of(family),
-            total,
-            Matched::OPEN,
-            packet.window(),
-        )
+        && let Err(leave) = t.permit_up::<TRACE>(seen, arrived.of(family), total, packet.window())
     {
         return packet.leave(leave);
     }
@@ -395,10 +379,9 @@ impl Tables {
     #[inline(never)]
     fn permit_up<const TRACE: bool>(
         &mut self,
-        slot: u32,
+        seen: Seen,
         a: PacketContext,
         total: usize,
-        matched: Matched,
         w: &mut Window,
     ) -> Result<(), Exit> {
         self.took::<TRACE>(Edge::PolicyUp);
@@ -407,10 +390,10 @@ impl Tables {
             family: a.family,
             ip: a.ip(),
             total,
-            matched,
+            matched: seen.matched,
             now: self.now,
         };
-        policy::up(&mut self.sessions, &self.policies, slot, examined)?;
+        policy::up(&mut self.sessions, &self.policies, seen.slot, examined)?;
         self.took::<TRACE>(Edge::PermittedUp);
         Ok(())
     }
@@ -430,7 +413,6 @@ impl Tables {
     }
 
     /// Looks the packets of those sessions up in their rules, one right after the other: what one of them waits for, others use.
-    #[cold]
     #[inline(never)]
     fn match_rules(&mut self, all: &mut dpdk::Seen<Seen>) {
         all.ask(|w, seen| {
