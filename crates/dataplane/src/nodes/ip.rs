@@ -144,29 +144,16 @@ fn routed_v6(w: &Window, ip: usize, total: usize) -> Result<usize, DropReason> {
     }
 }
 
-/// First octets of IPv4 addresses that no packet has as its source (RFC 1812 §5.3.7, RFC 6890): networks 0 and 127, multicast, and what
-/// is reserved behind it. A table, as each packet from the core asks.
-const MARTIAN: [bool; 256] = {
-    let mut martian = [false; 256];
-    let mut first = 0;
-    while first < 256 {
-        martian[first] = matches!(first, 0 | 127 | 224..);
-        first += 1;
-    }
-    martian
-};
-
-/// Has a packet a source that none may have on a link? In IPv6 multicast, and ::/64: the unspecified address, the loopback address and
-/// IPv4's (RFC 4291 §2.5).
+/// Has a packet a source that none may have on a link (RFC 1812 §5.3.7, RFC 6890)? In IPv4, networks 0 and 127, multicast, and what
+/// is reserved behind it. In IPv6, multicast, and ::/64: the unspecified address, the loopback address and IPv4's (RFC 4291 §2.5).
 #[inline(always)]
 pub(crate) fn has_martian_source(family: Family, w: &Window, ip: usize) -> bool {
     match family {
-        Family::V4 => MARTIAN[usize::from(w.u8(ip + 12))],
-        Family::V6 => {
-            let first = w.u8(ip + 8);
-            // one comparison for most: the first octet is 0xff or 0
-            first.wrapping_add(1) <= 1 && (first != 0 || w.raw64(ip + 8) == 0)
+        Family::V4 => {
+            let first = w.u8(ip + 12);
+            first == 127 || !(1..224).contains(&first)
         }
+        Family::V6 => w.u64(ip + 8) == 0 || w.u8(ip + 8) == 0xff,
     }
 }
 
