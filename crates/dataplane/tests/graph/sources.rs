@@ -55,11 +55,7 @@ fn frames() -> Vec<Vec<u8>> {
 #[test]
 fn every_source_in_every_mode_is_treated_as_the_model_says() {
     // Not `each_world`: DPDK has 2,560 zones of memory for all worlds of a process, of which those with many workers take the most.
-    every_source(&mut World::new());
-}
-
-fn every_source(w: &mut World) {
-    let mut model = Model::new(&homes());
+    let (mut w, mut model) = (World::new(), Model::new(&homes()));
     w.online(&homes());
     let mut seen = BTreeSet::new();
     for mode in MODES {
@@ -77,7 +73,7 @@ fn every_source(w: &mut World) {
                 for len in [frame.len(), if cut { 30 } else { frame.len() }] {
                     let fate = model.fate(port, &frame[..len]);
                     assert_eq!(
-                        observe(w, port, &frame[..len]),
+                        observe(&mut w, port, &frame[..len]),
                         fate,
                         "{mode:?} {port} {frame:x?}"
                     );
