@@ -7,9 +7,7 @@ use bench::layout::Layout;
 use bench::routes::{Prefixes, Routes};
 use bench::rules::{Rule, rules};
 use bench::world::{Plan, World};
-use dataplane::{
-    CompiledPolicy, InstanceIndex, Policies, PolicyIndex, PolicyRules, SessionEntry, SourceCheck,
-};
+use dataplane::{InstanceIndex, Policies, PolicyIndex, PolicyRules, SessionEntry, SourceCheck};
 use dpdk::{BURST, Eal, EalOptions, Pool, tsc};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use ipnet::{Ipv4Net, Ipv6Net};
@@ -112,7 +110,8 @@ fn filtered(family: Family, octets: u16) -> Round {
     let mut random = SmallRng::seed_from_u64(2);
     prepared(|world| {
         let index = PolicyIndex(NonZeroU16::MIN);
-        let policy = CompiledPolicy::new(&policy(family), 1).expect("a policy");
+        let compiler = world.controller.policy_compiler();
+        let policy = compiler.compile(&policy(family)).expect("a policy");
         let set = world.controller.set_policy(index, Some(Arc::new(policy)));
         set.expect("room");
         for session in 0..64 {

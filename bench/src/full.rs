@@ -10,7 +10,9 @@ use crate::rules::{Rule, rules};
 use crate::whole::{FEATURES, SESSIONS};
 use crate::world::{COLD, HOT, Plan, Stock, World};
 use anyhow::{Context, Result};
-use dataplane::{CompiledPolicy, PacketSettings, Policies, PolicyIndex, PolicyRules, Rate};
+use dataplane::{
+    CompiledPolicy, PacketSettings, Policies, PolicyCompiler, PolicyIndex, PolicyRules, Rate,
+};
 use dataplane::{SessionEntry, Worker};
 use dpdk::peers::allow_wide_vectors;
 use dpdk::{Consumer, Eal, Pool, Producer};
@@ -29,7 +31,7 @@ const FIGURES: [(&str, u16, usize, Option<f64>); 4] = [
 ];
 
 /// 10 Gbit/s.
-const RATE: Rate = Rate(10_000_000);
+const RATE: Rate = Rate::kbps(10_000_000);
 
 /// What is on for the sessions' packets beside what `whole` has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,7 +117,7 @@ pub fn measure(
     let mut world = World::new(eal, pool, "full", Plan::plain(SESSIONS, routes))?;
     for on in On::ALL {
         if let Some(index) = on.policy() {
-            let policy = compiled(on, &list)?;
+            let policy = compiled(world.controller.policy_compiler(), on, &list)?;
             world.controller.set_policy(index, Some(Arc::new(policy)))?;
         }
     }
@@ -141,7 +143,7 @@ pub fn measure(
     Ok(figures.iter().flat_map(Figure::entries).collect())
 }
 
-fn compiled(on: On, list: &[Rule]) -> Result<CompiledPolicy> {
+fn compiled(compiler: PolicyCompiler, on: On, list: &[Rule]) -> Result<CompiledPolicy> {
     let rules = list.iter().map(|rule| on.text(rule).parse());
     let rules = PolicyRules {
         rules: rules.collect::<Result<_, _>>()?,
@@ -149,7 +151,7 @@ fn compiled(on: On, list: &[Rule]) -> Result<CompiledPolicy> {
         denies_undetermined: true,
         ..PolicyRules::default()
     };
-    Ok(CompiledPolicy::new(&rules, 1)?)
+    Ok(compiler.compile(&rules)?)
 }
 
 /// Lets all sessions have what is on.

@@ -26,9 +26,9 @@ const LAWS: [Law; 2] = [
         name: "meter of RFC 2698, colour-aware, random sessions and sizes",
         peer_name: "rte_meter_trtcm",
         settings: MeterSettings::TwoRate {
-            pir: Rate(500),
+            pir: Rate::kbps(500),
             pbs: 20_000,
-            cir: Rate(200),
+            cir: Rate::kbps(200),
             cbs: 10_000,
         },
         rates: MeterRates::TrTcm {
@@ -44,7 +44,7 @@ const LAWS: [Law; 2] = [
         name: "meter of RFC 2697, the same",
         peer_name: "rte_meter_srtcm",
         settings: MeterSettings::SingleRate {
-            cir: Rate(400),
+            cir: Rate::kbps(400),
             cbs: 10_000,
             ebs: 10_000,
         },

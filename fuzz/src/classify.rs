@@ -85,13 +85,31 @@ fn filter() -> PolicyIndex {
 }
 
 /// Most packets pass it.
-fn policy() -> CompiledPolicy {
+fn policy(compiler: PolicyCompiler) -> CompiledPolicy {
+    let policer = PolicerSettings {
+        meter: MeterSettings::TwoRate {
+            pir: Rate::kbps(100_000),
+            pbs: 15_000,
+            cir: Rate::kbps(10_000),
+            cbs: 15_000,
+        },
+        overhead: Overhead::ethernet(2, 8),
+        is_colour_aware: true,
+        yellow_mark: Some(12),
+    };
+    let class = PolicyClass {
+        name: "voice".into(),
+        dscps: 1 << 46,
+        policer: Some(policer),
+        mark: None,
+    };
     let rules = [
         "deny tcp from any to any 25 setup",
         "deny udp from any 1-9 to any 137-139",
         "permit icmp from any to any icmptypes 8,0 mark cs1",
         "deny icmpv6 from any to any icmptypes 255",
         "deny ip from any to any frag length 1400-1500 dscp ef",
+        "permit udp from any to any 5060 class voice",
     ];
     let rules = PolicyRules {
         rules: rules
@@ -101,9 +119,11 @@ fn policy() -> CompiledPolicy {
         unmatched_pass: true,
         denies_undetermined: true,
         is_counted: true,
-        policer: None,
+        classes: vec![class],
+        mark: Some(0),
+        policer: Some(policer),
     };
-    CompiledPolicy::new(&rules, 1).expect("a small policy")
+    compiler.compile(&rules).expect("a small policy")
 }
 
 fn entry(home: u8) -> SessionEntry {
@@ -234,7 +254,8 @@ impl World {
                 .set_route(InstanceIndex(0), prefix.parse().expect("a prefix"), to)
                 .expect("room");
         }
-        let compiled = Arc::new(policy());
+        let compiler = self.controller.policy_compiler();
+        let compiled = Arc::new(policy(compiler));
         self.controller
             .set_policy(filter(), Some(compiled))
             .expect("room");

@@ -23,6 +23,10 @@ pub enum Setting {
     RateUp,
     /// Rate to the subscriber.
     RateDown,
+    /// Rate from all sessions of the subscriber together.
+    SubscriberRateUp,
+    /// Rate to all sessions of the subscriber together.
+    SubscriberRateDown,
     /// Text of two rates, `UP/DOWN`. One rate alone is both.
     RateUpDown,
     /// Text of two rates, `DOWN/UP`. One rate alone is both.
@@ -249,6 +253,8 @@ impl Setting {
             }
             Setting::RateUp
             | Setting::RateDown
+            | Setting::SubscriberRateUp
+            | Setting::SubscriberRateDown
             | Setting::VlanPriority
             | Setting::Mtu
             | Setting::SessionTimeout
@@ -260,7 +266,12 @@ impl Setting {
     fn unit(self, unit: Option<Unit>) -> Result<Unit, MappingError> {
         use Unit::{BitPerSecond, KbitPerSecond, MbitPerSecond, Minute, Second};
         match self {
-            Setting::RateUp | Setting::RateDown | Setting::RateUpDown | Setting::RateDownUp => unit
+            Setting::RateUp
+            | Setting::RateDown
+            | Setting::SubscriberRateUp
+            | Setting::SubscriberRateDown
+            | Setting::RateUpDown
+            | Setting::RateDownUp => unit
                 .filter(|unit| [BitPerSecond, KbitPerSecond, MbitPerSecond].contains(unit))
                 .ok_or(MappingError::WrongUnit(
                     "a `unit` of the rate: bit/s, kbit/s or Mbit/s",

@@ -154,6 +154,10 @@ pub struct AccessAccept {
     pub rate_up: Option<u64>,
     /// Rate to the subscriber in kbit/s, by a mapped attribute.
     pub rate_down: Option<u64>,
+    /// Rate from all sessions of the subscriber together in kbit/s, by a mapped attribute.
+    pub subscriber_rate_up: Option<u64>,
+    /// Rate to all sessions of the subscriber together in kbit/s, by a mapped attribute.
+    pub subscriber_rate_down: Option<u64>,
     /// DNS servers, the preferred one first, by mapped attributes. Empty: none said.
     pub dns: Vec<IpAddr>,
     /// Priority in VLAN tags, 0 to 7, by a mapped attribute.

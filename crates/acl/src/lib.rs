@@ -41,6 +41,7 @@ mod shadow;
 pub use classifier::{Classifier, MOST_OCTETS, MOST_RULES, TooLarge};
 pub use packet::{Fragment, Packet4, Packet6, Upper};
 pub use rule::{
-    Action, Address, Direction, LONGEST_TEXT, MOST_RANGES, Rule, RuleError, dscp_name, dscp_value,
+    Action, Address, Direction, LONGEST_CLASS, LONGEST_TEXT, MOST_RANGES, Rule, RuleError,
+    dscp_name, dscp_value, is_class_name,
 };
 pub use shadow::shadowed;

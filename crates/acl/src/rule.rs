@@ -6,12 +6,16 @@ mod parse;
 mod show;
 
 use ipnet::IpNet;
+use std::sync::Arc;
 
 pub use error::RuleError;
 pub use names::{dscp_name, dscp_value};
 
 /// Longest text of a rule, in octets.
 pub const LONGEST_TEXT: usize = 1024;
+
+/// Longest name of a class, in octets.
+pub const LONGEST_CLASS: usize = 32;
 
 /// Largest number of port ranges on one side of a rule.
 pub const MOST_RANGES: usize = 64;
@@ -69,6 +73,7 @@ pub enum Address {
 /// | `dscp ef,af41,10` | these code points |
 /// | `length 100-1500` | IP packets of this many octets, with their header; or one number |
 /// | `mark cs1` | sets the code point of a permitted packet |
+/// | `class voice` | puts a permitted packet in a class: a name of letters, digits, `-`, `_` and `.`, at most [`LONGEST_CLASS`] of them |
 ///
 /// A rule with ports, TCP flags or ICMP types matches no packet in which these cannot be read, such as a fragment other than
 /// the first one.
@@ -91,6 +96,7 @@ pub struct Rule {
     pub(crate) dscp: Option<u64>,
     pub(crate) length: Option<(u16, u16)>,
     mark: Option<u8>,
+    class: Option<Arc<str>>,
 }
 
 impl Rule {
@@ -124,6 +130,11 @@ impl Rule {
         self.mark
     }
 
+    /// Class in which a permitted packet is.
+    pub fn class(&self) -> Option<&str> {
+        self.class.as_deref()
+    }
+
     /// Whether the rule can match IPv4 packets.
     pub fn concerns_ipv4(&self) -> bool {
         self.family() != Some(Family::V6)
@@ -141,6 +152,12 @@ impl Rule {
         let of_addresses = of_source.or(Family::of_address(&self.destination));
         of_addresses.or(of_protocol)
     }
+}
+
+/// Whether a rule can name a class so.
+pub fn is_class_name(text: &str) -> bool {
+    let is_sign = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
+    (1..=LONGEST_CLASS).contains(&text.len()) && text.bytes().all(is_sign)
 }
 
 /// Address family.

@@ -2,7 +2,7 @@
 
 mod drawn;
 
-use acl::{Action, Address, Direction, Rule};
+use acl::{Action, Address, Direction, LONGEST_CLASS, Rule};
 use drawn::{Dice, Style};
 use proptest::prelude::*;
 
@@ -46,8 +46,8 @@ fn canonical_texts() {
             "deny 255 from any to ::1 frag",
         ),
         (
-            "permit tcp from any to any mark 46 length 40 dscp 10,cs0,1 tcpflags !ack,syn setup established",
-            "permit tcp from any to any established setup tcpflags syn,!ack dscp be,1,af11 length 40 mark ef",
+            "permit tcp from any to any class voice mark 46 length 40 dscp 10,cs0,1 tcpflags !ack,syn setup established",
+            "permit tcp from any to any established setup tcpflags syn,!ack dscp be,1,af11 length 40 mark ef class voice",
         ),
     ];
     // The last one asks for SYN without ACK, and ACK or RST: SYN with RST.
@@ -58,7 +58,7 @@ fn canonical_texts() {
 
 #[test]
 fn what_a_rule_says_of_itself() {
-    let rule: Rule = "permit in tcp from assigned to 192.0.2.0/24 443 mark af21"
+    let rule: Rule = "permit in tcp from assigned to 192.0.2.0/24 443 mark af21 class a-b_c.9"
         .parse()
         .unwrap();
     assert_eq!(
@@ -73,7 +73,7 @@ fn what_a_rule_says_of_itself() {
         rule.destination(),
         Address::Prefix("192.0.2.0/24".parse().unwrap())
     );
-    assert_eq!(rule.mark(), Some(18));
+    assert_eq!((rule.mark(), rule.class()), (Some(18), Some("a-b_c.9")));
     assert!(rule.concerns_ipv4() && !rule.concerns_ipv6());
     let rule: Rule = "deny icmpv6 from any to any".parse().unwrap();
     assert!(!rule.concerns_ipv4() && rule.concerns_ipv6());
@@ -86,7 +86,7 @@ fn what_a_rule_says_of_itself() {
 }
 
 const OPTION: &str = "expected ports of the destination, or one of the options `established`, `setup`, `tcpflags`, \
-    `icmptypes`, `frag`, `dscp`, `length` and `mark`";
+    `icmptypes`, `frag`, `dscp`, `length`, `mark` and `class`";
 const NO_PORTS: &str = "only tcp, udp, sctp, dccp and udplite have ports";
 const FRAG: &str =
     "`frag`: fragments other than the first one have no ports, TCP flags or ICMP types";
@@ -124,6 +124,11 @@ fn refused_words() {
     ];
     for (text, expected) in table {
         assert_eq!(refusal(text), expected, "{text}");
+    }
+    let class = "expected a class's name of at most 32 letters, digits, `-`, `_` and `.`";
+    for name in ["voice!", "stra\u{df}e", &"x".repeat(LONGEST_CLASS + 1)] {
+        let text = format!("permit ip from any to any class {name}");
+        assert_eq!(refusal(&text), format!("`{name}`: {class}"));
     }
 }
 
@@ -177,6 +182,10 @@ fn refused_combinations() {
         (
             "deny ip from any to any mark ef",
             "`mark`: only for action permit",
+        ),
+        (
+            "deny ip from any to any class voice",
+            "`class`: only for action permit",
         ),
         (
             "permit ip from any to any frag frag",
@@ -292,7 +301,7 @@ proptest! {
 /// A word of the grammar, or nearly one.
 fn word() -> impl Strategy<Value = String> {
     let known = "permit deny in out ip tcp udp icmp icmpv6 from to any assigned 10.0.0.0/8 10.0.0.1 2001:db8::/32 ::1 25 \
-        80,443 1-65535 established setup tcpflags syn,!ack icmptypes 8,0 frag dscp ef,1 length 1500 mark cs1";
+        80,443 1-65535 established setup tcpflags syn,!ack icmptypes 8,0 frag dscp ef,1 length 1500 mark cs1 class x-1";
     let known: Vec<String> = known.split_whitespace().map(str::to_owned).collect();
     prop_oneof![
         20 => prop::sample::select(known),

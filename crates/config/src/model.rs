@@ -22,8 +22,8 @@ pub use access::{
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use policies::{
-    Acl, Algorithm, MOST_ACL_RULES, MOST_ACLS, MOST_POLICY_RULES, Overhead, Policer, TrafficPolicy,
-    UndeterminedTransport, Unmatched,
+    Acl, Algorithm, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES, MOST_POLICY_RULES, Overhead, Policer,
+    TrafficClass, TrafficPolicy, UndeterminedTransport, Unmatched,
 };
 pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};
 pub use protection::{
@@ -32,8 +32,8 @@ pub use protection::{
 };
 pub use subscriber::{AddressFamilies, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
-    AdminState, DeviceDocument, Ipv4Options, Port, PortRole, Segment, SourceCheck, Subinterface,
-    UserPlane, UserPlaneDocument,
+    AdminState, DeviceDocument, Ipv4Options, Port, PortRole, PrioritySource, Segment, SourceCheck,
+    Subinterface, UserPlane, UserPlaneDocument,
 };
 
 use schemars::JsonSchema;

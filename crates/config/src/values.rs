@@ -328,7 +328,7 @@ impl<'de> Deserialize<'de> for SvlanSet {
 }
 
 /// The formats of texts in the model, with what each is.
-const FORMATS: [(&str, &str); 17] = [
+const FORMATS: [(&str, &str); 18] = [
     ("ip", "an IP address such as 192.0.2.1 or 2001:db8::1"),
     ("ipv4", "an IPv4 address such as 192.0.2.1"),
     ("ipv6", "an IPv6 address such as 2001:db8::1"),
@@ -360,6 +360,10 @@ const FORMATS: [(&str, &str); 17] = [
         "a rule such as `deny tcp from any to 192.0.2.0/24 25`",
     ),
     ("dscp", "a code point such as ef, af41, cs1 or 10"),
+    (
+        "class",
+        "1 to 32 letters, digits, `-`, `_` and `.`, such as voice",
+    ),
     ("rule-number", "a number from 1 to 4294967295"),
     ("hold", "`forever`, or at least 1 second"),
     (
@@ -399,8 +403,9 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
         }
         "mac" => mac(text).is_some_and(|mac| mac[0] & 1 == 0 && mac != [0; 6]),
         "s-vlans" => SvlanSet::parse(text).is_ok(),
-        // as it is written by us: a zero in front would be another name for the same rule
         "dscp" => acl::dscp_value(text).is_some(),
+        "class" => acl::is_class_name(text),
+        // as it is written by us: a zero in front would be another name for the same rule
         "rule-number" => text
             .parse()
             .is_ok_and(|n: u32| n > 0 && n.to_string() == text),

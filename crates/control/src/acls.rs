@@ -1,6 +1,6 @@
 //! What is said of changed ACLs and policies before a commit: rules that never match, and policies that are too large.
 
-use config::model::{Acl, TrafficPolicy};
+use config::model::{Acl, Policer, TrafficPolicy};
 use config::{Configuration, Fault, Path};
 use northbound::Effect;
 use std::collections::BTreeMap;
@@ -33,10 +33,15 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
     found.remarks.extend(texts.map(remark));
     for (name, policy) in &new.policies {
         let rules = rules_of(&new.acls, policy);
-        let policer = |of: &Configuration| of.policers.get(policy.policer.as_ref()?).cloned();
+        let policers = |of: &Configuration| -> Vec<Option<Policer>> {
+            let of_classes = policy.classes.values().map(|class| &class.policer);
+            let names = of_classes.chain([&policy.policer]);
+            let policer = |name: &Option<String>| of.policers.get(name.as_ref()?).cloned();
+            names.map(policer).collect()
+        };
         let former = before.policies.get(name);
         let same_rules = former == Some(policy) && rules_of(&before.acls, policy) == rules;
-        if same_rules && policer(before) == policer(new) {
+        if same_rules && policers(before) == policers(new) {
             continue;
         }
         if former.is_some() {

@@ -9,7 +9,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 use policy::{
     Bindings, ControlSettings, Forwarding, Keepalive, Name, Origin, Origins, Overrides,
-    PacketSettings, Policy, Rate, TimeoutAction, TrafficPolicies,
+    PacketSettings, Policy, PrioritySource, Rate, TimeoutAction, TrafficPolicies,
 };
 use std::sync::LazyLock;
 
@@ -57,8 +57,10 @@ impl AaaAnswer {
                 }),
                 idle_timeout: accept.idle_timeout.map(limit),
                 interim_interval: accept.acct_interim.map(limit),
-                rate_up: accept.rate_up.map(|kbps| Some(Rate(kbps))),
-                rate_down: accept.rate_down.map(|kbps| Some(Rate(kbps))),
+                rate_up: accept.rate_up.map(Rate::new),
+                rate_down: accept.rate_down.map(Rate::new),
+                subscriber_rate_up: accept.subscriber_rate_up.map(Rate::new),
+                subscriber_rate_down: accept.subscriber_rate_down.map(Rate::new),
                 dns: (!accept.dns.is_empty()).then(|| accept.dns.clone()),
                 policy_up: accept.policy_up.as_deref().map(Name::new),
                 policy_down: accept.policy_down.as_deref().map(Name::new),
@@ -145,6 +147,18 @@ impl<'a> PolicyInputs<'a> {
             chosen(&answer.rate_up, (rate(profile.rate_up), of_profile));
         let (rate_down, rate_down_origin) =
             chosen(&answer.rate_down, (rate(profile.rate_down), of_profile));
+        let (subscriber_rate_up, subscriber_up_origin) = chosen(
+            &answer.subscriber_rate_up,
+            (rate(profile.subscriber_rate_up), of_profile),
+        );
+        let (subscriber_rate_down, subscriber_down_origin) = chosen(
+            &answer.subscriber_rate_down,
+            (rate(profile.subscriber_rate_down), of_profile),
+        );
+        let (priority_source, source_origin) = chosen(
+            &answer.priority_source,
+            (priority_source(profile.priority_source), of_profile),
+        );
         let (policy_up, policy_up_origin) =
             chosen(&answer.policy_up, (name(&profile.policy_up), of_profile));
         let (policy_down, policy_down_origin) = chosen(
@@ -168,6 +182,9 @@ impl<'a> PolicyInputs<'a> {
                     rate_up,
                     rate_down,
                     keepalive: keepalive(self.access),
+                    subscriber_rate_up,
+                    subscriber_rate_down,
+                    priority_source,
                 },
                 policies: TrafficPolicies {
                     policy_up,
@@ -190,6 +207,9 @@ impl<'a> PolicyInputs<'a> {
             rate_up: rate_up_origin,
             rate_down: rate_down_origin,
             keepalive: Origin::AccessProfile,
+            subscriber_rate_up: subscriber_up_origin,
+            subscriber_rate_down: subscriber_down_origin,
+            priority_source: source_origin,
             policy_up: policy_up_origin,
             policy_down: policy_down_origin,
             filter_rules: rules_origin,
@@ -234,9 +254,16 @@ fn least([a, b]: [(Option<u16>, Origin); 2]) -> (Option<u16>, Origin) {
     if size(b.0) < size(a.0) { b } else { a }
 }
 
+fn priority_source(source: config::model::PrioritySource) -> PrioritySource {
+    match source {
+        config::model::PrioritySource::Fixed => PrioritySource::Fixed,
+        config::model::PrioritySource::Dscp => PrioritySource::Dscp,
+    }
+}
+
 /// A rate in kbit/s; none if it is 0.
 pub(crate) fn rate(kbps: u32) -> Option<Rate> {
-    (kbps > 0).then(|| Rate(kbps.into()))
+    Rate::new(kbps.into())
 }
 
 /// A name of the configuration.

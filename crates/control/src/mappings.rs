@@ -79,6 +79,8 @@ fn setting(setting: MappedSetting) -> Setting {
     match setting {
         MappedSetting::RateUp => Setting::RateUp,
         MappedSetting::RateDown => Setting::RateDown,
+        MappedSetting::SubscriberRateUp => Setting::SubscriberRateUp,
+        MappedSetting::SubscriberRateDown => Setting::SubscriberRateDown,
         MappedSetting::RateUpDown => Setting::RateUpDown,
         MappedSetting::RateDownUp => Setting::RateDownUp,
         MappedSetting::Dns => Setting::Dns,

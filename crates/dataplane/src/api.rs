@@ -1,10 +1,12 @@
 //! What passes between the control thread and the workers: commands' subjects, events, punts, counters.
+use crate::compiled::MOST_CLASSES;
 use crate::punt::{PuntClass, PuntKind, PuntLimits};
+use crate::tables::classes::ClassCounts;
 use core::net::{IpAddr, Ipv4Addr};
 use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use ipnet::{IpNet, Ipv6Net};
-use policy::PacketSettings;
+use policy::{Direction, PacketSettings};
 use wire::eth::{MacAddr, Tags};
 
 /// A logical interface, chosen by the control thread: a port, or a subinterface of a core port; 0 to
@@ -205,8 +207,13 @@ pub struct PolicyState {
     pub denied_octets: u64,
     /// Packets above the rate, which were dropped.
     pub exceeded_packets: u64,
+    /// Packets above the rate of all sessions of the subscriber together, which were dropped: those of all its sessions.
+    pub subscriber_exceeded_packets: u64,
     /// Packets above the committed rate of the policer, which passed.
     pub yellow_packets: u64,
+    /// What happened to the packets of each class of the policy, in their order, since it has these classes. `None`: no packet of the session
+    /// was in one since then.
+    pub classes: Option<[ClassCounts; MOST_CLASSES]>,
     /// What denied the last one. `None`: none was denied.
     pub last_denial: Option<LastDenial>,
 }
@@ -251,6 +258,23 @@ pub struct SessionEntry {
     /// What else is routed to the subscriber and may be sent from: delegated prefixes, networks behind its router. Workers do
     /// not have it, as they find it in the routes.
     pub routed: Box<[IpNet]>,
+}
+
+impl SessionEntry {
+    /// Whether packets of a direction have a policy or a rate.
+    pub(crate) fn is_policed(&self, direction: Direction) -> bool {
+        let (packets, policies) = (&self.packets, self.policies);
+        match direction {
+            Direction::Up => {
+                let is_limited = packets.rate_up.or(packets.subscriber_rate_up).is_some();
+                is_limited || policies.up.is_some()
+            }
+            Direction::Down => {
+                let is_limited = packets.rate_down.or(packets.subscriber_rate_down).is_some();
+                is_limited || policies.down.is_some()
+            }
+        }
+    }
 }
 
 /// What a session has sent and received, since it was first set: octets and packets of IP, without PPP and what is

@@ -7,6 +7,7 @@ use crate::routes::Admitted;
 use crate::tables::interfaces::Interface;
 use crate::tables::sessions::Sources;
 use crate::worker::Worker;
+use policy::PrioritySource;
 
 /// Applies a command. It has at most one answer, for which there is room.
 pub(crate) fn apply(worker: &mut Worker, command: Command) {
@@ -29,7 +30,8 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             })
         }
         Command::ReadPolicy(index) => {
-            let [up, down] = worker.tables.sessions.policy_states(index);
+            let tables = &worker.tables;
+            let [up, down] = tables.sessions.policy_states(index, &tables.policies);
             Some(Event::PolicyState { index, up, down })
         }
         Command::Sample(index, rate) => {
@@ -108,6 +110,7 @@ fn ports(worker: &mut Worker, command: Command) {
                         vlan: 0,
                         instance: InstanceIndex(instance),
                         source_check: SourceCheck::Off,
+                        priority_source: PrioritySource::Fixed,
                     };
                     interfaces.add_port(interface, vlans);
                 }
@@ -129,6 +132,10 @@ fn ports(worker: &mut Worker, command: Command) {
             adjacencies.set_mtu(index, mtu);
         }
         Command::SetSourceCheck(index, check) => interfaces.set_source_check(index, check),
+        Command::SetPrioritySource(index, source) => {
+            interfaces.set_priority_source(index, source);
+            adjacencies.set_priority_source(index, source);
+        }
         _ => {}
     }
 }

@@ -1,11 +1,17 @@
 //! Policies of the packets of a direction, compiled: what the control thread makes and the workers look packets up in.
+mod classes;
+
 use acl::{Action, Classifier, Packet4, Packet6, Rule, TooLarge};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
 
 use crate::counters::add;
 use crate::police::{Colour, MeterSettings, Overhead};
 
-/// What becomes of a packet, in one word.
+pub(crate) use classes::Classes;
+pub use classes::MOST_CLASSES;
+
+/// What becomes of a packet, in one word. Its bits 4 and 5 are the class into which a rule puts it (`classes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict(u16);
 
@@ -131,12 +137,48 @@ pub struct PolicyRules {
     pub denies_undetermined: bool,
     /// Whether it is counted how often each rule is the first to match.
     pub is_counted: bool,
-    /// Policer of what passes the rules.
+    /// Classes of what passes the rules, at most [`MOST_CLASSES`].
+    pub classes: Vec<PolicyClass>,
+    /// Code point of packets that neither a rule nor a class marks, 0 to 63. `None`: they keep theirs.
+    pub mark: Option<u8>,
+    /// Policer of what passes the rules, whatever class it is in.
     pub policer: Option<PolicerSettings>,
+}
+
+/// A class of packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyClass {
+    /// Its name, by which rules put packets into it.
+    pub name: Arc<str>,
+    /// Code points of the packets in it that no rule puts into a class: bit n is for code point n.
+    pub dscps: u64,
+    /// Policer of the class. A packet passes it before that of the policy.
+    pub policer: Option<PolicerSettings>,
+    /// Code point that packets of the class get, 0 to 63.
+    pub mark: Option<u8>,
 }
 
 /// Number of the next compilation.
 static COMPILATIONS: AtomicU32 = AtomicU32::new(1);
+
+/// Compiles policies for workers, on any thread.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyCompiler {
+    /// How many workers there are.
+    pub workers: u16,
+    /// Ticks of their clock in a second.
+    pub hz: u64,
+}
+
+impl PolicyCompiler {
+    /// Compiles a policy. Takes milliseconds for thousands of rules.
+    ///
+    /// # Errors
+    /// The rules need more memory than a classifier may have.
+    pub fn compile(&self, policy: &PolicyRules) -> Result<CompiledPolicy, TooLarge> {
+        CompiledPolicy::new(policy, self.workers, self.hz)
+    }
+}
 
 /// A policy of the packets of a direction, compiled. It never changes; a changed policy is another one.
 pub struct CompiledPolicy {
@@ -145,6 +187,8 @@ pub struct CompiledPolicy {
     verdicts: Box<[Verdict]>,
     denies_undetermined: bool,
     policer: Option<PolicerSettings>,
+    /// `None`: packets are in no class, and rules alone mark them.
+    classes: Option<Box<Classes>>,
     compilation: u32,
     /// For each worker the counters of each rule; empty if none is counted.
     counters: Box<[Box<[Counter]>]>,
@@ -157,12 +201,9 @@ impl core::fmt::Debug for CompiledPolicy {
 }
 
 impl CompiledPolicy {
-    /// Compiles a policy for so many workers. Takes milliseconds for thousands of rules.
-    ///
-    /// # Errors
-    /// The rules need more memory than a classifier may have.
-    pub fn new(policy: &PolicyRules, workers: u16) -> Result<Self, TooLarge> {
-        let rules = policy.rules.iter().map(Verdict::of);
+    fn new(policy: &PolicyRules, workers: u16, hz: u64) -> Result<Self, TooLarge> {
+        let verdict = |rule| Verdict::of(rule).in_class(classes::class_of(rule, &policy.classes));
+        let rules = policy.rules.iter().map(verdict);
         let unmatched = Verdict::unmatched(policy.unmatched_pass);
         let counters = || policy.rules.iter().map(|_| Counter::default()).collect();
         let workers = if policy.is_counted { workers } else { 0 };
@@ -171,6 +212,7 @@ impl CompiledPolicy {
             verdicts: rules.chain([unmatched]).collect(),
             denies_undetermined: policy.denies_undetermined,
             policer: policy.policer,
+            classes: Classes::of(policy, hz),
             compilation: COMPILATIONS.fetch_add(1, Relaxed).max(1),
             counters: (0..workers).map(|_| counters()).collect(),
         })
@@ -206,6 +248,12 @@ impl CompiledPolicy {
     #[inline(always)]
     pub(crate) fn policer(&self) -> Option<&PolicerSettings> {
         self.policer.as_ref()
+    }
+
+    /// Classes of what passes the rules. `None`: there are none, and rules alone mark packets.
+    #[inline(always)]
+    pub(crate) fn classes(&self) -> Option<&Classes> {
+        self.classes.as_deref()
     }
 
     /// Whether packets are dropped whose transport header is not seen.

@@ -1,7 +1,7 @@
 //! The control thread's end.
 use crate::api::*;
 use crate::build::INJECTS;
-use crate::compiled::CompiledPolicy;
+use crate::compiled::{CompiledPolicy, PolicyCompiler};
 use crate::counters::{self, Shared, Wake};
 use crate::drops::DropReason;
 use crate::egress::{Egress, Shaper};
@@ -18,7 +18,7 @@ use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
 use dpdk::{Consumer, Pool, Producer, Queue};
 use ipnet::IpNet;
-use policy::Rate;
+use policy::{PrioritySource, Rate};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -290,6 +290,17 @@ impl Controller {
         Ok(self.send_all(|_| Command::SetSourceCheck(index, check))?)
     }
 
+    /// Changes where the priority in the tags of a subinterface's frames comes from. That of a new one is 0.
+    pub fn set_priority_source(
+        &mut self,
+        index: PortIndex,
+        source: PrioritySource,
+    ) -> Result<(), PortError> {
+        self.settled()?;
+        self.ports.check_part(index)?;
+        Ok(self.send_all(|_| Command::SetPrioritySource(index, source))?)
+    }
+
     /// Changes what is forwarded of packets with IPv4 options.
     pub fn set_ipv4_options(&mut self, options: Ipv4Options) -> Result<(), Busy> {
         self.send_all(|_| Command::SetIpv4Options(options))
@@ -333,6 +344,14 @@ impl Controller {
                 self.routes.withdraw(index);
                 self.link(index.0).send(Command::Refuse(index, reason))
             }
+        }
+    }
+
+    /// What compiles policies for these workers.
+    pub fn policy_compiler(&self) -> PolicyCompiler {
+        PolicyCompiler {
+            workers: self.links.len() as u16,
+            hz: self.hz,
         }
     }
 

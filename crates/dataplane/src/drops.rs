@@ -69,6 +69,14 @@ drops! {
         "The packet from a subscriber is above the rate that its policy permits.",
     RateExceededDown "rate-exceeded-down" [Policy]
         "The packet to a subscriber is above the rate that its policy permits.",
+    ClassExceededUp "class-exceeded-up" [Policy]
+        "The packet from a subscriber is above the rate of its class in the session's policy.",
+    ClassExceededDown "class-exceeded-down" [Policy]
+        "The packet to a subscriber is above the rate of its class in the session's policy.",
+    SubscriberExceededUp "subscriber-exceeded-up" [Policy]
+        "The packet from a subscriber is above the rate of all its sessions together.",
+    SubscriberExceededDown "subscriber-exceeded-down" [Policy]
+        "The packet to a subscriber is above the rate of all its sessions together.",
     BadIpv4 "bad-ipv4" [Session, Ip, Fragment]
         "The IPv4 header's version or lengths are wrong.",
     BadChecksum "bad-checksum" [Session, Ip]

@@ -61,7 +61,7 @@ impl Shaper {
         Shaper {
             waiting: Fifo::new(PACKETS),
             rate,
-            most: (rate.0 * LONGEST_WAIT / 8).max(LEAST_QUEUE),
+            most: (rate.get() * LONGEST_WAIT / 8).max(LEAST_QUEUE),
             per_octet: TICK_PARTS.per_octet(rate, hz),
             catch_up: (hz / 1_000_000 * CATCH_UP) << TICK_PARTS.bits,
             next: 0,

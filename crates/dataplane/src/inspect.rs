@@ -6,7 +6,7 @@ use crate::punt::PuntLimits;
 use crate::worker::Worker;
 use core::net::Ipv4Addr;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use policy::Rate;
+use policy::{PrioritySource, Rate};
 
 /// How many places of a table, or routes, are in a piece.
 pub(crate) const PIECE: usize = 128;
@@ -94,6 +94,8 @@ pub enum Held {
         mtu: u16,
         /// How the sources of packets from there are checked.
         source_check: SourceCheck,
+        /// Where the priority of its tags comes from.
+        priority_source: PrioritySource,
     },
     /// How much the worker punts.
     PuntLimits(Box<PuntLimits>),
@@ -221,6 +223,7 @@ fn interface(worker: &Worker, index: PortIndex) -> Option<Held> {
         instance: known.instance,
         mtu: known.mtu,
         source_check: known.source_check,
+        priority_source: known.priority_source,
     })
 }
 

@@ -79,7 +79,9 @@ mod worker;
 pub use api::*;
 pub use backoff::ASSUMED_RATE;
 pub use build::{Error, channel};
-pub use compiled::{CompiledPolicy, Hits, PolicerSettings, PolicyRules};
+pub use compiled::{
+    CompiledPolicy, Hits, MOST_CLASSES, PolicerSettings, PolicyClass, PolicyCompiler, PolicyRules,
+};
 pub use controller::Controller;
 pub use drops::DropReason;
 pub use edges::{Edge, Node};
@@ -88,6 +90,7 @@ pub use police::{Colour, Meter, MeterSettings, Overhead};
 pub use policy::{PacketSettings, Rate};
 pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};
+pub use tables::classes::ClassCounts;
 pub use tables::fib;
 pub use tables::groups::MAX_MEMBERS;
 pub use worker::Worker;

@@ -8,6 +8,7 @@ use crate::routes::Admitted;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
+use policy::PrioritySource;
 use std::sync::Arc;
 
 /// A change to the tables or a question; applied between bursts.
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     RemoveSubinterface(PortIndex),
     SetMtu(PortIndex, u16),
     SetSourceCheck(PortIndex, SourceCheck),
+    SetPrioritySource(PortIndex, PrioritySource),
     SetEgress(PortIndex, Egress),
     SetPuntLimits(Box<PuntLimits>),
     SetIpv4Options(Ipv4Options),

@@ -9,6 +9,7 @@ mod overhead;
 mod settings;
 
 pub use meter::{Colour, Meter};
+pub(crate) use meter::{MeterRates, Tokens};
 pub use overhead::Overhead;
 pub use settings::MeterSettings;
 
@@ -86,9 +87,9 @@ pub(crate) const TICK_PARTS: TickParts = TickParts {
 
 impl TickParts {
     /// Time of an octet at a rate; `hz` ticks are a second.
-    pub fn per_octet(&self, BitRate(kbps): BitRate, hz: u64) -> u64 {
+    pub fn per_octet(&self, rate: BitRate, hz: u64) -> u64 {
         // u128: a slow rate's ticks with their fraction are more than 64 bits before they are divided.
-        let ticks = ((u128::from(hz) * 8) << self.fraction) / (u128::from(kbps.max(1)) * 1000);
+        let ticks = ((u128::from(hz) * 8) << self.fraction) / (u128::from(rate.get()) * 1000);
         (ticks as u64).max(1)
     }
 
@@ -184,7 +185,7 @@ mod tests {
             (10_000_000, 1500, 1),
             (100_000_000, 40, 1),
         ] {
-            let mut policer = Policer::new(Some(BitRate(kbps)), HZ);
+            let mut policer = Policer::new(Some(BitRate::kbps(kbps)), HZ);
             let burst = (kbps * 1000 / 8 / 10).max(LEAST_BURST);
             let all = passed(
                 &mut policer,
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_is_denied_takes_no_tokens() {
-        let mut policer = Policer::new(Some(BitRate(64)), HZ);
+        let mut policer = Policer::new(Some(BitRate::kbps(64)), HZ);
         assert!(policer.permits(14_000, 9) && !policer.permits(1500, 9));
         assert!((0..1000).all(|_| !policer.permits(1500, 9)));
         assert!(policer.permits(1000, 9));
@@ -215,12 +216,12 @@ mod tests {
 
     #[test]
     fn a_change_of_rate_begins_with_no_more_than_a_burst_and_no_later_than_one() {
-        let mut slow = Policer::new(Some(BitRate(64)), HZ);
+        let mut slow = Policer::new(Some(BitRate::kbps(64)), HZ);
         assert!(slow.permits(15_000, 5));
-        let mut fast = Policer::new(Some(BitRate(1_000_000)), HZ).with_tokens_of(slow);
+        let mut fast = Policer::new(Some(BitRate::kbps(1_000_000)), HZ).with_tokens_of(slow);
         assert!(!fast.permits(1500, 6), "no tokens are made of nothing");
         assert!(fast.permits(1500, 6 + HZ / 10));
-        let mut slow = Policer::new(Some(BitRate(64)), HZ).with_tokens_of(fast);
+        let mut slow = Policer::new(Some(BitRate::kbps(64)), HZ).with_tokens_of(fast);
         let at_once = (0..100).filter(|_| slow.permits(1500, 7 + HZ / 10)).count();
         assert!(at_once <= 10, "{at_once}");
     }

@@ -162,8 +162,14 @@ impl Ports {
 
     /// Lets a subinterface go.
     pub fn remove_part(&mut self, index: PortIndex) -> Result<(), PortError> {
-        self.tagged(index).ok_or(PortError::Unknown(index))?;
+        self.check_part(index)?;
         self.places[index.0 as usize] = None;
+        Ok(())
+    }
+
+    /// Is this a subinterface of a core port?
+    pub fn check_part(&self, index: PortIndex) -> Result<(), PortError> {
+        self.tagged(index).ok_or(PortError::Unknown(index))?;
         Ok(())
     }
 

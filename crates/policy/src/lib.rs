@@ -31,8 +31,8 @@ pub use access::Access;
 pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, MOST_LINKS, Role};
 pub use filter_rules::FilterRules;
 pub use settings::{
-    ControlSettings, Keepalive, Name, Origin, Origins, Overrides, PacketSettings, Rate, Reach, Row,
-    Setting, TimeoutAction, TrafficPolicies,
+    ControlSettings, Keepalive, Name, Origin, Origins, Overrides, PacketSettings, PrioritySource,
+    Rate, Reach, Row, Setting, TimeoutAction, TrafficPolicies,
 };
 
 /// The largest IP packet over PPPoE unless both sides agree on more, in octets (RFC 2516 §7).

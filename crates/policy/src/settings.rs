@@ -2,6 +2,7 @@
 
 use crate::FilterRules;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::num::NonZeroU64;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -173,6 +174,12 @@ settings! {
         9 rate_down: Option<Rate>, "rate down";
         /// How the user plane watches the subscriber with LCP echo requests. `None`: it does not.
         11 keepalive: Option<Keepalive>, "keepalive";
+        /// Rate of IP packets from all sessions of the subscriber together. `None`: no limit.
+        15 subscriber_rate_up: Option<Rate>, "rate up of the subscriber";
+        /// Rate of IP packets to all sessions of the subscriber together. `None`: no limit.
+        16 subscriber_rate_down: Option<Rate>, "rate down of the subscriber";
+        /// Where the priority in the VLAN tags of IP packets to the subscriber comes from.
+        17 priority_source: PrioritySource, "source of the VLAN priority";
     }
 
     /// What packets pass: policies of the user plane's own configuration, by name for each direction, and rules of the subscriber.
@@ -250,6 +257,16 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
+/// Where the VLAN priority of an IP packet comes from. Control packets always have the fixed one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PrioritySource {
+    /// It is fixed.
+    #[default]
+    Fixed,
+    /// The first three bits of the packet's code point (RFC 2474 §4.2.2: the class selector), as it is sent.
+    Dscp,
+}
+
 /// What happens when the session time-out has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeoutAction {
@@ -262,14 +279,46 @@ pub enum TimeoutAction {
 
 /// Bit rate in kbit/s (1,000 bits a second), from 1 to [`Rate::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Rate(pub u64);
+#[serde(try_from = "u64", into = "u64")]
+pub struct Rate(NonZeroU64);
 
 impl Rate {
     /// Largest rate: one less than the largest number of an MBR (TS 29.244 §8.2.8), which stands for no limit.
-    pub const MOST: Rate = Rate((1 << 40) - 2);
+    pub const MOST: Rate = Rate::kbps((1 << 40) - 2);
 
-    fn is_sound(self) -> bool {
-        (Rate(1)..=Rate::MOST).contains(&self)
+    /// So many kbit/s. `None`: no rate is 0, or above [`Rate::MOST`].
+    pub const fn new(kbps: u64) -> Option<Self> {
+        match NonZeroU64::new(kbps) {
+            Some(kbps) if kbps.get() < (1 << 40) - 1 => Some(Rate(kbps)),
+            _ => None,
+        }
+    }
+
+    /// The same of a number that is one.
+    ///
+    /// # Panics
+    /// No rate has it.
+    pub const fn kbps(kbps: u64) -> Self {
+        Rate::new(kbps).expect("a rate")
+    }
+
+    /// In kbit/s.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl TryFrom<u64> for Rate {
+    type Error = &'static str;
+
+    fn try_from(kbps: u64) -> Result<Self, Self::Error> {
+        Rate::new(kbps).ok_or("no rate has this number")
+    }
+}
+
+impl From<Rate> for u64 {
+    fn from(rate: Rate) -> u64 {
+        rate.get()
     }
 }
 
@@ -302,8 +351,6 @@ impl PacketSettings {
         let sound = |setting: &&'static Setting| match setting.name {
             "vlan_priority" => self.vlan_priority <= 7,
             "idle_timeout" => self.idle_timeout.is_none_or(|time| time >= SHORTEST_IDLE),
-            "rate_up" => self.rate_up.is_none_or(Rate::is_sound),
-            "rate_down" => self.rate_down.is_none_or(Rate::is_sound),
             "keepalive" => self
                 .keepalive
                 .is_none_or(|keepalive| keepalive.interval > 0 && keepalive.failures > 0),
@@ -395,6 +442,15 @@ impl Value for u8 {
     }
 }
 
+impl Value for PrioritySource {
+    fn text(&self) -> String {
+        match self {
+            PrioritySource::Fixed => String::new(),
+            PrioritySource::Dscp => "DSCP".to_owned(),
+        }
+    }
+}
+
 impl Value for TimeoutAction {
     fn text(&self) -> String {
         match self {
@@ -412,7 +468,7 @@ impl Value for Option<u16> {
 
 impl Value for Option<Rate> {
     fn text(&self) -> String {
-        self.map_or(String::new(), |Rate(kbps)| format!("{kbps} kbit/s"))
+        self.map_or(String::new(), |rate| format!("{} kbit/s", rate.get()))
     }
 }
 
@@ -475,7 +531,7 @@ mod tests {
             vlan_priority: Some(5),
             idle_timeout: Some(Some(Duration::from_secs(600))),
             idle_both_ways: Some(true),
-            rate_up: Some(Some(Rate(20_000))),
+            rate_up: Some(Some(Rate::kbps(20_000))),
             rate_down: Some(Some(Rate::MOST)),
             keepalive: Some(None),
             session_timeout: Some(None),
@@ -485,6 +541,9 @@ mod tests {
             policy_up: Some(Name::new("home-up")),
             policy_down: Some(None),
             filter_rules: Some(FilterRules::new("deny in ip from any to any")),
+            subscriber_rate_up: Some(Some(Rate::kbps(40_000))),
+            subscriber_rate_down: Some(None),
+            priority_source: Some(PrioritySource::Dscp),
         };
         let stored = all.encoded();
         let settings = [
@@ -525,7 +584,7 @@ mod tests {
     fn settings_that_somebody_does_not_know_are_at_their_defaults() {
         let packets = PacketSettings {
             vlan_priority: 5,
-            rate_down: Some(Rate(1000)),
+            rate_down: Some(Rate::kbps(1000)),
             ..PacketSettings::with_mtu(1400)
         };
         let without = |name| packets.limited_to(|setting| setting.name != name);

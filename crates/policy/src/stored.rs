@@ -86,7 +86,7 @@ fn read_metrics(octets: &[u8]) -> Result<Metrics, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FilterRules, Keepalive, Name, Rate, TimeoutAction};
+    use crate::{FilterRules, Keepalive, Name, PrioritySource, Rate, TimeoutAction};
     use core::time::Duration;
     use proptest::prelude::*;
 
@@ -99,8 +99,11 @@ mod tests {
         policy.forwarding.packets.vlan_priority = 5;
         policy.forwarding.packets.idle_timeout = Some(Duration::from_secs(600));
         policy.forwarding.packets.idle_both_ways = true;
-        policy.forwarding.packets.rate_up = Some(Rate(10_000));
-        policy.forwarding.packets.rate_down = Some(Rate(50_000));
+        policy.forwarding.packets.rate_up = Some(Rate::kbps(10_000));
+        policy.forwarding.packets.rate_down = Some(Rate::kbps(50_000));
+        policy.forwarding.packets.subscriber_rate_up = Some(Rate::kbps(20_000));
+        policy.forwarding.packets.subscriber_rate_down = Some(Rate::kbps(100_000));
+        policy.forwarding.packets.priority_source = PrioritySource::Dscp;
         policy.forwarding.packets.keepalive = Some(Keepalive {
             interval: 30,
             failures: 3,

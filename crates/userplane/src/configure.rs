@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use config::model::{Ipv4Options, Port as PortDocument, PortRole, Protection, SourceCheck};
+use config::model::{
+    Ipv4Options, Port as PortDocument, PortRole, PrioritySource, Protection, SourceCheck,
+};
 use config::{Capabilities, Fault, HoldSessions, Path, UserPlaneDocument};
 use dataplane::PortIndex;
 use dpdk::{Eal, Pool};
@@ -397,6 +399,14 @@ pub fn source_check(check: SourceCheck) -> dataplane::SourceCheck {
         SourceCheck::Off => dataplane::SourceCheck::Off,
         SourceCheck::Loose => dataplane::SourceCheck::Loose,
         SourceCheck::Strict => dataplane::SourceCheck::Strict,
+    }
+}
+
+/// The dataplane's word for where a priority comes from.
+pub fn priority_source(source: PrioritySource) -> policy::PrioritySource {
+    match source {
+        PrioritySource::Fixed => policy::PrioritySource::Fixed,
+        PrioritySource::Dscp => policy::PrioritySource::Dscp,
     }
 }
 

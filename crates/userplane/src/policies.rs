@@ -14,7 +14,7 @@ use std::sync::Arc;
 use acl::Rule;
 use config::UserPlaneDocument;
 use config::model::Acl;
-use dataplane::{CompiledPolicy, Hits, PolicyIndex};
+use dataplane::{CompiledPolicy, Hits, PolicyCompiler, PolicyIndex};
 use northbound::TrafficPolicyState;
 use policy::Name;
 use tokio::sync::mpsc;
@@ -85,16 +85,16 @@ pub(crate) struct TrafficPolicies {
 }
 
 impl TrafficPolicies {
-    /// None yet, for so many workers.
+    /// None yet, for the workers that `compiler` is for.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(numbers: PolicyNumbers, workers: u16) -> std::io::Result<Self> {
+    pub fn start(numbers: PolicyNumbers, compiler: PolicyCompiler) -> std::io::Result<Self> {
         let (jobs, asked) = std::sync::mpsc::channel::<Job>();
         let (finished, done) = mpsc::unbounded_channel();
         let compile = move || {
             for Job { key, definition } in asked {
-                let result = CompiledPolicy::new(&definition.rules, workers).map(Arc::new);
+                let result = compiler.compile(&definition.rules).map(Arc::new);
                 let done = Done {
                     key,
                     definition,
@@ -291,6 +291,19 @@ impl TrafficPolicies {
     pub fn names(&self) -> impl Iterator<Item = &Name> {
         let alone = self.wanted.keys().filter(|key| key.rules.is_none());
         alone.filter_map(|key| key.policy.as_ref())
+    }
+
+    /// Names of the classes of a policy that is in force, in their order.
+    pub fn classes(&self, key: &PolicyKey) -> impl Iterator<Item = &str> {
+        let policy = self.in_force.get(key).into_iter();
+        policy.flat_map(|policy| {
+            policy
+                .definition
+                .rules
+                .classes
+                .iter()
+                .map(|class| &*class.name)
+        })
     }
 
     /// How a policy stands with the workers.

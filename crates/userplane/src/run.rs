@@ -241,6 +241,10 @@ impl UserPlane {
             node: parts.node,
             engine: parts.engine,
             redirection: parts.redirection,
+            policies: TrafficPolicies::start(
+                PolicyNumbers::default(),
+                parts.controller.policy_compiler(),
+            )?,
             controller: parts.controller,
             source: parts.source,
             document: UserPlaneDocument::default(),
@@ -266,7 +270,6 @@ impl UserPlane {
             workers: parts.workers,
             wakeup,
             backlog: VecDeque::new(),
-            policies: TrafficPolicies::start(PolicyNumbers::default(), parts.source.queues)?,
             policy_changes: VecDeque::new(),
             room: packets::Room::default(),
             end_keeping_at: Some(clock.now().monotonic + KEEP_NETS),

@@ -1,15 +1,17 @@
 //! What a check is told of the gateway.
 
-use config::model::{Ipv4Options, SourceCheck};
+use config::model::{Ipv4Options, PrioritySource, SourceCheck};
 use config::{Document, Fault, SvlanSet};
 use dataplane::{
-    HoldDown, Levels, PacketSettings, PolicyRules, PuntLimits, PuntRate, SampleRate, Segment,
+    HoldDown, Levels, MeterSettings, Overhead, PacketSettings, PolicerSettings, PolicyClass,
+    PolicyRules, PuntLimits, PuntRate, Rate as BitRate, SampleRate, Segment,
 };
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use userplane::configure::priority_source;
 use wire::eth::{MacAddr, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 /// The gateway: what the control thread would tell the data plane.
@@ -119,6 +121,9 @@ pub struct Subinterface {
     /// How the sources of what comes are checked.
     #[serde(default)]
     pub source_check: SourceCheck,
+    /// Where the priority of its tags comes from.
+    #[serde(default)]
+    pub priority_source: PrioritySource,
 }
 
 /// A neighbour.
@@ -146,9 +151,19 @@ pub struct Session {
     vlan_priority: u8,
     /// Rates from and to the subscriber above which packets are dropped, in kbit/s.
     #[serde(default)]
-    rate_up: Option<u64>,
+    rate_up: Option<BitRate>,
     #[serde(default)]
-    rate_down: Option<u64>,
+    rate_down: Option<BitRate>,
+    /// Number of the subscriber, whose sessions together have these rates.
+    #[serde(default)]
+    pub subscriber: u64,
+    #[serde(default)]
+    subscriber_rate_up: Option<BitRate>,
+    #[serde(default)]
+    subscriber_rate_down: Option<BitRate>,
+    /// Where the priority in the tags of IP packets comes from.
+    #[serde(default)]
+    priority_source: PrioritySource,
     /// Policies of what comes from and goes to the subscriber. One that is not among `policies` is not known (yet).
     #[serde(default)]
     pub policy_up: Option<String>,
@@ -193,6 +208,53 @@ pub struct Policy {
     /// Packets are matched whose transport header is not seen.
     #[serde(default)]
     matches_undetermined: bool,
+    /// Classes of what passes the rules, by name.
+    #[serde(default)]
+    classes: BTreeMap<String, Class>,
+    /// Code point of what neither a rule nor a class marks.
+    #[serde(default)]
+    mark: Option<String>,
+}
+
+/// A class of packets.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Class {
+    /// Code points of the packets in it that no rule puts into a class.
+    #[serde(default)]
+    dscp: Vec<String>,
+    /// Rate of the class, in kbit/s; 15,000 octets may come at once.
+    #[serde(default)]
+    rate: Option<BitRate>,
+    /// Code point of its packets.
+    #[serde(default)]
+    mark: Option<String>,
+}
+
+impl Class {
+    fn of(&self, name: &str) -> Result<PolicyClass, String> {
+        let dscps = self.dscp.iter().map(|text| dscp(text));
+        let dscps = dscps.collect::<Result<Vec<u8>, _>>()?;
+        Ok(PolicyClass {
+            name: name.into(),
+            dscps: dscps.iter().fold(0, |set, dscp| set | 1 << dscp),
+            policer: self.rate.map(|rate| PolicerSettings {
+                meter: MeterSettings::SingleRate {
+                    cir: rate,
+                    cbs: 15_000,
+                    ebs: 0,
+                },
+                overhead: Overhead::IP,
+                is_colour_aware: false,
+                yellow_mark: None,
+            }),
+            mark: self.mark.as_deref().map(dscp).transpose()?,
+        })
+    }
+}
+
+fn dscp(text: &str) -> Result<u8, String> {
+    acl::dscp_value(text).ok_or_else(|| format!("`{text}` is no code point"))
 }
 
 impl Policy {
@@ -202,7 +264,10 @@ impl Policy {
             let rule = text.parse();
             rule.map_err(|why: acl::RuleError| format!("{text}: {why}"))
         };
+        let classes = self.classes.iter().map(|(name, class)| class.of(name));
         Ok(PolicyRules {
+            classes: classes.collect::<Result<_, _>>()?,
+            mark: self.mark.as_deref().map(dscp).transpose()?,
             rules: self.rules.iter().map(rule).collect::<Result<_, _>>()?,
             unmatched_pass: self.unmatched_pass,
             denies_undetermined: !self.matches_undetermined,
@@ -413,8 +478,11 @@ impl Session {
     pub fn packets(&self) -> Result<PacketSettings, String> {
         let packets = PacketSettings {
             vlan_priority: self.vlan_priority,
-            rate_up: self.rate_up.map(dataplane::Rate),
-            rate_down: self.rate_down.map(dataplane::Rate),
+            rate_up: self.rate_up,
+            rate_down: self.rate_down,
+            subscriber_rate_up: self.subscriber_rate_up,
+            subscriber_rate_down: self.subscriber_rate_down,
+            priority_source: priority_source(self.priority_source),
             ..PacketSettings::with_mtu(self.mtu)
         };
         match packets.check() {

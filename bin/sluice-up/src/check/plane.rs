@@ -9,7 +9,7 @@ use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use userplane::configure::{ipv4_options, source_check};
+use userplane::configure::{ipv4_options, priority_source, source_check};
 
 /// Packet buffers, and what they take.
 const BUFFERS: u32 = 8191;
@@ -269,7 +269,7 @@ impl Plane {
             (self.controller.set_source_check(index, check)).map_err(fault)?;
         }
         if let Some(kbps) = port.egress_rate {
-            let rate = Some(Rate(kbps));
+            let rate = Rate::new(kbps);
             self.controller
                 .set_egress_rate(index, rate)
                 .map_err(fault)?;
@@ -278,6 +278,7 @@ impl Plane {
             let own = self.names.interface(name).expect("its own name");
             let instance = self.names.instance(&part.network_instance);
             let check = source_check(part.source_check);
+            let source = priority_source(part.priority_source);
             let part = Subinterface {
                 port: index,
                 vlan: part.vlan_id,
@@ -286,6 +287,7 @@ impl Plane {
             };
             self.controller.add_subinterface(own, part).map_err(fault)?;
             (self.controller.set_source_check(own, check)).map_err(fault)?;
+            (self.controller.set_priority_source(own, source)).map_err(fault)?;
         }
         self.settle().map_err(|why| wrong(file, why))
     }
@@ -304,7 +306,7 @@ impl Plane {
     fn set_policy(&mut self, conf: &Conf, name: &str, policy: &Policy) -> Result<(), String> {
         let refused = |why: String| format!("policies {name}: {why}");
         let rules = policy.rules().map_err(refused)?;
-        let compiled = CompiledPolicy::new(&rules, conf.workers);
+        let compiled = self.controller.policy_compiler().compile(&rules);
         let compiled = Arc::new(compiled.map_err(|why| refused(why.to_string()))?);
         let index = number(conf, name);
         self.command(|c| c.set_policy(index, Some(compiled.clone())));
@@ -330,7 +332,7 @@ impl Plane {
                     .as_deref()
                     .map(|name| number(conf, name)),
             },
-            subscriber: index.0.into(),
+            subscriber: session.subscriber,
             ipv4: session.ipv4,
             ipv6: session.ipv6,
             routed: Box::default(),

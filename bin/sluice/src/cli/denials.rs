@@ -3,7 +3,7 @@
 use super::listing::word;
 use super::units::octets;
 use northbound::{
-    Denial, DenialReason, DirectionPolicy, FILTER_RULES, PolicySetting, SessionPolicy,
+    ClassCounts, Denial, DenialReason, DirectionPolicy, FILTER_RULES, PolicySetting, SessionPolicy,
     TrafficPolicyState,
 };
 
@@ -64,10 +64,29 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
             rows.push((format!("yellow {way}"), passed));
         }
         rows.push((format!("above rate {way}"), counted(did.exceeded_packets)));
+        if did.subscriber_exceeded_packets > 0 {
+            let dropped = format!(
+                "{}, of all sessions together",
+                counted(did.subscriber_exceeded_packets)
+            );
+            rows.push((format!("above subscriber's rate {way}"), dropped));
+        }
+        rows.extend(did.classes.iter().map(|class| class_row(way, class)));
         let last = did.last_denial.as_ref().map(last_denial);
         rows.extend(last.map(|last| (format!("last denial {way}"), last)));
     }
     rows
+}
+
+/// What happened to the packets of a class.
+fn class_row(way: &str, class: &ClassCounts) -> (String, String) {
+    let mut told = format!("{} passed", class.passed_packets);
+    if class.yellow_packets > 0 {
+        let yellow = format!(" ({} above its committed rate)", class.yellow_packets);
+        told.push_str(&yellow);
+    }
+    told.push_str(&format!(", {} above its rate", class.exceeded_packets));
+    (format!("class {} {way}", class.name), told)
 }
 
 fn last_denial(denial: &Denial) -> String {
@@ -115,6 +134,22 @@ pub(super) fn sentences(policy: &SessionPolicy) -> Vec<String> {
             said.push(format!(
                 "{} {packets} were above the rate and were dropped.",
                 did.exceeded_packets
+            ));
+        }
+        let exceeded = did
+            .classes
+            .iter()
+            .filter(|class| class.exceeded_packets > 0);
+        said.extend(exceeded.map(|class| {
+            format!(
+                "{} {packets} in class {} were above the rate of the class and were dropped.",
+                class.exceeded_packets, class.name
+            )
+        }));
+        if did.subscriber_exceeded_packets > 0 {
+            said.push(format!(
+                "{} {packets} were above the rate of all its sessions together and were dropped.",
+                did.subscriber_exceeded_packets
             ));
         }
     }

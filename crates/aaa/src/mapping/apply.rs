@@ -152,6 +152,12 @@ impl Reading<'_> {
         match setting {
             Setting::RateUp => fill(&mut accept.rate_up, read::rate(value, unit)),
             Setting::RateDown => fill(&mut accept.rate_down, read::rate(value, unit)),
+            Setting::SubscriberRateUp => {
+                fill(&mut accept.subscriber_rate_up, read::rate(value, unit))
+            }
+            Setting::SubscriberRateDown => {
+                fill(&mut accept.subscriber_rate_down, read::rate(value, unit))
+            }
             Setting::RateUpDown => self.set_rates(read::two_rates(value, unit), name),
             Setting::RateDownUp => {
                 let rates = read::two_rates(value, unit);

@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 use std::str::{FromStr, SplitAsciiWhitespace};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 
 use super::names::{self, dscp_value};
 use super::{
     Action, Address, Direction, Family, Flags, LONGEST_TEXT, MOST_RANGES, Ranges, Rule, RuleError,
+    is_class_name,
 };
 
 const ACTION: &str = "`permit` or `deny`";
@@ -20,7 +22,8 @@ const DSCPS: &str = "code points such as `ef,af41,10`";
 const DSCP: &str = "a code point: a name such as `ef`, or a number from 0 to 63";
 const LENGTH: &str = "octets from 0 to 65535, such as `1500` or `100-1500`";
 const OPTION: &str = "ports of the destination, or one of the options `established`, `setup`, \
-    `tcpflags`, `icmptypes`, `frag`, `dscp`, `length` and `mark`";
+    `tcpflags`, `icmptypes`, `frag`, `dscp`, `length`, `mark` and `class`";
+const CLASS: &str = "a class's name of at most 32 letters, digits, `-`, `_` and `.`";
 
 impl FromStr for Rule {
     type Err = RuleError;
@@ -123,6 +126,7 @@ fn head(words: &mut Words) -> Result<Rule, RuleError> {
         dscp: None,
         length: None,
         mark: None,
+        class: None,
     };
     check_families(&rule, destination_word)?;
     check_assigned(&rule)?;
@@ -235,6 +239,7 @@ fn option(rule: &mut Rule, word: &str, words: &mut Words) -> Result<(), RuleErro
         "dscp" => rule.dscp.replace(words.read(DSCPS, dscps)?).is_some(),
         "length" => rule.length.replace(words.read(LENGTH, length)?).is_some(),
         "mark" => rule.mark.replace(words.read(DSCP, dscp_value)?).is_some(),
+        "class" => rule.class.replace(words.read(CLASS, class)?).is_some(),
         "ipoptions" | "tcpoptions" => return misplaced(word, "is not supported"),
         _ => return Err(unexpected(word, OPTION)),
     };
@@ -253,7 +258,9 @@ fn check_option(rule: &Rule, word: &str) -> Result<(), RuleError> {
         ("icmptypes", protocol) if !matches!(protocol, Some(names::ICMP | names::ICMPV6)) => {
             misplaced(word, "only for protocols icmp and icmpv6")
         }
-        ("mark", _) if rule.action == Action::Deny => misplaced(word, "only for action permit"),
+        ("mark" | "class", _) if rule.action == Action::Deny => {
+            misplaced(word, "only for action permit")
+        }
         _ => Ok(()),
     }
 }
@@ -306,6 +313,10 @@ fn ranges(word: &str, highest: u16) -> Option<Vec<(u16, u16)>> {
 
 fn length(word: &str) -> Option<(u16, u16)> {
     range(word, u16::MAX)
+}
+
+fn class(word: &str) -> Option<Arc<str>> {
+    is_class_name(word).then(|| word.into())
 }
 
 /// A set of code points: bit n is for code point n.

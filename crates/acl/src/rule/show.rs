@@ -47,8 +47,11 @@ impl Rule {
         if let Some(length) = self.length {
             write!(f, " length{}", Ranges(vec![length]))?;
         }
-        match self.mark {
-            Some(mark) => write!(f, " mark {}", dscp(mark)),
+        if let Some(mark) = self.mark {
+            write!(f, " mark {}", dscp(mark))?;
+        }
+        match &self.class {
+            Some(class) => write!(f, " class {class}"),
             None => Ok(()),
         }
     }

@@ -107,7 +107,7 @@ fn options(dice: &mut Dice, style: Style, action: &str, protocol: &str) -> Strin
         text += &format!(" length {low}-{}", low + dice.below(1000));
     }
     if action == "permit" && dice.once_in(4) {
-        text += dice.pick(&[" mark cs1", " mark 5"]);
+        text += dice.pick(&[" mark cs1", " class x", " mark 5 class y"]);
     }
     text
 }

@@ -1,8 +1,9 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
 use crate::model::{
-    AccessProfile, Acl, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS, MOST_POLICY_RULES,
-    Policer, Port, PortRole, RouterAdvertisements, TrafficPolicy, User, UserPlaneDocument,
+    AccessProfile, Acl, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES,
+    MOST_POLICY_RULES, Policer, Port, PortRole, RouterAdvertisements, TrafficPolicy, User,
+    UserPlaneDocument,
 };
 use crate::{Fault, Path, password};
 use std::collections::BTreeMap;
@@ -257,11 +258,44 @@ impl Found {
             self.at(&Path::from_iter(["policies"]), "", why);
         }
         for (name, policy) in policies {
+            self.classes(&Path::from_iter(["policies", name]), policy, acls);
             let rules = policy.acls.iter().filter_map(|name| acls.get(name));
             let rules: usize = rules.map(|acl| acl.rules.len()).sum();
             if rules > MOST_POLICY_RULES {
                 let why = format!("{rules} rules together: expected at most {MOST_POLICY_RULES}");
                 self.at(&Path::from_iter(["policies", name]), "acls", why);
+            }
+        }
+    }
+
+    /// Classes are few, a code point is of one of them, and rules name those that there are.
+    fn classes(&mut self, here: &Path, policy: &TrafficPolicy, acls: &BTreeMap<String, Acl>) {
+        let classes = &policy.classes;
+        if classes.len() > MOST_CLASSES {
+            let why = format!("{} classes: expected at most {MOST_CLASSES}", classes.len());
+            self.at(here, "classes", why);
+        }
+        let mut owner = BTreeMap::new();
+        for (name, class) in classes {
+            for dscp in &class.dscp {
+                let Some(other) = owner.insert(acl::dscp_value(dscp), name) else {
+                    continue;
+                };
+                let place = here.join("classes").join(name);
+                let why =
+                    format!("class `{other}` has {dscp}, too: expected each DSCP in one class");
+                self.at(&place, "dscp", why);
+            }
+        }
+        for acl in &policy.acls {
+            let rules = acls.get(acl).into_iter().flat_map(|acl| &acl.rules);
+            let unknown = rules.filter_map(|(number, rule)| Some((number, rule.0.class()?)));
+            let mut unknown = unknown.filter(|(_, class)| !classes.contains_key(*class));
+            if let Some((number, class)) = unknown.next() {
+                let why = format!(
+                    "rule {number} of `{acl}` names class `{class}`, which this policy does not have: add it to `classes`"
+                );
+                self.at(here, "acls", why);
             }
         }
     }

@@ -31,6 +31,10 @@ pub enum MappedSetting {
     RateUp,
     /// Rate to the subscriber, in the same range.
     RateDown,
+    /// Rate from all sessions of the subscriber together, in the same range.
+    SubscriberRateUp,
+    /// Rate to all sessions of the subscriber together, in the same range.
+    SubscriberRateDown,
     /// Both rates in one text, `UP/DOWN`. The suffixes k, M and G mean kbit/s, Mbit/s and Gbit/s.
     RateUpDown,
     /// Both rates in one text, `DOWN/UP`.

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub const MOST_ACLS: usize = 256;
 /// Maximum number of rules of an ACL.
 pub const MOST_ACL_RULES: usize = 4_000;
+/// Maximum number of classes of a policy.
+pub const MOST_CLASSES: usize = 3;
 /// Maximum number of rules of all ACLs of a policy.
 pub const MOST_POLICY_RULES: usize = 8_000;
 
@@ -74,6 +76,25 @@ pub struct Policer {
     pub yellow_mark: Option<String>,
 }
 
+/// Class of the packets of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct TrafficClass {
+    /// DSCPs of the packets in the class that no rule of an ACL puts into one (`class` in the rule). Default: rules alone put packets into it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-format" = "dscp", "x-example" = "ef"))]
+    pub dscp: Vec<String>,
+    /// Policer of the class (`class-exceeded-up`, `class-exceeded-down`), with a meter of its own in each session. What it lets pass must
+    /// pass the policer of the policy, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reference" = "/policers"))]
+    pub policer: Option<String>,
+    /// DSCP that packets of the class get, such as `ef`. Default: `mark` of the policy. A rule's `mark` takes precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-format" = "dscp", "x-example" = "ef"))]
+    pub mark: Option<String>,
+}
+
 /// How a policer finds colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -110,10 +131,20 @@ pub struct TrafficPolicy {
     /// ACLs, in the order in which they are tried: at most 8,000 rules together. Default: every packet passes.
     #[schemars(extend("x-reference" = "/acls"))]
     pub acls: Vec<String>,
-    /// Policer of the packets that `acls` lets pass. Default: the rate of the session alone.
+    /// Policer of the packets that `acls` lets pass, of all classes. Default: the rate of the session alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reference" = "/policers"))]
     pub policer: Option<String>,
+    /// Classes of the packets that `acls` lets pass, at most 3. A packet is in the class that the rule names, or else in that of its DSCP, or in
+    /// none. Sessions count the packets of each class (`show session`). User planes of before know nothing of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-key" = "the class' name, as rules of ACLs name it", "x-key-format" = "class"))]
+    pub classes: BTreeMap<String, TrafficClass>,
+    /// DSCP that packets get which neither a rule nor their class marks: with `be`, what subscribers write there does not count. Default: they
+    /// keep theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-format" = "dscp", "x-example" = "be"))]
+    pub mark: Option<String>,
     /// What happens to packets that no rule of `acls` matches.
     pub unmatched: Unmatched,
     /// What happens to packets whose transport header the gateway cannot see or trust: their options or extension headers reach beyond the

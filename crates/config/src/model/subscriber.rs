@@ -1,5 +1,6 @@
 //! Subscriber groups and subscriber profiles.
 
+use super::user_plane::PrioritySource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -55,6 +56,8 @@ pub struct SubscriberProfile {
     /// Priority (IEEE 802.1p) in the VLAN tags of frames to the subscriber, including control packets.
     #[schemars(range(min = 0, max = 7))]
     pub vlan_priority: u8,
+    /// Where the priority in the VLAN tags of IP packets to the subscriber comes from. Control packets always have `vlan-priority`.
+    pub priority_source: PrioritySource,
     /// Time without packets from the subscriber after which the session ends, or up to an eighth longer. Idle-Timeout from RADIUS
     /// takes precedence. 0: no idle time-out.
     #[schemars(extend("x-unit" = "seconds"))]
@@ -68,6 +71,15 @@ pub struct SubscriberProfile {
     /// Rate of IP packets to the subscriber, with the same burst. 0: no limit.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_down: u32,
+    /// Rate of IP packets from all sessions of the subscriber together, beside the rates of each session. Packets above it are dropped
+    /// (`subscriber-exceeded-up`), after a burst as with `rate-up`. If the subscriber's sessions have different ones, that of the session
+    /// which was changed last counts. On a user plane with several workers, a subscriber that is known by its user name
+    /// (`subscriber-identity`) has it once for each worker with sessions of its. 0: no limit.
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub subscriber_rate_up: u32,
+    /// Rate of IP packets to all sessions of the subscriber together (`subscriber-exceeded-down`). 0: no limit.
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub subscriber_rate_down: u32,
     /// Policy of packets from the subscriber. RADIUS takes precedence (Filter-Id that ends in `.in`). Default: all of them pass.
     #[schemars(extend("x-reference" = "/policies"))]
     pub policy_up: Option<String>,
@@ -92,10 +104,13 @@ impl Default for SubscriberProfile {
             dns: Vec::new(),
             mtu: None,
             vlan_priority: 0,
+            priority_source: PrioritySource::Fixed,
             idle_timeout: 0,
             idle_both_ways: false,
             rate_up: 0,
             rate_down: 0,
+            subscriber_rate_up: 0,
+            subscriber_rate_down: 0,
             policy_up: None,
             policy_down: None,
             session_timeout: 0,

@@ -174,6 +174,28 @@ pub struct Subinterface {
     #[serde(default, skip_serializing_if = "SourceCheck::is_off")]
     #[schemars(extend("default" = "off"))]
     pub source_check: SourceCheck,
+    /// Where the priority (IEEE 802.1p) in the sub-interface's VLAN tags comes from. `fixed`: it is 0.
+    #[serde(default, skip_serializing_if = "PrioritySource::is_fixed")]
+    #[schemars(extend("default" = "fixed"))]
+    pub priority_source: PrioritySource,
+}
+
+/// Where the priority (IEEE 802.1p) in VLAN tags of IP packets comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrioritySource {
+    /// It is the same for all packets.
+    #[default]
+    Fixed,
+    /// The first three bits of the packet's DSCP (RFC 2474 §4.2.2), after policies have marked it.
+    Dscp,
+}
+
+impl PrioritySource {
+    /// Whether it is the same for all packets.
+    pub fn is_fixed(&self) -> bool {
+        *self == PrioritySource::Fixed
+    }
 }
 
 /// Check of the source addresses of packets from the core (RFC 3704).

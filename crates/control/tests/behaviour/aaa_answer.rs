@@ -158,8 +158,8 @@ fn what_vendors_attributes_say_reaches_the_user_plane_and_the_subscriber() {
     assert_eq!(w.online(), 1);
     let subscriber = w.up.subscribers().remove(0);
     let packets = subscriber.forwarding.packets;
-    assert_eq!(packets.rate_up, Some(policy::Rate(5_000)));
-    assert_eq!(packets.rate_down, Some(policy::Rate(20_000)));
+    assert_eq!(packets.rate_up, Some(policy::Rate::kbps(5_000)));
+    assert_eq!(packets.rate_down, Some(policy::Rate::kbps(20_000)));
     let bindings = format!("{:?}", subscriber.forwarding.bindings);
     assert!(bindings.contains("192.0.2.8/29"), "{bindings}");
     let dns: Vec<String> = w.homes[0].dns().map(|a| a.to_string()).collect();
@@ -183,7 +183,7 @@ fn a_rate_in_a_wrong_unit_leaves_the_profiles() {
     w.dial(0);
     w.run(10 * SECOND);
     let packets = w.up.subscribers().remove(0).forwarding.packets;
-    assert_eq!(packets.rate_up, Some(policy::Rate(7_000)));
+    assert_eq!(packets.rate_up, Some(policy::Rate::kbps(7_000)));
     assert_eq!(w.count(Counter::AttributeIgnored), 1);
 }
 

@@ -291,11 +291,14 @@ fn rates_of_the_profile_reach_the_user_plane_and_end_with_it() {
     w.configure(&["set subscriber-profiles home rate-down 50000"])
         .unwrap();
     w.run(SECOND);
-    assert_eq!(rates(&w), (None, Some(Rate(50_000))));
+    assert_eq!(rates(&w), (None, Some(Rate::kbps(50_000))));
     w.configure(&["set subscriber-profiles home rate-up 10000"])
         .unwrap();
     w.run(SECOND);
-    assert_eq!(rates(&w), (Some(Rate(10_000)), Some(Rate(50_000))));
+    assert_eq!(
+        rates(&w),
+        (Some(Rate::kbps(10_000)), Some(Rate::kbps(50_000)))
+    );
     w.configure(&[
         "delete subscriber-profiles home rate-up",
         "delete subscriber-profiles home rate-down",

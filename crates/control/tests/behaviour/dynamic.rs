@@ -117,7 +117,7 @@ fn a_change_is_acknowledged_when_user_plane_and_store_have_it() {
     assert_eq!(answer(&mut w, &bytes), ACK);
 
     let changed = PacketSettings {
-        rate_down: Some(Rate(100_000)),
+        rate_down: Some(Rate::kbps(100_000)),
         vlan_priority: 5,
         ..PacketSettings::with_mtu(1400)
     };
@@ -417,7 +417,7 @@ fn who_authenticates_again_while_a_change_is_under_way_has_both() {
     w.run(10 * SECOND);
     assert_eq!(answer(&mut w, &bytes), ACK);
     let expected = PacketSettings {
-        rate_down: Some(Rate(100_000)),
+        rate_down: Some(Rate::kbps(100_000)),
         vlan_priority: 5,
         ..PacketSettings::with_mtu(1400)
     };
@@ -624,7 +624,7 @@ fn a_vendors_rate_changes_as_it_does_at_the_start() {
     let has = settings(&w, 0);
     assert_eq!(
         (has.rate_up, has.rate_down),
-        (Some(Rate(2000)), Some(Rate(8000)))
+        (Some(Rate::kbps(2000)), Some(Rate::kbps(8000)))
     );
 }
 
@@ -644,7 +644,7 @@ fn a_local_users_session_changes_like_any_other() {
     assert_eq!(change(&mut w, &[user(0), mtu(1400), gold()]), ACK);
     let changed = PacketSettings {
         vlan_priority: 5,
-        rate_up: Some(Rate(1000)),
+        rate_up: Some(Rate::kbps(1000)),
         ..PacketSettings::with_mtu(1400)
     };
     assert_eq!(settings(&w, 0), changed);
@@ -653,7 +653,7 @@ fn a_local_users_session_changes_like_any_other() {
     w.restart_control_plane();
     w.run(10 * SECOND);
     let changed = PacketSettings {
-        rate_up: Some(Rate(2000)),
+        rate_up: Some(Rate::kbps(2000)),
         ..changed
     };
     assert_eq!(settings(&w, 0), changed, "what RADIUS has said later stays");

@@ -29,7 +29,7 @@ fn at_user_plane(w: &World) -> Vec<(Option<u16>, Option<u64>)> {
     rules.sort_by_key(|rules| rules.circuit.mac.0);
     let packets = rules.iter().map(|rules| rules.forwarding.packets);
     packets
-        .map(|p| (p.mtu, p.rate_down.map(|rate| rate.0)))
+        .map(|p| (p.mtu, p.rate_down.map(|rate| rate.get())))
         .collect()
 }
 

@@ -305,11 +305,13 @@ impl Tables {
     #[inline(never)]
     fn ask_for_policy(&mut self, target: Target) {
         if let Some(index) = target.session()
-            && self.sessions.down(index).is_some_and(|down| down.policed)
+            && self
+                .sessions
+                .down(index)
+                .is_some_and(|down| down.is_policed())
         {
-            let and_meter = self.policies.any_policer();
-            self.sessions
-                .ask_for_policy(index, Direction::Down, and_meter);
+            let parts = self.policies.parts();
+            self.sessions.ask_for_policy(index, Direction::Down, parts);
         }
     }
 

@@ -155,7 +155,7 @@ fn to_subscriber<const TRACE: bool>(
     }
     t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
     match t.sessions.down(index) {
-        Some(down) if down.policed => policed::<TRACE>(t, index, a, total, packet),
+        Some(down) if down.is_policed() => policed::<TRACE>(t, index, a, total, packet),
         _ => encapsulated::<TRACE>(t, index, a, total, packet),
     }
 }

@@ -405,9 +405,8 @@ impl Tables {
         all.ask(|_, seen| {
             if seen.kind.is_session() && self.sessions.up(seen.slot).is_policed() {
                 let index = self.sessions.index(seen.slot);
-                let and_meter = self.policies.any_policer();
-                self.sessions
-                    .ask_for_policy(index, Direction::Up, and_meter);
+                let parts = self.policies.parts();
+                self.sessions.ask_for_policy(index, Direction::Up, parts);
             }
         });
     }

@@ -331,6 +331,7 @@ mod tests {
             vlan: 0,
             instance: InstanceIndex(0),
             source_check: SourceCheck::Off,
+            priority_source: policy::PrioritySource::Fixed,
         };
         interfaces.add_port(port, no_vlans());
         let part = Subinterface {

@@ -52,6 +52,7 @@ mod tests {
                 vlan: 0,
                 instance: InstanceIndex(0),
                 source_check: SourceCheck::Off,
+                priority_source: policy::PrioritySource::Fixed,
             };
             let mac = (n % 2 == 0).then_some(MacAddr([4; 6]));
             let adjacency = Adjacency { port, mac };

@@ -50,7 +50,7 @@ impl MeterSettings {
         };
         // the time of a burst stays
         let scaled = |octets: u32, from: Rate, to: Rate| {
-            let octets = u128::from(octets) * u128::from(to.0) / u128::from(from.0.max(1));
+            let octets = u128::from(octets) * u128::from(to.get()) / u128::from(from.get());
             u32::try_from(octets).unwrap_or(u32::MAX).max(LEAST_BURST)
         };
         let least = |cir: Rate, cbs: u32| match cir <= rate {
@@ -80,7 +80,7 @@ impl MeterSettings {
             MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs } => {
                 let (cir, cbs) = least(cir, cbs);
                 // at least a little, as no meter has a rate of 0
-                let rest = Rate((rate.0 - cir.0).max(1));
+                let rest = Rate::kbps((rate.get() - cir.get()).max(1));
                 let ebs = scaled(ebs, eir, rest);
                 MeterSettings::TwoRateDifferentiated {
                     cir,
@@ -100,17 +100,17 @@ mod tests {
     #[test]
     fn a_sessions_rate_takes_the_place_of_the_largest() {
         let two = MeterSettings::TwoRate {
-            pir: Rate(100_000),
+            pir: Rate::kbps(100_000),
             pbs: 1_000_000,
-            cir: Rate(20_000),
+            cir: Rate::kbps(20_000),
             cbs: 200_000,
         };
         assert_eq!(two.limited_to(None), two);
-        let limited = |kbps| two.limited_to(Some(Rate(kbps)));
+        let limited = |kbps| two.limited_to(Some(Rate::kbps(kbps)));
         let of = |pir, pbs, cir, cbs| MeterSettings::TwoRate {
-            pir: Rate(pir),
+            pir: Rate::kbps(pir),
             pbs,
-            cir: Rate(cir),
+            cir: Rate::kbps(cir),
             cbs,
         };
         assert_eq!(limited(50_000), of(50_000, 500_000, 20_000, 200_000));
@@ -118,19 +118,19 @@ mod tests {
         assert_eq!(limited(10_000), of(10_000, 100_000, 10_000, 100_000));
         assert_eq!(limited(1), of(1, 15_000, 1, 15_000));
         let differentiated = MeterSettings::TwoRateDifferentiated {
-            cir: Rate(20_000),
+            cir: Rate::kbps(20_000),
             cbs: 200_000,
-            eir: Rate(80_000),
+            eir: Rate::kbps(80_000),
             ebs: 800_000,
         };
         for kbps in [1, 19_999, 20_000, 20_001, 50_000, 1_000_000] {
-            let limited = differentiated.limited_to(Some(Rate(kbps)));
+            let limited = differentiated.limited_to(Some(Rate::kbps(kbps)));
             let MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs } = limited else {
                 panic!("{limited:?}")
             };
-            assert!(cir.0 + eir.0 <= kbps + 1, "{limited:?}");
+            assert!(cir.get() + eir.get() <= kbps + 1, "{limited:?}");
             assert!(
-                cir.0.min(eir.0) > 0 && cbs.min(ebs) >= LEAST_BURST,
+                cir.get().min(eir.get()) > 0 && cbs.min(ebs) >= LEAST_BURST,
                 "{limited:?}"
             );
         }

@@ -2,6 +2,7 @@
 use crate::api::{Adjacency, AdjacencyIndex, PortIndex};
 use crate::tables::interfaces::Interface;
 use core::net::IpAddr;
+use policy::PrioritySource;
 use wire::eth::MacAddr;
 
 /// A neighbour, as rewriting wants it: half a cache line.
@@ -13,7 +14,7 @@ pub(crate) struct Neighbour {
     pub port: u16,
     /// The largest IP packet that it takes; 0 if it is not known.
     pub mtu: u16,
-    /// The VLAN id of frames to it, 0 without a tag.
+    /// The VLAN id of frames to it, 0 without a tag; with [`BY_DSCP`].
     pub vlan: u16,
     known: bool,
     used: bool,
@@ -22,6 +23,27 @@ pub(crate) struct Neighbour {
 }
 
 const _: () = assert!(size_of::<Neighbour>() == 32);
+
+/// In place of the highest bit of the tag's priority: it is that of the packet's code point.
+const BY_DSCP: u16 = 1 << 15;
+
+fn by_dscp(source: PrioritySource) -> u16 {
+    match source {
+        PrioritySource::Fixed => 0,
+        PrioritySource::Dscp => BY_DSCP,
+    }
+}
+
+impl Neighbour {
+    /// Priority and VLAN id of the tag of a packet with a code point: priority 0, or that of the code point (RFC 2474 §4.2.2).
+    #[inline(always)]
+    pub fn tci(&self, dscp: impl FnOnce() -> u8) -> u16 {
+        match self.vlan & BY_DSCP {
+            0 => self.vlan,
+            _ => self.vlan & !BY_DSCP | u16::from(dscp() >> 3) << 13,
+        }
+    }
+}
 
 /// No interface: what no adjacency is on.
 const NOWHERE: PortIndex = PortIndex(u16::MAX);
@@ -60,7 +82,7 @@ impl Adjacencies {
                 header,
                 port: interface.port.0,
                 mtu: interface.mtu,
-                vlan: interface.vlan,
+                vlan: interface.vlan | by_dscp(interface.priority_source),
                 known: true,
                 ..Neighbour::default()
             }
@@ -110,6 +132,13 @@ impl Adjacencies {
     pub fn set_mtu(&mut self, interface: PortIndex, mtu: u16) {
         for neighbour in self.on(interface) {
             neighbour.mtu = mtu;
+        }
+    }
+
+    /// The priority of tags comes from elsewhere now.
+    pub fn set_priority_source(&mut self, interface: PortIndex, source: PrioritySource) {
+        for neighbour in self.on(interface) {
+            neighbour.vlan = neighbour.vlan & !BY_DSCP | by_dscp(source);
         }
     }
 
@@ -206,6 +235,7 @@ mod tests {
             vlan: 0,
             instance: crate::InstanceIndex(0),
             source_check: crate::SourceCheck::Off,
+            priority_source: PrioritySource::Fixed,
         };
         assert!(all.get(index).is_none() && all.ask(index, 0, 10) && !all.ask(index, 9, 10));
         assert!(all.set(

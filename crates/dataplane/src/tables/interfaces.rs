@@ -1,6 +1,7 @@
 //! Logical interfaces: core ports and their subinterfaces, as packets meet them.
 use crate::api::{InstanceIndex, PortIndex, SourceCheck, Subinterface};
 use crate::tables::Vlans;
+use policy::PrioritySource;
 use wire::eth::MacAddr;
 
 /// A core port, or a subinterface of one.
@@ -15,6 +16,8 @@ pub(crate) struct Interface {
     pub vlan: u16,
     pub instance: InstanceIndex,
     pub source_check: SourceCheck,
+    /// Where the priority of its tags comes from.
+    pub priority_source: PrioritySource,
 }
 
 /// All core ports and subinterfaces, by index.
@@ -64,6 +67,7 @@ impl Interfaces {
             vlan: s.vlan,
             instance: s.instance,
             source_check: SourceCheck::Off,
+            priority_source: PrioritySource::Fixed,
         };
         if let Some(vlans) = &mut self.vlans[s.port.0 as usize] {
             vlans[s.vlan as usize & 0xfff] = index + 1;
@@ -74,6 +78,12 @@ impl Interfaces {
     pub fn set_mtu(&mut self, PortIndex(index): PortIndex, mtu: u16) {
         if let Some(interface) = &mut self.all[index as usize] {
             interface.mtu = mtu;
+        }
+    }
+
+    pub fn set_priority_source(&mut self, PortIndex(index): PortIndex, source: PrioritySource) {
+        if let Some(interface) = &mut self.all[index as usize] {
+            interface.priority_source = source;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Meters of sessions whose policies have a policer: one cache line for each direction, which packets of other sessions do not touch.
 use crate::compiled::PolicerSettings;
-use crate::police::{Colour, Meter, MeterSettings};
+use crate::police::{Colour, Meter, MeterSettings, Tokens};
 
 /// A session's meter of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,6 +20,12 @@ impl MeterLine {
     #[inline(always)]
     pub fn is_of(&self, compilation: u32) -> bool {
         self.made_of == compilation
+    }
+
+    /// Tokens of the meter.
+    #[inline(always)]
+    pub fn tokens(&mut self) -> &mut Tokens {
+        self.meter.tokens()
     }
 
     /// Lets the next packet make the meter anew, with the tokens that it has.

@@ -2,8 +2,10 @@
 //! groups are shared by who writes them and who reads them.
 pub(crate) mod adjacency;
 pub(crate) mod buckets;
+pub(crate) mod classes;
 pub mod fib;
 pub(crate) mod groups;
+pub(crate) mod homes;
 pub(crate) mod interfaces;
 pub(crate) mod meters;
 pub(crate) mod offenders;

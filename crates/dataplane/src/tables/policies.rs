@@ -1,9 +1,10 @@
 //! What only sessions need whose policy has something to do for each packet: one cache line for each direction, which packets of other
 //! sessions do not touch. And the policies that they name, compiled.
-use crate::api::{LastDenial, Policies, PolicyIndex, PolicyState};
+use crate::api::{LastDenial, PolicyIndex, PolicyState, SessionEntry};
 use crate::compiled::CompiledPolicy;
 use crate::police::Policer;
-use policy::{Direction, PacketSettings};
+use crate::tables::homes::{self, Home};
+use policy::Direction;
 use std::sync::Arc;
 
 /// What the policy of a session does for each packet of a direction.
@@ -24,13 +25,16 @@ pub(crate) struct PolicyLine {
     pub denied_by: u16,
     /// The compilation that this rule belongs to.
     pub denied_in: u32,
+    /// The subscriber's rate of all its sessions; `None`: there is none.
+    pub home: Option<Home>,
 }
 
 const _: () = assert!(size_of::<PolicyLine>() == 64);
 
 impl PolicyLine {
-    /// The line of these settings for a direction; `hz` ticks are a second.
-    pub fn of(packets: &PacketSettings, policies: Policies, direction: Direction, hz: u64) -> Self {
+    /// The line of a session for a direction; `home` is that of its subscriber, if this has a rate in either one. `hz` ticks are a second.
+    pub fn of(entry: &SessionEntry, home: Option<Home>, direction: Direction, hz: u64) -> Self {
+        let (packets, policies) = (&entry.packets, entry.policies);
         let (rate, policy) = match direction {
             Direction::Up => (packets.rate_up, policies.up),
             Direction::Down => (packets.rate_down, policies.down),
@@ -38,17 +42,18 @@ impl PolicyLine {
         PolicyLine {
             policer: Policer::new(rate, hz),
             policy,
+            home: home.filter(|_| homes::rate(packets, direction).is_some()),
             ..PolicyLine::default()
         }
     }
 
     /// Whether there is something to do for packets.
     pub fn is_needed(&self) -> bool {
-        self.policer.has_limit() || self.policy.is_some()
+        self.policer.has_limit() || self.policy.is_some() || self.home.is_some()
     }
 
-    /// What the policy has done so far, with the yellow packets that its meter has counted. `None`: there is nothing to do for packets.
-    pub fn state(&self, yellow_packets: u64) -> Option<PolicyState> {
+    /// What the policy has done so far, as far as this line has it. `None`: there is nothing to do for packets.
+    pub fn state(&self) -> Option<PolicyState> {
         let last_denial = LastDenial {
             rule: self.denied_by.checked_sub(1),
             compilation: self.denied_in,
@@ -58,7 +63,9 @@ impl PolicyLine {
             denied_packets: self.denied,
             denied_octets: self.denied_octets,
             exceeded_packets: self.exceeded,
-            yellow_packets,
+            subscriber_exceeded_packets: 0,
+            yellow_packets: 0,
+            classes: None,
             last_denial: (self.denied > 0).then_some(last_denial),
         })
     }
@@ -76,6 +83,7 @@ impl PolicyLine {
         PolicyLine {
             policer: self.policer.with_tokens_of(other.policer),
             policy: self.policy,
+            home: self.home,
             ..other
         }
     }
@@ -84,8 +92,16 @@ impl PolicyLine {
 /// The compiled policies of a worker, by their numbers.
 pub(crate) struct CompiledPolicies {
     all: Box<[Option<Arc<CompiledPolicy>>]>,
-    /// Those of them that have a policer.
-    policers: usize,
+    parts: PolicyParts,
+}
+
+/// How many policies of a worker have what, so that sessions' lines are asked for that packets need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PolicyParts {
+    /// A policer.
+    pub policers: usize,
+    /// Classes.
+    pub classes: usize,
 }
 
 impl CompiledPolicies {
@@ -93,7 +109,7 @@ impl CompiledPolicies {
     pub fn new(most: u16) -> Self {
         CompiledPolicies {
             all: (0..=most).map(|_| None).collect(),
-            policers: 0,
+            parts: PolicyParts::default(),
         }
     }
 
@@ -103,10 +119,10 @@ impl CompiledPolicies {
         self.all.get(usize::from(index.get()))?.as_deref()
     }
 
-    /// Whether a policy has a policer.
+    /// How many policies have what.
     #[inline(always)]
-    pub fn any_policer(&self) -> bool {
-        self.policers > 0
+    pub fn parts(&self) -> PolicyParts {
+        self.parts
     }
 
     /// Sets or forgets a policy. No packet is treated by it and the former one: nobody calls this within a burst.
@@ -114,10 +130,14 @@ impl CompiledPolicies {
         let Some(place) = self.all.get_mut(usize::from(index.get())) else {
             return; // the controller has looked
         };
-        let has_policer = |policy: &Option<Arc<CompiledPolicy>>| {
-            usize::from(policy.as_ref().is_some_and(|p| p.policer().is_some()))
+        let has = |policy: &Option<Arc<CompiledPolicy>>, what: fn(&CompiledPolicy) -> bool| {
+            usize::from(policy.as_ref().is_some_and(|policy| what(policy)))
         };
-        self.policers = self.policers + has_policer(&policy) - has_policer(place);
+        let PolicyParts { policers, classes } = &mut self.parts;
+        let has_policer = |policy: &CompiledPolicy| policy.policer().is_some();
+        let has_classes = |policy: &CompiledPolicy| policy.classes().is_some();
+        *policers = *policers + has(&policy, has_policer) - has(place, has_policer);
+        *classes = *classes + has(&policy, has_classes) - has(place, has_classes);
         *place = policy;
     }
 }

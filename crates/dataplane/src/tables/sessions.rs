@@ -1,24 +1,20 @@
 //! Sessions: found upstream by access segment and PPPoE session id, downstream by index.
-use crate::api::{
-    Limits, Policies, PolicyState, PortIndex, Refusal, SessionEntry, SessionIndex, Usage,
-};
-use crate::compiled::CompiledPolicy;
+use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
 use crate::nodes::ip::Family;
 use crate::police::Bucket;
 use crate::shard::{Ids, Shard};
 use crate::tables::fib::Target;
-use crate::tables::meters::MeterLine;
-use crate::tables::policies::PolicyLine;
 use crate::tables::{NO_VLANS, Vlans};
 use counts::Carried;
 use dpdk::Lines;
 use pages::{Pages, Vacancy};
-use policy::{Direction, PacketSettings};
+use policing::Policing;
 use wire::eth::{TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 mod counts;
 mod lines;
 mod pages;
+mod policing;
 mod whole;
 
 pub(crate) use lines::{Down, MASKS, Sources, Up};
@@ -45,17 +41,10 @@ pub(crate) struct Sessions {
     segments: Box<[Option<Box<Vlans>>]>,
     pages: Pages,
     down: dpdk::Table<Down>,
-    /// What those need that have something in their policy for each packet: by the place of the session, one for each direction.
-    policies: dpdk::Table<PolicyLine>,
-    /// Meters of those whose policies have a policer, in the same places.
-    meters: dpdk::Table<MeterLine>,
+    policing: Policing,
     known: Vec<Option<Known>>,
     /// Sessions whose subscribers may send from what the routes say.
     routed: usize,
-    /// Policy lines of sessions.
-    policed: usize,
-    /// Ticks of a second.
-    hz: u64,
     limit: u32,
 }
 
@@ -130,12 +119,9 @@ impl Sessions {
             segments: (0..limits.interfaces).map(|_| None).collect(),
             pages: Pages::new(sessions, limits.interfaces, limits.segments.into(), ids)?,
             down: dpdk::Table::new(sessions)?,
-            policies: dpdk::Table::new(2 * sessions)?,
-            meters: dpdk::Table::new(2 * sessions)?,
+            policing: Policing::new(sessions, hz)?,
             known: Vec::with_capacity(sessions),
             routed: 0,
-            policed: 0,
-            hz,
             limit: limits.sessions,
         })
     }
@@ -233,77 +219,6 @@ impl Sessions {
         self.routed > 0
     }
 
-    /// Is there a session with a policy line?
-    #[inline(always)]
-    pub fn any_policed(&self) -> bool {
-        self.policed > 0
-    }
-
-    /// The policy line of a session that has one.
-    #[inline(always)]
-    pub fn policy(&mut self, index: SessionIndex, direction: Direction) -> Option<&mut PolicyLine> {
-        let place = policy_place(self.place(index), direction);
-        self.policies.get_mut(place).filter(|line| line.is_needed())
-    }
-
-    /// The policy line of a session, and its meter of the policy's policer.
-    #[inline(always)]
-    pub fn policy_and_meter(
-        &mut self,
-        index: SessionIndex,
-        direction: Direction,
-        policy: &CompiledPolicy,
-        now: u64,
-    ) -> Option<(&mut PolicyLine, &mut MeterLine)> {
-        let place = policy_place(self.place(index), direction);
-        if !self.meters.get(place)?.is_of(policy.compilation()) {
-            self.renew_meter(index, direction, policy, now);
-        }
-        Some((self.policies.get_mut(place)?, self.meters.get_mut(place)?))
-    }
-
-    /// Makes the meter of a session whose policy or rate has changed.
-    #[cold]
-    #[inline(never)]
-    fn renew_meter(
-        &mut self,
-        index: SessionIndex,
-        direction: Direction,
-        policy: &CompiledPolicy,
-        now: u64,
-    ) {
-        let Some(policer) = policy.policer() else {
-            return;
-        };
-        let rate = self.get(index).and_then(|entry| match direction {
-            Direction::Up => entry.packets.rate_up,
-            Direction::Down => entry.packets.rate_down,
-        });
-        let place = policy_place(self.place(index), direction);
-        let settings = policer.meter.limited_to(rate);
-        self.meters[place].renew(policy.compilation(), settings, now, self.hz);
-    }
-
-    /// What the policies of a session have done, from and to the subscriber.
-    pub fn policy_states(&self, index: SessionIndex) -> [Option<PolicyState>; 2] {
-        Direction::BOTH.map(|direction| {
-            let place = policy_place(self.place(index), direction);
-            let yellow = self.meters.get(place).map_or(0, |meter| meter.yellow);
-            self.policies.get(place)?.state(yellow)
-        })
-    }
-
-    /// Asks for the policy line of a session, and for its meter.
-    pub fn ask_for_policy(&self, index: SessionIndex, direction: Direction, and_meter: bool) {
-        let place = policy_place(self.place(index), direction);
-        if let Some(line) = self.policies.get(place) {
-            dpdk::prefetch(line);
-        }
-        if and_meter && let Some(meter) = self.meters.get(place) {
-            dpdk::prefetch(meter);
-        }
-    }
-
     /// Downstream sides, by the sessions' indexes.
     #[inline(always)]
     pub fn down_lines(&self) -> DownLines {
@@ -383,14 +298,16 @@ impl Sessions {
             self.known.resize_with(index + 1, || None);
             self.down.resize(index + 1, Down::default());
         }
-        let (was, punts, carried) = match self.known[index].take() {
+        let former = self.known[index].take();
+        let former_entry = former.as_ref().map(|known| &known.entry);
+        self.policing.set(index, former_entry, Some(&entry));
+        let (was, punts, carried) = match former {
             Some(known) => (self.vacate(&known), known.punts, known.carried),
             None => (Up::NONE, Bucket::FULL, Carried::default()),
         };
         let bank = self
             .bank(entry.port.0, outer_vid(entry.tags))
             .expect("the segment was checked");
-        self.set_policy(index, &entry.packets, entry.policies);
         let (shard, known) = (self.shard, &mut self.known);
         let moved = |SessionIndex(index), slot| {
             let known = known[shard.place(index) as usize].as_mut();
@@ -421,31 +338,8 @@ impl Sessions {
         let known = self.known[place].take()?;
         self.vacate(&known);
         self.down[place] = Down::default();
-        self.set_policy(place, &PacketSettings::default(), Policies::default());
+        self.policing.set(place, Some(&known.entry), None);
         Some((known.entry, usage))
-    }
-
-    /// Gives the session at a place its policy lines. Sessions without any take no memory for them, unless later ones have them.
-    fn set_policy(&mut self, place: usize, packets: &PacketSettings, policies: Policies) {
-        for direction in Direction::BOTH {
-            let line = PolicyLine::of(packets, policies, direction, self.hz);
-            let place = policy_place(place, direction);
-            if line.is_needed() && self.policies.len() <= place {
-                self.policies.resize(place + 1, PolicyLine::default());
-                self.meters.resize(place + 1, MeterLine::default());
-            }
-            if let Some(there) = self.policies.get_mut(place) {
-                self.policed -= usize::from(there.is_needed());
-                self.policed += usize::from(line.is_needed());
-                *there = line.continuing(*there);
-                let meter = &mut self.meters[place];
-                match line.policy {
-                    // the session's rate may be another one
-                    Some(_) => meter.forget(),
-                    None => *meter = MeterLine::default(),
-                }
-            }
-        }
     }
 
     /// What the session has used so far.
@@ -469,12 +363,6 @@ impl Sessions {
         let bank = session.and_then(|entry| self.bank(entry.port.0, vid));
         bank == Some(self.pages.row(slot).bank())
     }
-}
-
-/// Place of the policy line of a direction.
-#[inline(always)]
-fn policy_place(place: usize, direction: Direction) -> usize {
-    2 * place + usize::from(direction == Direction::Down)
 }
 
 /// The bank of a VLAN.
@@ -524,6 +412,7 @@ mod tests {
     use super::*;
     use crate::api::{InstanceIndex, Volume};
     use crate::tables::no_vlans;
+    use policy::PacketSettings;
     use proptest::prelude::*;
     use wire::eth::MacAddr;
 
@@ -827,7 +716,10 @@ mod tests {
         let sizes = [
             ("dataplane::Up", size_of::<Up>()),
             ("dataplane::Down", size_of::<Down>()),
-            ("dataplane::PolicyLine", size_of::<PolicyLine>()),
+            (
+                "dataplane::PolicyLine",
+                size_of::<crate::tables::policies::PolicyLine>(),
+            ),
             ("dataplane::Known", size_of::<Option<Known>>()),
         ];
         for (name, size) in sizes {

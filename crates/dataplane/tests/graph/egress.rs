@@ -10,7 +10,7 @@ const INTERNET: [u8; 4] = [192, 0, 2, 7];
 const PACKET: usize = 1000;
 const ON_THE_WIRE: u64 = PACKET as u64 + 14 + 24;
 /// A frame each millisecond.
-const RATE: Rate = Rate(ON_THE_WIRE * 8);
+const RATE: Rate = Rate::kbps(ON_THE_WIRE * 8);
 
 /// When tests begin: later than the machine's time.
 const BEGIN: Duration = Duration::from_secs(1 << 26);
@@ -77,7 +77,7 @@ fn a_change_of_rate_loses_nothing_that_waits() {
     send(&mut w, &homes[0], 0, 20);
     w.settle();
     let before = w.receive().len();
-    set(&mut w, Some(Rate(RATE.0 * 1000)));
+    set(&mut w, Some(Rate::kbps(RATE.get() * 1000)));
     let faster = left(&mut w, BEGIN + Duration::from_millis(2)).len();
     assert!(before < 3 && before + faster == 20, "{before}, {faster}");
     // and without a rate nothing waits any more
@@ -122,7 +122,7 @@ fn what_a_port_does_not_take_is_the_next_that_it_gets() {
     let (homes, mut w) = (homes(), World::new());
     w.online(&homes);
     w.settle_at(BEGIN);
-    set(&mut w, Some(Rate(40_000_000)));
+    set(&mut w, Some(Rate::kbps(40_000_000)));
     // the port's ring holds 255
     for first in [0, 100, 200] {
         send(&mut w, &homes[0], first, if first < 200 { 100 } else { 55 });

@@ -15,7 +15,7 @@ pub(super) const MTU: u8 = 1;
 const RATES: [u8; 2] = [8, 9];
 
 /// Rate that stands for no limit in an MBR, which always has both directions.
-const NO_LIMIT: u64 = Rate::MOST.0 + 1;
+const NO_LIMIT: u64 = Rate::MOST.get() + 1;
 
 fn has_element(id: u8) -> bool {
     id == MTU || RATES.contains(&id)
@@ -34,7 +34,7 @@ fn numbered(packets: &PacketSettings) -> Settings {
 
 /// Maximum bit rate of the session's QER; `None` without any limit.
 pub fn maximum_bit_rate(packets: &PacketSettings) -> Option<BitRate> {
-    let kbps = |rate: Option<Rate>| rate.map_or(NO_LIMIT, |Rate(kbps)| kbps);
+    let kbps = |rate: Option<Rate>| rate.map_or(NO_LIMIT, Rate::get);
     let limits = packets.rate_up.or(packets.rate_down);
     limits.map(|_| BitRate {
         uplink_kbps: kbps(packets.rate_up),
@@ -54,14 +54,16 @@ pub fn change_of_rate(before: &PacketSettings, now: &PacketSettings) -> Option<B
 
 /// The settings with the maximum bit rate of a QER, or the element that cannot be carried out.
 pub fn with_rate(packets: PacketSettings, rate: Option<BitRate>) -> Result<PacketSettings, IeId> {
-    let limit = |kbps| Some(Rate(kbps)).filter(|_| kbps != NO_LIMIT);
-    let limited = PacketSettings {
-        rate_up: rate.and_then(|rate| limit(rate.uplink_kbps)),
-        rate_down: rate.and_then(|rate| limit(rate.downlink_kbps)),
-        ..packets
+    let limit = |kbps| match kbps {
+        NO_LIMIT => Ok(None),
+        kbps => Rate::new(kbps).map(Some).ok_or(ie::MBR),
     };
-    limited.check().map_err(|_| ie::MBR)?;
-    Ok(limited)
+    let of = |kbps: fn(BitRate) -> u64| rate.map_or(Ok(None), |rate| limit(kbps(rate)));
+    Ok(PacketSettings {
+        rate_up: of(|rate| rate.uplink_kbps)?,
+        rate_down: of(|rate| rate.downlink_kbps)?,
+        ..packets
+    })
 }
 
 /// Adds the settings to the way towards the subscriber.

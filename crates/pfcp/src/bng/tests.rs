@@ -165,7 +165,7 @@ fn changed_settings() -> Vec<PacketSettings> {
             ..spec
         },
         PacketSettings {
-            rate_up: Some(Rate(20_000)),
+            rate_up: Some(Rate::kbps(20_000)),
             ..spec
         },
         PacketSettings {

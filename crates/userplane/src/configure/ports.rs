@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use config::model::{
-    Port as Document, Segment as SegmentDocument, SourceCheck, Subinterface as PartDocument,
+    Port as Document, PrioritySource, Segment as SegmentDocument, SourceCheck,
+    Subinterface as PartDocument,
 };
 use config::{Fault, Path, capabilities::linux_interface};
 use dataplane::{
@@ -14,7 +15,7 @@ use ipnet::IpNet;
 use tracing::info;
 use wire::eth::MacAddr;
 
-use super::{fault, is_access, source_check};
+use super::{fault, is_access, priority_source, source_check};
 use crate::device::{Device, Kind};
 use crate::netlink::request::{self, LinkSettings};
 use crate::run::UserPlane;
@@ -217,7 +218,7 @@ impl UserPlane {
         let Some(port) = self.ports.get_mut(name) else {
             return Ok(());
         };
-        let rate = new.egress_rate.map(|kbps| Rate(kbps.into()));
+        let rate = new.egress_rate.and_then(|kbps| Rate::new(kbps.into()));
         let set = self.controller.set_egress_rate(port.index, rate);
         set.map_err(|error| fault(&path, error))?;
         port.config.egress_rate = new.egress_rate;
@@ -430,6 +431,7 @@ impl UserPlane {
             let part = Part {
                 config: PartDocument {
                     source_check: SourceCheck::Off,
+                    priority_source: PrioritySource::Fixed,
                     ..document.clone()
                 },
                 index,
@@ -473,6 +475,14 @@ impl UserPlane {
             let path = path.join("source-check");
             self.set_source_check(&path, part.index, new.source_check)?;
             part.config.source_check = new.source_check;
+        }
+        if part.config.priority_source != new.priority_source {
+            let path = path.join("priority-source");
+            self.catch_up(&path)?;
+            let source = priority_source(new.priority_source);
+            let set = self.controller.set_priority_source(part.index, source);
+            set.map_err(|error| fault(&path, error))?;
+            part.config.priority_source = new.priority_source;
         }
         let path = path.join("addresses");
         self.change_addresses(&path, &part.tap, &part.config.addresses, &new.addresses)?;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use acl::{Action, Rule};
 use config::UserPlaneDocument;
-use config::model::{Algorithm, Policer, TrafficPolicy, UndeterminedTransport, Unmatched};
-use dataplane::{MeterSettings, Overhead, PolicerSettings, PolicyRules, Rate};
+use config::model::{
+    Algorithm, Policer, TrafficClass, TrafficPolicy, UndeterminedTransport, Unmatched,
+};
+use dataplane::{MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules, Rate};
 use policy::{FilterRules, Name};
 
 use super::numbers::PolicyKey;
@@ -75,6 +77,10 @@ impl Definition {
         let policer = policy.policer.as_ref();
         let policer = policer.and_then(|name| document.policers.get(name));
         definition.rules.policer = policer.map(policer_settings);
+        definition.rules.mark = policy.mark.as_deref().and_then(acl::dscp_value);
+        let classes = policy.classes.iter();
+        let classes = classes.map(|(name, class)| class_of(document, name, class));
+        definition.rules.classes = classes.collect();
         definition
     }
 
@@ -105,16 +111,29 @@ const ETHERNET: u8 = 14 + 4 + 2 * 4;
 /// LLC and padding in front of an Ethernet frame in AAL5, which goes without its check sequence (RFC 2684 §5.2).
 const LLC: u8 = 10;
 
+/// What a class of the configuration is at the workers.
+fn class_of(document: &UserPlaneDocument, name: &str, class: &TrafficClass) -> PolicyClass {
+    let dscps = class.dscp.iter().filter_map(|dscp| acl::dscp_value(dscp));
+    let policer = class.policer.as_ref();
+    let policer = policer.and_then(|name| document.policers.get(name));
+    PolicyClass {
+        name: name.into(),
+        dscps: dscps.fold(0, |set, dscp| set | 1 << dscp),
+        policer: policer.map(policer_settings),
+        mark: class.mark.as_deref().and_then(acl::dscp_value),
+    }
+}
+
 /// What a policer of the configuration is at the workers.
 fn policer_settings(policer: &Policer) -> PolicerSettings {
     // 100 ms of the rate
     let usual = |rate: Rate| {
-        let octets = rate.0 * 1000 / 8 / 10;
+        let octets = rate.get() * 1000 / 8 / 10;
         u32::try_from(octets).unwrap_or(u32::MAX).max(15_000)
     };
-    let cir = Rate(policer.committed_rate.into());
+    let cir = Rate::kbps(policer.committed_rate.into());
     let [pir, eir] = [policer.peak_rate, policer.excess_rate]
-        .map(|rate| rate.map_or(cir, |rate| Rate(rate.into())));
+        .map(|rate| rate.map_or(cir, |rate| Rate::kbps(rate.into())));
     let cbs = policer.committed_burst.unwrap_or_else(|| usual(cir));
     let pbs = policer.peak_burst.unwrap_or_else(|| usual(pir));
     let ebs = policer.excess_burst.unwrap_or_else(|| usual(eir));

@@ -56,7 +56,11 @@ struct Bench(TrafficPolicies);
 
 impl Bench {
     fn new(most: u16) -> Self {
-        Bench(TrafficPolicies::start(PolicyNumbers::new(most), 1).unwrap())
+        let compiler = PolicyCompiler {
+            workers: 1,
+            hz: 1_000_000_000,
+        };
+        Bench(TrafficPolicies::start(PolicyNumbers::new(most), compiler).unwrap())
     }
 
     /// Follows a document in which nothing is removed.

@@ -6,8 +6,8 @@ use std::ops::Bound;
 use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionIndex};
 use mi::{Answer, ListAclRulesResponse, Response, SessionPlace};
 use northbound::{
-    AclRule, Denial, DenialReason, DirectionPolicy, PAGE, Refusal, SessionPolicy, TrafficPolicy,
-    TrafficPolicyState,
+    AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, Refusal, SessionPolicy,
+    TrafficPolicy, TrafficPolicyState,
 };
 use policy::Name;
 use tokio::sync::oneshot;
@@ -153,6 +153,15 @@ impl UserPlane {
     fn direction(&self, did: PolicyState) -> DirectionPolicy {
         let key_of = |number: PolicyIndex| self.policies.numbers.key(number);
         let key = did.policy.and_then(key_of);
+        let names = key.iter().flat_map(|key| self.policies.classes(key));
+        let counts = did.classes.iter().flatten();
+        let classes = names.zip(counts).map(|(name, counts)| ClassCounts {
+            name: name.to_owned(),
+            passed_packets: counts.passed,
+            yellow_packets: counts.yellow,
+            exceeded_packets: counts.exceeded,
+        });
+        let classes = classes.collect();
         let standing = key.as_ref().map(|key| self.policies.standing(key));
         let state = standing.as_ref().map(|standing| standing.state);
         let drops_all = standing.as_ref().is_some_and(|s| s.octets.is_none());
@@ -165,6 +174,8 @@ impl UserPlane {
             denied_octets: did.denied_octets,
             exceeded_packets: did.exceeded_packets,
             yellow_packets: did.yellow_packets,
+            subscriber_exceeded_packets: did.subscriber_exceeded_packets,
+            classes,
             last_denial: did.last_denial.map(|denial| self.denial(denial)),
         }
     }

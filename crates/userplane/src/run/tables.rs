@@ -141,10 +141,11 @@ fn line(
             instance,
             mtu,
             source_check,
+            priority_source,
         } => {
             let (index, port) = (name(index), name(port));
             format!(
-                "interface {index} of {port} vlan {vlan} instance {} mtu {mtu} sources {source_check:?}",
+                "interface {index} of {port} vlan {vlan} instance {} mtu {mtu} sources {source_check:?} priority {priority_source:?}",
                 instance.0
             )
         }
@@ -161,7 +162,7 @@ fn line(
             format!("route {net} of {} to {to}", instance.0)
         }
         Held::Ipv4Options(options) => format!("IPv4 options {options:?}"),
-        Held::EgressRate(port, rate) => format!("rate {} of {}", rate.0, name(port)),
+        Held::EgressRate(port, rate) => format!("rate {} of {}", rate.get(), name(port)),
         Held::Adjacency(_, to) => format!("next hop {}", hop(to)),
         Held::Session { .. }
         | Held::StrayId { .. }

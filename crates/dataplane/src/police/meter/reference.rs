@@ -18,9 +18,11 @@ pub struct Reference {
 /// Committed rate in kbit/s and burst in octets; the same of the second bucket.
 pub fn buckets(settings: MeterSettings) -> [(u64, u32); 2] {
     match settings {
-        MeterSettings::SingleRate { cir, cbs, ebs } => [(cir.0, cbs), (cir.0, ebs)],
-        MeterSettings::TwoRate { pir, pbs, cir, cbs } => [(cir.0, cbs), (pir.0, pbs)],
-        MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs } => [(cir.0, cbs), (eir.0, ebs)],
+        MeterSettings::SingleRate { cir, cbs, ebs } => [(cir.get(), cbs), (cir.get(), ebs)],
+        MeterSettings::TwoRate { pir, pbs, cir, cbs } => [(cir.get(), cbs), (pir.get(), pbs)],
+        MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs } => {
+            [(cir.get(), cbs), (eir.get(), ebs)]
+        }
     }
 }
 

@@ -14,7 +14,7 @@ const COLOURS: [Colour; 3] = [Colour::Green, Colour::Yellow, Colour::Red];
 type Arrival = (u64, u32, Colour);
 
 fn exact_rate() -> impl Strategy<Value = Rate> {
-    (0..=19u32, 0..=4u32).prop_map(|(twos, fives)| Rate(2u64.pow(twos) * 5u64.pow(fives)))
+    (0..=19u32, 0..=4u32).prop_map(|(twos, fives)| Rate::kbps(2u64.pow(twos) * 5u64.pow(fives)))
 }
 
 fn any_rate() -> impl Strategy<Value = Rate> {
@@ -23,7 +23,7 @@ fn any_rate() -> impl Strategy<Value = Rate> {
 
 /// 64 kbit/s to 100 Gbit/s.
 fn clamped(kbps: u64) -> Rate {
-    Rate(kbps.clamp(64, 100_000_000))
+    Rate::kbps(kbps.clamp(64, 100_000_000))
 }
 
 fn burst() -> impl Strategy<Value = u32> {
@@ -110,7 +110,7 @@ proptest! {
     ) {
         // A burst at 1 kbit/s may be cut.
         let meter = Meter::new(settings, EXACT_HZ);
-        if meter.committed_burst.max(meter.second_burst) < LONGEST_BURST {
+        if meter.rates.committed_burst.max(meter.rates.second_burst) < LONGEST_BURST {
             compare(settings, &traffic, EXACT_HZ, true);
         }
     }
@@ -154,9 +154,9 @@ proptest! {
     ) {
         let mut meter = Meter::new(settings, HZ);
         for (now, (_, octets, incoming)) in times(&traffic, settings, HZ).into_iter().zip(&traffic) {
-            let before = meter.tokens(now << TICK_PARTS.bits);
+            let before = meter.rates.times(meter.tokens, now << TICK_PARTS.bits);
             let colour = meter.colour(*octets, *incoming, now);
-            let [committed, second] = meter.tokens(now << TICK_PARTS.bits);
+            let [committed, second] = meter.rates.times(meter.tokens, now << TICK_PARTS.bits);
             prop_assert!(colour == Colour::Green || committed == before[0]);
             prop_assert!(colour != Colour::Red || second == before[1]);
         }
@@ -186,17 +186,20 @@ proptest! {
         prop_assert!((found_second - wanted.min(f64::from(burst))).abs() < 3.0);
         prop_assert!(after.agrees(Meter::new(new, HZ)));
         // Nobody waits longer than a burst takes, or both where one fills after the other.
-        let full = now + ((after.committed_burst + after.second_burst) >> TICK_PARTS.bits) + 1;
-        prop_assert_eq!(after.tokens(full << TICK_PARTS.bits), [after.committed_burst, after.second_burst]);
+        let full = now + ((after.rates.committed_burst + after.rates.second_burst) >> TICK_PARTS.bits) + 1;
+        prop_assert_eq!(after.rates.times(after.tokens, full << TICK_PARTS.bits), [after.rates.committed_burst, after.rates.second_burst]);
     }
 }
 
 /// Tokens of both buckets in octets.
 fn octets_of(meter: Meter, now: u64) -> [f64; 2] {
-    let tokens = meter.tokens(now << TICK_PARTS.bits);
-    let times = meter.octet_times().map(|OctetTime { mantissa, shift }| {
-        f64::from(mantissa) / (u64::from(shift) as f64).exp2()
-    });
+    let tokens = meter.rates.times(meter.tokens, now << TICK_PARTS.bits);
+    let times = meter
+        .rates
+        .octet_times()
+        .map(|OctetTime { mantissa, shift }| {
+            f64::from(mantissa) / (u64::from(shift) as f64).exp2()
+        });
     [tokens[0] as f64 / times[0], tokens[1] as f64 / times[1]]
 }
 
@@ -241,7 +244,7 @@ fn saturating_traffic_gets_its_rates() {
         (100_000_000, 40),
         (100_000_000, 9216),
     ] {
-        let (slow, fast) = (Rate(kbps), Rate(100_000_000.min(kbps * 3)));
+        let (slow, fast) = (Rate::kbps(kbps), Rate::kbps(100_000_000.min(kbps * 3)));
         // Room for the packet that waits and for what comes meanwhile: a full bucket loses tokens.
         let (cbs, ebs) = (40_000, 20_000);
         saturate(
@@ -278,7 +281,7 @@ fn saturating_traffic_gets_its_rates() {
 #[test]
 fn the_excess_bucket_fills_after_the_committed_one() {
     let settings = MeterSettings::SingleRate {
-        cir: Rate(8),
+        cir: Rate::kbps(8),
         cbs: 2000,
         ebs: 1000,
     };
@@ -296,7 +299,7 @@ fn the_excess_bucket_fills_after_the_committed_one() {
 fn extremes_do_not_overflow() {
     let late = 1 << 58;
     for kbps in [1, 64, 100_000_000, 1_000_000_000] {
-        let rate = Rate(kbps);
+        let rate = Rate::kbps(kbps);
         let (cbs, ebs) = (1_000_000_000, 1_000_000_000);
         let settings = MeterSettings::SingleRate {
             cir: rate,
@@ -322,7 +325,7 @@ fn without_a_limit_packets_keep_their_colours() {
         );
     }
     let settings = MeterSettings::SingleRate {
-        cir: Rate(64),
+        cir: Rate::kbps(64),
         cbs: 9216,
         ebs: 0,
     };

@@ -3,6 +3,7 @@ use super::counts::Counts;
 use crate::api::SessionEntry;
 use crate::nodes::classify::number;
 use ipnet::{IpNet, Ipv6Net};
+use policy::{Direction, PrioritySource};
 use wire::eth::PPPOE_SESSION;
 
 /// What upstream packets of a session are checked against, and their counters: one cache line. Octets of the frame are as
@@ -32,8 +33,11 @@ pub(crate) struct Up {
 
 /// The subscriber may send from what the routes say, too.
 const ROUTED: u8 = 1;
-/// What the subscriber sends has a rate.
+/// What the subscriber sends, or what is sent to it, has a policy or a rate.
 const POLICED: u8 = 2;
+
+/// The priority in the tags of what is sent to the subscriber is that of the packet's code point.
+const BY_DSCP: u8 = 4;
 
 /// The depth of an entry without a session: no frame has it.
 const VACANT: u8 = 0x80;
@@ -105,8 +109,12 @@ impl Up {
         };
         let (v6, v6_length) = half(entry.ipv6);
         let (delegated, delegated_length) = half(sources.delegated);
-        let policed = entry.packets.rate_up.is_some() || entry.policies.up.is_some();
-        let flags = if sources.routed { ROUTED } else { 0 } | if policed { POLICED } else { 0 };
+        let flags = if sources.routed { ROUTED } else { 0 }
+            | if entry.is_policed(Direction::Up) {
+                POLICED
+            } else {
+                0
+            };
         let mac = number(entry.peer_mac);
         let tags = tag(entry.tags.outer) << 48 | inner_tpid << 32 | tag(entry.tags.inner) << 16;
         Up {
@@ -140,13 +148,25 @@ pub(crate) struct Down {
     pub mtu: u16,
     /// Length of the header, 0 if there is no session.
     pub length: u8,
-    /// Whether the session's policy has to permit what is sent.
-    pub policed: bool,
+    /// [`POLICED`] and [`BY_DSCP`].
+    pub(super) flags: u8,
 }
 
 const _: () = assert!(size_of::<Up>() == 64 && size_of::<Down>() == 64);
 
 impl Down {
+    /// Whether the session's policy has to permit what is sent.
+    #[inline(always)]
+    pub fn is_policed(&self) -> bool {
+        self.flags & POLICED != 0
+    }
+
+    /// Whether the priority in the tags is that of the packet's code point.
+    #[inline(always)]
+    pub fn has_priority_by_dscp(&self) -> bool {
+        self.flags & BY_DSCP != 0
+    }
+
     /// Whether copies of its packets are taken.
     pub fn is_sampled(&self) -> bool {
         self.length != 0 && self.plain == 0
@@ -171,6 +191,10 @@ impl Down {
         }
         before(&entry.gateway_mac.0);
         before(&entry.peer_mac.0);
+        let by_dscp = match entry.packets.priority_source {
+            PrioritySource::Fixed => 0,
+            PrioritySource::Dscp => BY_DSCP,
+        };
         let mtu = entry.packets.largest_packet();
         Down {
             header,
@@ -178,7 +202,11 @@ impl Down {
             plain: if self.is_sampled() { 0 } else { mtu },
             mtu,
             length: 32 - at as u8,
-            policed: entry.packets.rate_down.is_some() || entry.policies.down.is_some(),
+            flags: if entry.is_policed(Direction::Down) {
+                POLICED
+            } else {
+                0
+            } | by_dscp,
             ..self
         }
     }

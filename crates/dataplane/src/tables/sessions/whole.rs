@@ -1,8 +1,8 @@
 //! Whether what packets meet of a session is what the control thread set.
-use super::{Known, Sessions, Up, outer_vid, policy_place};
+use super::policing::line_place;
+use super::{Known, Sessions, Up, outer_vid};
 use crate::api::SessionIndex;
 use crate::inspect::Held;
-use crate::tables::policies::PolicyLine;
 use policy::Direction;
 
 impl Sessions {
@@ -25,8 +25,8 @@ impl Sessions {
             let here = self.place(index);
             let (up, down) = (&self.pages.up[*slot as usize], &self.down[here]);
             let policies = Direction::BOTH.iter().all(|direction| {
-                let line = PolicyLine::of(&entry.packets, entry.policies, *direction, self.hz);
-                let held = self.policies.get(policy_place(here, *direction));
+                let line = self.policing.expected(entry, *direction);
+                let held = self.policing.lines.get(line_place(here, *direction));
                 line.agrees(held.copied().unwrap_or_default())
             });
             place == Some(*slot)
@@ -110,12 +110,12 @@ mod tests {
             |t: &mut Sessions, slot: u32| t.pages.up[slot as usize].v4 += 1,
             |t: &mut Sessions, slot: u32| t.pages.indexes[slot as usize] = SessionIndex(5),
             |t: &mut Sessions, _| t.down[4].mtu = 9,
-            |t: &mut Sessions, _| t.policies[8] = Default::default(),
+            |t: &mut Sessions, _| t.policing.lines[8] = Default::default(),
             |t: &mut Sessions, _| t.pages.mislead(1, 5),
         ] {
             let mut t = tables();
             let mut entry = entry(4, 100, 5);
-            entry.packets.rate_up = Some(Rate(1000));
+            entry.packets.rate_up = Some(Rate::kbps(1000));
             t.set(entry, Sources::default(), 0);
             let slot = t.slot(0, 100, 5).unwrap();
             assert!(t.is_whole(index));

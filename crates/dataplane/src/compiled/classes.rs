@@ -1,0 +1,146 @@
+//! Classes of a policy's packets: which one a packet is in, and what the policy does with those in it.
+use super::{PolicerSettings, PolicyClass, PolicyRules, Verdict};
+use crate::police::{Colour, MeterRates, Tokens};
+
+/// Most classes of a policy, beside the packets that are in none.
+pub const MOST_CLASSES: usize = 3;
+
+/// A class of a packet, from 1; 0: none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class(u8);
+
+impl Class {
+    /// Position among the classes. `None`: the packet is in none.
+    #[inline(always)]
+    pub fn position(self) -> Option<usize> {
+        usize::from(self.0).checked_sub(1)
+    }
+}
+
+/// Policer of the packets of a class: the same for all sessions, each of which has tokens of its own.
+#[derive(Clone, Copy, Debug)]
+struct ClassPolicer {
+    rates: MeterRates,
+    settings: PolicerSettings,
+}
+
+/// The classes of a policy, compiled.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    /// For each code point the class of packets that no rule puts into one.
+    of_dscp: [Class; 64],
+    policers: [Option<ClassPolicer>; MOST_CLASSES],
+    /// Code points that packets of each class get, and in front of them those without a class.
+    marks: [Option<u8>; MOST_CLASSES + 1],
+    /// Stands for the names of the classes and their order. What sessions have counted is of classes with these names.
+    names: u32,
+}
+
+impl Classes {
+    /// `None`: no packet is in a class or gets a mark without a rule.
+    pub fn of(policy: &PolicyRules, hz: u64) -> Option<Box<Self>> {
+        if policy.classes.is_empty() && policy.mark.is_none() {
+            return None;
+        }
+        let mut classes = Classes {
+            of_dscp: [Class(0); 64],
+            policers: [None; MOST_CLASSES],
+            marks: [policy.mark; MOST_CLASSES + 1],
+            names: names(&policy.classes),
+        };
+        for (class, number) in policy.classes.iter().take(MOST_CLASSES).zip(1..) {
+            for dscp in (0..64).filter(|dscp| class.dscps >> dscp & 1 == 1) {
+                classes.of_dscp[dscp as usize] = Class(number);
+            }
+            classes.policers[usize::from(number) - 1] =
+                class.policer.map(|settings| ClassPolicer {
+                    rates: MeterRates::new(settings.meter, hz),
+                    settings,
+                });
+            classes.marks[usize::from(number)] = class.mark.or(policy.mark);
+        }
+        Some(Box::new(classes))
+    }
+
+    /// The class of a packet that comes with a code point.
+    #[inline(always)]
+    pub fn class(&self, verdict: Verdict, dscp: u8) -> Class {
+        match verdict.class() {
+            Class(0) => self.of_dscp[usize::from(dscp & 63)],
+            of_rule => of_rule,
+        }
+    }
+
+    /// The code point that packets of a class get if no rule says another one.
+    #[inline(always)]
+    pub fn mark(&self, Class(class): Class) -> Option<u8> {
+        self.marks[usize::from(class) & MOST_CLASSES]
+    }
+
+    /// Colour of a packet of so many octets, which comes with a code point, and the code point that it gets for the colour.
+    #[inline(always)]
+    pub fn colour(
+        &self,
+        position: usize,
+        tokens: &mut Tokens,
+        octets: usize,
+        dscp: u8,
+        now: u64,
+    ) -> (Colour, Option<u8>) {
+        let Some(Some(ClassPolicer { rates, settings })) = self.policers.get(position) else {
+            return (Colour::Green, None);
+        };
+        let charged = settings.overhead.charged(octets as u32);
+        let colour = rates.colour(tokens, charged, settings.incoming(dscp), now);
+        let mark = settings.yellow_mark.filter(|_| colour == Colour::Yellow);
+        (colour, mark)
+    }
+
+    /// Tokens that a class had under another policy, or another version of this one, as those of this one's policers.
+    pub fn adopted(&self, tokens: [Tokens; MOST_CLASSES], now: u64) -> [Tokens; MOST_CLASSES] {
+        core::array::from_fn(|position| match &self.policers[position] {
+            Some(policer) => policer.rates.adopted(tokens[position], now),
+            None => Tokens::default(),
+        })
+    }
+
+    /// Stands for the names of the classes and their order.
+    #[inline(always)]
+    pub fn names(&self) -> u32 {
+        self.names
+    }
+}
+
+/// FNV-1a of the names, each with an end.
+fn names(classes: &[PolicyClass]) -> u32 {
+    let octets = classes
+        .iter()
+        .flat_map(|class| class.name.bytes().chain([0]));
+    octets.fold(0x811c_9dc5, |hash: u32, octet| {
+        (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193)
+    })
+}
+
+/// The class that a rule puts its packets into.
+pub(super) fn class_of(rule: &acl::Rule, classes: &[PolicyClass]) -> Class {
+    let name = rule.class();
+    let position = classes.iter().position(|class| Some(&*class.name) == name);
+    let position = position.filter(|position| *position < MOST_CLASSES);
+    Class(position.map_or(0, |position| position as u8 + 1))
+}
+
+impl Verdict {
+    /// Where the two bits of the class are.
+    const CLASS: u32 = 4;
+
+    /// The verdict for packets that are in a class.
+    pub(super) fn in_class(self, Class(class): Class) -> Self {
+        Verdict(self.0 | u16::from(class) << Verdict::CLASS)
+    }
+
+    /// The class into which the rule puts the packet.
+    #[inline(always)]
+    fn class(self) -> Class {
+        Class((self.0 >> Verdict::CLASS) as u8 & 3)
+    }
+}

@@ -1,0 +1,543 @@
+use super::*;
+use crate::api::*;
+use crate::compiled::{Hits, PolicyClass, PolicyCompiler, PolicyRules};
+use crate::police::{MeterSettings, Overhead};
+use crate::tables::classes::ClassCounts;
+use crate::tables::sessions::Sources;
+use core::num::NonZeroU16;
+use dpdk::HEAD;
+use policy::{PacketSettings, Rate};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::eth::{MacAddr, Tags};
+
+const HZ: u64 = Sessions::HZ;
+const INDEX: SessionIndex = SessionIndex(1);
+const IP: usize = HEAD + 14;
+
+fn entry(packets: PacketSettings, policies: Policies) -> SessionEntry {
+    SessionEntry {
+        index: INDEX,
+        port: PortIndex(0),
+        tags: Tags::NONE,
+        peer_mac: MacAddr([2; 6]),
+        gateway_mac: MacAddr([4; 6]),
+        pppoe_session_id: 7,
+        instance: InstanceIndex(0),
+        packets,
+        policies,
+        subscriber: 0,
+        ipv4: None,
+        ipv6: None,
+        routed: [].into(),
+    }
+}
+
+/// One session, and a policy with the number 1.
+struct World {
+    sessions: Sessions,
+    policies: CompiledPolicies,
+    w: Window,
+}
+
+impl World {
+    fn new(packets: PacketSettings, policies: Policies) -> Self {
+        let mut sessions = Sessions::with(8, &[0..=4095]);
+        sessions.set(entry(packets, policies), Sources::default(), 0);
+        World {
+            sessions,
+            policies: CompiledPolicies::new(8),
+            w: Window::default(),
+        }
+    }
+
+    fn set(&mut self, packets: PacketSettings) {
+        self.sessions
+            .set(entry(packets, Policies::default()), Sources::default(), 0);
+    }
+
+    fn compile(&mut self, rules: &[&str], change: impl Fn(&mut PolicyRules)) {
+        let rules: Vec<acl::Rule> = rules.iter().map(|text| text.parse().unwrap()).collect();
+        let mut policy = PolicyRules {
+            rules,
+            is_counted: true,
+            ..PolicyRules::default()
+        };
+        change(&mut policy);
+        let compiled = PolicyCompiler { workers: 1, hz: HZ }
+            .compile(&policy)
+            .unwrap();
+        self.policies.set(number(), Some(Arc::new(compiled)));
+    }
+
+    fn examined(w: &mut Window, family: Family, total: usize, now: u64) -> Examined<'_> {
+        Examined {
+            w,
+            family,
+            ip: IP,
+            total,
+            matched: Matched::OPEN,
+            now,
+        }
+    }
+
+    /// Of so many octets of IPv6.
+    fn down(&mut self, octets: usize, now: u64) -> Result<(), DropReason> {
+        let packet = World::examined(&mut self.w, Family::V6, octets, now);
+        down(&mut self.sessions, &self.policies, INDEX, packet)
+    }
+
+    /// Of so many octets of IPv6, which were counted.
+    fn up(&mut self, octets: usize, now: u64) -> Result<(), DropReason> {
+        let slot = self.sessions.slot(0, 0, 7).unwrap();
+        assert!(self.sessions.up(slot).is_policed());
+        let is_full = self.sessions.up(slot).counts.count(Family::V6, octets);
+        assert!(!is_full);
+        let packet = World::examined(&mut self.w, Family::V6, octets, now);
+        up(&mut self.sessions, &self.policies, slot, packet)
+    }
+
+    /// A packet of IPv4 with these octets.
+    fn down_v4(&mut self, octets: &[u8]) -> Result<(), DropReason> {
+        let frame = [&[0; 14], octets].concat();
+        self.w = Window::of(&frame);
+        let packet = World::examined(&mut self.w, Family::V4, octets.len(), 9);
+        down(&mut self.sessions, &self.policies, INDEX, packet)
+    }
+}
+
+fn number() -> PolicyIndex {
+    PolicyIndex(NonZeroU16::new(1).unwrap())
+}
+
+fn policies() -> Policies {
+    Policies {
+        up: None,
+        down: Some(number()),
+    }
+}
+
+/// UDP over IPv4 to a port, with a DSCP field.
+fn udp(port: u16, tos: u8) -> Vec<u8> {
+    let mut octets = vec![
+        0x45, tos, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7,
+    ];
+    let sum = wire::checksum::of(&octets);
+    octets[10..12].copy_from_slice(&sum.to_be_bytes());
+    octets.extend([0, 53]);
+    octets.extend(port.to_be_bytes());
+    octets.extend([0, 8, 0, 0]);
+    octets
+}
+
+#[test]
+fn what_is_above_the_rate_is_dropped_and_not_counted() {
+    let packets = PacketSettings {
+        rate_up: Some(Rate::kbps(1000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    let mut world = World::new(packets, Policies::default());
+    // a burst of 15,000 octets, then 125,000 octets a second
+    let at_once = (0..20).filter(|_| world.up(1500, 9).is_ok()).count();
+    assert_eq!(at_once, 10);
+    assert_eq!(world.up(1500, 9), Err(DropReason::RateExceededUp));
+    assert_eq!(world.up(1500, 9 + HZ * 1500 / 125_000), Ok(()));
+    let usage = world.sessions.usage(INDEX).unwrap();
+    assert_eq!((usage.ipv6.up_packets, usage.ipv6.up_octets), (11, 16_500));
+    // the other direction has no limit
+    assert!((0..100).all(|_| world.down(1500, 9).is_ok()));
+}
+
+#[test]
+fn a_change_of_something_else_leaves_the_tokens_as_they_are() {
+    let packets = PacketSettings {
+        rate_down: Some(Rate::kbps(1000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    let mut world = World::new(packets, Policies::default());
+    while world.down(1500, 9).is_ok() {}
+    let mtu = PacketSettings {
+        mtu: Some(1400),
+        ..packets
+    };
+    world.set(mtu);
+    assert!(world.down(1400, 9).is_err());
+    assert!(world.sessions.is_whole(INDEX) && world.sessions.any_policed());
+    // without a rate there is no line any more, and the next session at its place begins anew
+    world.set(PacketSettings::with_mtu(1492));
+    assert!(!world.sessions.any_policed());
+    assert!(world.sessions.policy(INDEX, Direction::Down).is_none());
+    world.set(packets);
+    assert_eq!(world.down(1400, 9), Ok(()));
+    world.sessions.remove(INDEX).unwrap();
+    assert!(!world.sessions.any_policed());
+}
+
+#[test]
+fn the_first_rule_decides_and_what_it_denies_takes_no_tokens() {
+    let packets = PacketSettings {
+        rate_down: Some(Rate::kbps(1000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    let mut world = World::new(packets, policies());
+    assert_eq!(world.down_v4(&udp(80, 0)), Err(DropReason::PolicyMissing));
+    let rules = [
+        "deny udp from any to any 25",
+        "permit udp from any to any 1-100",
+    ];
+    world.compile(&rules, |_| {});
+    for _ in 0..1000 {
+        assert_eq!(world.down_v4(&udp(25, 0)), Err(DropReason::DeniedDown));
+    }
+    assert_eq!(world.down_v4(&udp(80, 0)), Ok(()));
+    assert_eq!(
+        world.down_v4(&udp(101, 0)),
+        Err(DropReason::DeniedDown),
+        "unmatched"
+    );
+    let first = world.policies.get(number()).unwrap().compilation();
+    world.compile(&rules, |policy| policy.unmatched_pass = true);
+    assert_ne!(world.policies.get(number()).unwrap().compilation(), first);
+    assert_eq!(world.down_v4(&udp(101, 0)), Ok(()));
+    let line = world.sessions.policy(INDEX, Direction::Down).unwrap();
+    assert_eq!((line.denied, line.denied_octets), (1001, 28_028));
+    assert_eq!((line.denied_by, line.exceeded), (0, 0));
+    assert_eq!(line.denied_in, first, "the policy that denied is told");
+    let last_denial = LastDenial {
+        rule: None,
+        compilation: first,
+    };
+    let [up, down] = world.sessions.policy_states(INDEX, &world.policies);
+    assert_eq!(up, None);
+    assert_eq!(down.unwrap().last_denial, Some(last_denial));
+    assert_eq!(down.unwrap().denied_packets, 1001);
+    let hits = world.policies.get(number()).unwrap().hits();
+    assert_eq!(hits, [Hits::default(); 2], "those of another policy");
+}
+
+#[test]
+fn a_mark_replaces_the_code_point_and_leaves_ecn() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    world.compile(
+        &[
+            "permit udp from any to any 53 mark ef",
+            "permit ip from any to any",
+        ],
+        |_| {},
+    );
+    for tos in 0..=255 {
+        assert_eq!(world.down_v4(&udp(53, tos)), Ok(()));
+        assert_eq!(world.w.u8(IP + 1), 46 << 2 | tos & 3);
+        assert!(world.w.sums_up(IP), "{tos}");
+        assert_eq!(world.down_v4(&udp(54, tos)), Ok(()));
+        assert_eq!(world.w.u8(IP + 1), tos);
+    }
+    let hits = world.policies.get(number()).unwrap().hits();
+    let each = Hits {
+        packets: 256,
+        octets: 256 * 28,
+    };
+    assert_eq!(hits, [each; 2]);
+    assert!(world.sessions.is_whole(INDEX), "it has no rate");
+}
+
+/// Twice 8,000 kbit/s at most, of which 1,000 kbit/s are green.
+fn policer() -> PolicerSettings {
+    PolicerSettings {
+        meter: MeterSettings::TwoRate {
+            pir: Rate::kbps(8_000),
+            pbs: 100_000,
+            cir: Rate::kbps(1_000),
+            cbs: 15_000,
+        },
+        overhead: Overhead::IP,
+        is_colour_aware: true,
+        yellow_mark: Some(12),
+    }
+}
+
+/// A packet of 1,000 octets to a port.
+fn kilobyte(port: u16, tos: u8) -> Vec<u8> {
+    let mut packet = udp(port, tos);
+    packet.resize(1000, 0);
+    packet[2..4].copy_from_slice(&1000u16.to_be_bytes());
+    packet[10..12].fill(0);
+    let sum = wire::checksum::of(&packet[..20]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    [&[0; 14], &packet[..]].concat()
+}
+
+/// What becomes of 2,000 packets to a session within a second, and the code points with which they leave.
+fn outcomes(world: &mut World, index: SessionIndex, from: u64, frame: &[u8]) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    for n in 0..2000 {
+        world.w = Window::of(frame);
+        let now = from + n * HZ / 2000;
+        let examined = World::examined(&mut world.w, Family::V4, 1000, now);
+        let done = down(&mut world.sessions, &world.policies, index, examined);
+        match done {
+            Ok(()) => outcomes.passed += 1,
+            Err(reason) => *outcomes.dropped.entry(reason.name()).or_insert(0) += 1,
+        }
+        if done.is_ok() {
+            *outcomes.dscps.entry(world.w.u8(IP + 1) >> 2).or_insert(0) += 1;
+        }
+        assert!(world.w.sums_up(IP));
+    }
+    outcomes
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Outcomes {
+    passed: usize,
+    dropped: BTreeMap<&'static str, usize>,
+    dscps: BTreeMap<u8, usize>,
+}
+
+/// How many of 2,000 packets of 1,000 octets pass within a second, and how many of these are yellow.
+fn second(world: &mut World, from: u64, tos: u8) -> (usize, usize) {
+    let outcomes = outcomes(world, INDEX, from, &kilobyte(80, tos));
+    (
+        outcomes.passed,
+        outcomes.dscps.get(&12).copied().unwrap_or(0),
+    )
+}
+
+#[test]
+fn a_policer_colours_marks_and_drops() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    let with = |policy: &mut PolicyRules| policy.policer = Some(policer());
+    world.compile(&["permit ip from any to any"], with);
+    // a burst of 100 packets and 1,000 a second; a burst of 15 and 125 a second are green
+    let (passed, first) = second(&mut world, HZ, 0);
+    assert!(passed.abs_diff(1100) <= 2, "{passed}");
+    assert!((passed - first).abs_diff(140) <= 2, "{first} of {passed}");
+    // what comes yellow (AF12) takes no green tokens, and what comes red (AF13) does not pass
+    let (passed, yellow) = second(&mut world, 3 * HZ, 12 << 2);
+    assert_eq!(passed, yellow);
+    let yellow_packets = first + yellow;
+    let (passed, _) = second(&mut world, 5 * HZ, 14 << 2);
+    assert_eq!(passed, 0);
+    let [_, down] = world.sessions.policy_states(INDEX, &world.policies);
+    let down = down.unwrap();
+    assert_eq!(down.yellow_packets, yellow_packets as u64);
+    assert!(down.exceeded_packets > 2000 && world.sessions.is_whole(INDEX));
+}
+
+#[test]
+fn a_sessions_rate_takes_the_place_of_the_peak_rate_without_a_burst() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    let with = |policy: &mut PolicyRules| policy.policer = Some(policer());
+    world.compile(&["permit ip from any to any"], with);
+    second(&mut world, HZ, 0);
+    let packets = PacketSettings {
+        rate_down: Some(Rate::kbps(4_000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    world
+        .sessions
+        .set(entry(packets, policies()), Sources::default(), 0);
+    let (passed, _) = second(&mut world, 2 * HZ, 0);
+    assert!(passed.abs_diff(500) <= 5, "{passed}");
+    // the policy is swapped: again no burst
+    world.compile(&["permit ip from any to any"], with);
+    let (passed, _) = second(&mut world, 3 * HZ, 0);
+    assert!(passed.abs_diff(500) <= 5, "{passed}");
+}
+
+/// A class with a rate of so many packets of 1,000 octets a second, after 15; 0: without one.
+fn class(name: &str, dscps: &[u8], packets: u64, mark: Option<u8>) -> PolicyClass {
+    let policer = Rate::new(packets * 8).map(|cir| PolicerSettings {
+        meter: MeterSettings::SingleRate {
+            cir,
+            cbs: 15_000,
+            ebs: 0,
+        },
+        overhead: Overhead::IP,
+        is_colour_aware: false,
+        yellow_mark: None,
+    });
+    PolicyClass {
+        name: name.into(),
+        dscps: dscps.iter().fold(0, |set, dscp| set | 1 << dscp),
+        policer,
+        mark,
+    }
+}
+
+const EF: u8 = 46;
+const RULES: [&str; 2] = [
+    "permit udp from any to any 81 class video",
+    "permit ip from any to any",
+];
+
+fn with_classes(policy: &mut PolicyRules) {
+    policy.classes = vec![
+        class("video", &[], 500, None),
+        class("voice", &[EF, 40], 100, Some(40)),
+    ];
+    policy.mark = Some(0);
+    policy.policer = Some(PolicerSettings {
+        is_colour_aware: false,
+        yellow_mark: None,
+        ..policer()
+    });
+}
+
+#[test]
+fn a_class_has_a_rate_and_a_mark_of_its_own_within_that_of_the_session() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    world.compile(&RULES, with_classes);
+    let voice = outcomes(&mut world, INDEX, HZ, &kilobyte(80, EF << 2));
+    assert!(voice.passed.abs_diff(115) <= 1, "{voice:?}");
+    assert_eq!(voice.dscps, [(40, voice.passed)].into());
+    assert_eq!(
+        voice.dropped,
+        [("class-exceeded-down", 2000 - voice.passed)].into()
+    );
+    // a rule's class takes precedence over that of the code point, and the policy's mark is for those without one
+    let video = outcomes(&mut world, INDEX, 2 * HZ, &kilobyte(81, EF << 2));
+    assert!(video.passed.abs_diff(515) <= 1, "{video:?}");
+    assert_eq!(video.dscps, [(0, video.passed)].into());
+    // what is in no class has the rest of the session's rate: a burst of 100, and 1,000 a second
+    let other = outcomes(&mut world, INDEX, 3 * HZ, &kilobyte(80, 10 << 2));
+    assert!(other.passed.abs_diff(1100) <= 2, "{other:?}");
+    assert_eq!(other.dscps, [(0, other.passed)].into());
+    assert_eq!(
+        other.dropped,
+        [("rate-exceeded-down", 2000 - other.passed)].into()
+    );
+    let [_, down] = world.sessions.policy_states(INDEX, &world.policies);
+    let counts = |outcomes: &Outcomes| ClassCounts {
+        passed: outcomes.passed as u64,
+        yellow: 0,
+        exceeded: 2000 - outcomes.passed as u64,
+    };
+    let classes = [counts(&video), counts(&voice), ClassCounts::default()];
+    assert_eq!(down.unwrap().classes, Some(classes));
+    assert_eq!(down.unwrap().exceeded_packets, 2000 - other.passed as u64);
+    assert!(world.sessions.is_whole(INDEX));
+}
+
+#[test]
+fn a_changed_policy_is_no_burst_of_a_class_and_what_was_counted_stays_with_its_name() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    world.compile(&RULES, with_classes);
+    let voice = kilobyte(80, EF << 2);
+    let before = outcomes(&mut world, INDEX, HZ, &voice);
+    world.compile(&["permit ip from any to any"], with_classes);
+    let after = outcomes(&mut world, INDEX, 2 * HZ, &voice);
+    assert!(after.passed.abs_diff(100) <= 1, "{after:?}");
+    let counts = |world: &World| {
+        let [_, down] = world.sessions.policy_states(INDEX, &world.policies);
+        down.unwrap()
+            .classes
+            .map(|classes| classes.map(|class| class.passed))
+    };
+    let both = (before.passed + after.passed) as u64;
+    assert_eq!(counts(&world), Some([0, both, 0]));
+    world.compile(&RULES, |policy| {
+        with_classes(policy);
+        policy.classes[1] = class("games", &[EF], 0, None);
+    });
+    assert_eq!(counts(&world), None, "no packet has met these classes");
+    let games = outcomes(&mut world, INDEX, 3 * HZ, &voice);
+    assert_eq!(counts(&world), Some([0, games.passed as u64, 0]));
+    assert!(
+        games.passed.abs_diff(1100) <= 2,
+        "a class without a policer has the session's rate"
+    );
+}
+
+#[test]
+fn what_the_sessions_rate_drops_takes_no_tokens_of_the_class() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    let narrow = |policy: &mut PolicyRules| {
+        with_classes(policy);
+        policy.classes = vec![class("voice", &[EF], 100, None)];
+        policy.policer = Some(PolicerSettings {
+            meter: MeterSettings::SingleRate {
+                cir: Rate::kbps(80),
+                cbs: 1000,
+                ebs: 0,
+            },
+            ..policer()
+        });
+    };
+    world.compile(&["permit ip from any to any"], narrow);
+    let voice = outcomes(&mut world, INDEX, HZ, &kilobyte(80, EF << 2));
+    // ten a second of the session, and the class, which has tokens for a hundred, drops none
+    assert!(voice.passed.abs_diff(11) <= 1, "{voice:?}");
+    assert_eq!(
+        voice.dropped,
+        [("rate-exceeded-down", 2000 - voice.passed)].into()
+    );
+}
+
+/// A second session, of a subscriber.
+fn second_session(subscriber: u64, packets: PacketSettings) -> SessionEntry {
+    SessionEntry {
+        index: SessionIndex(2),
+        pppoe_session_id: 8,
+        subscriber,
+        ..entry(packets, Policies::default())
+    }
+}
+
+#[test]
+fn sessions_of_a_subscriber_share_its_rate() {
+    let of_home = PacketSettings {
+        subscriber_rate_down: Some(Rate::kbps(4_000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    let limited = PacketSettings {
+        rate_down: Some(Rate::kbps(3_200)),
+        ..of_home
+    };
+    let mut world = World::new(limited, Policies::default());
+    let (sources, frame) = (Sources::default(), kilobyte(80, 0));
+    world.sessions.set(second_session(0, of_home), sources, 0);
+    // alone each has what it may: 400 a second of its own and a burst of 40, 500 a second of the home and a burst of 50
+    let first = outcomes(&mut world, INDEX, HZ, &frame);
+    assert!(first.passed.abs_diff(440) <= 1, "{first:?}");
+    let other = outcomes(&mut world, SessionIndex(2), 3 * HZ, &frame);
+    assert!(other.passed.abs_diff(550) <= 1, "{other:?}");
+    let exceeded = [("subscriber-exceeded-down", 2000 - other.passed)];
+    assert_eq!(other.dropped, exceeded.into());
+    // in the same second both have the home's rate together
+    let mut passed = 0;
+    for n in 0..4000 {
+        world.w = Window::of(&frame);
+        let now = 5 * HZ + n * HZ / 4000;
+        let examined = World::examined(&mut world.w, Family::V4, 1000, now);
+        let index = SessionIndex(1 + n as u32 % 2);
+        let done = down(&mut world.sessions, &world.policies, index, examined);
+        passed += usize::from(done.is_ok());
+    }
+    assert!(passed.abs_diff(550) <= 2, "{passed}");
+    // what the home's rate dropped took no tokens of the session's
+    let [_, down] = world
+        .sessions
+        .policy_states(SessionIndex(2), &world.policies);
+    let down = down.unwrap();
+    assert_eq!(down.exceeded_packets, 0);
+    assert!(down.subscriber_exceeded_packets > 2000);
+    assert!(world.sessions.is_whole(INDEX) && world.sessions.is_whole(SessionIndex(2)));
+    // another home's session is not concerned
+    world.sessions.set(
+        second_session(9, PacketSettings::with_mtu(1492)),
+        sources,
+        0,
+    );
+    let other = outcomes(&mut world, SessionIndex(2), 5 * HZ, &frame);
+    assert_eq!(other.passed, 2000);
+    // all of it is released with the last session
+    world.sessions.remove(INDEX).unwrap();
+    assert!(!world.sessions.any_policed());
+    world.sessions.set(second_session(0, of_home), sources, 0);
+    let begins = outcomes(&mut world, SessionIndex(2), 5 * HZ, &frame);
+    assert!(
+        begins.passed.abs_diff(550) <= 1,
+        "a new home has all tokens: {begins:?}"
+    );
+}

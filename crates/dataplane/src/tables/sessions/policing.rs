@@ -1,0 +1,228 @@
+//! What sessions have whose policies have something to do for each packet: policy lines, meters, classes, and rates of all sessions of a
+//! subscriber. Other sessions take no memory for them, unless later ones have some.
+use super::Sessions;
+use crate::api::{PolicyState, SessionEntry, SessionIndex};
+use crate::compiled::{Classes, CompiledPolicy};
+use crate::tables::classes::ClassLine;
+use crate::tables::homes::{self, Home, Homes};
+use crate::tables::meters::MeterLine;
+use crate::tables::policies::{CompiledPolicies, PolicyLine, PolicyParts};
+use policy::{Direction, Rate};
+
+/// By the place of the session, one line of each table for each direction.
+pub(super) struct Policing {
+    pub lines: dpdk::Table<PolicyLine>,
+    /// Meters of those whose policies have a policer.
+    meters: dpdk::Table<MeterLine>,
+    /// Of those whose policies have classes.
+    classes: dpdk::Table<ClassLine>,
+    homes: Homes,
+    /// Policy lines of sessions.
+    policed: usize,
+    /// Ticks of a second.
+    hz: u64,
+}
+
+impl Policing {
+    pub fn new(sessions: usize, hz: u64) -> Result<Self, dpdk::Error> {
+        Ok(Policing {
+            lines: dpdk::Table::new(2 * sessions)?,
+            meters: dpdk::Table::new(2 * sessions)?,
+            classes: dpdk::Table::new(2 * sessions)?,
+            homes: Homes::new(sessions)?,
+            policed: 0,
+            hz,
+        })
+    }
+
+    /// Gives the session at a place what its entry says; `None`: there is no session any more.
+    pub fn set(
+        &mut self,
+        place: usize,
+        former: Option<&SessionEntry>,
+        entry: Option<&SessionEntry>,
+    ) {
+        let is_limited = |entry: &&SessionEntry| homes::is_limited(&entry.packets);
+        let (former, now) = (former.filter(is_limited), entry.filter(is_limited));
+        // first in, then out: a subscriber with one session keeps its tokens
+        let home = now.map(|entry| self.homes.join(entry.subscriber, &entry.packets, self.hz));
+        if let Some(former) = former {
+            self.homes.leave(former.subscriber);
+        }
+        for direction in Direction::BOTH {
+            let line = entry.map(|entry| PolicyLine::of(entry, home, direction, self.hz));
+            self.set_line(line_place(place, direction), line.unwrap_or_default());
+        }
+    }
+
+    fn set_line(&mut self, place: usize, line: PolicyLine) {
+        if line.is_needed() && self.lines.len() <= place {
+            self.lines.resize(place + 1, PolicyLine::default());
+            self.meters.resize(place + 1, MeterLine::default());
+            self.classes.resize(place + 1, ClassLine::default());
+        }
+        let Some(there) = self.lines.get_mut(place) else {
+            return;
+        };
+        self.policed -= usize::from(there.is_needed());
+        self.policed += usize::from(line.is_needed());
+        *there = line.continuing(*there);
+        if line.policy.is_some() {
+            // the session's rate may be another one
+            self.meters[place].forget();
+        } else {
+            self.meters[place] = MeterLine::default();
+            self.classes[place] = ClassLine::default();
+        }
+    }
+
+    /// What the lines of a session would be.
+    pub fn expected(&self, entry: &SessionEntry, direction: Direction) -> PolicyLine {
+        let home = self.homes.of(entry.subscriber);
+        PolicyLine::of(entry, home, direction, self.hz)
+    }
+}
+
+impl Sessions {
+    /// Is there a session with a policy line?
+    #[inline(always)]
+    pub fn any_policed(&self) -> bool {
+        self.policing.policed > 0
+    }
+
+    /// The policy line of a session that has one.
+    #[inline(always)]
+    pub fn policy(&mut self, index: SessionIndex, direction: Direction) -> Option<&mut PolicyLine> {
+        let place = line_place(self.place(index), direction);
+        let line = self.policing.lines.get_mut(place);
+        line.filter(|line| line.is_needed())
+    }
+
+    /// The policy line of a session, and its meter of the policy's policer.
+    #[inline(always)]
+    pub fn policy_and_meter(
+        &mut self,
+        index: SessionIndex,
+        direction: Direction,
+        policy: &CompiledPolicy,
+        now: u64,
+    ) -> Option<(&mut PolicyLine, &mut MeterLine)> {
+        let place = line_place(self.place(index), direction);
+        if !self.policing.meters.get(place)?.is_of(policy.compilation()) {
+            self.renew_meter(index, direction, policy, now);
+        }
+        let Policing { lines, meters, .. } = &mut self.policing;
+        Some((lines.get_mut(place)?, meters.get_mut(place)?))
+    }
+
+    /// Makes the meter of a session whose policy or rate has changed.
+    #[cold]
+    #[inline(never)]
+    fn renew_meter(
+        &mut self,
+        index: SessionIndex,
+        direction: Direction,
+        policy: &CompiledPolicy,
+        now: u64,
+    ) {
+        let Some(policer) = policy.policer() else {
+            return;
+        };
+        let rate = self.get(index).and_then(|entry| own_rate(entry, direction));
+        let place = line_place(self.place(index), direction);
+        let settings = policer.meter.limited_to(rate);
+        let hz = self.policing.hz;
+        self.policing.meters[place].renew(policy.compilation(), settings, now, hz);
+    }
+
+    /// What the session has of the classes of a compiled policy.
+    #[inline(always)]
+    pub fn class_line(
+        &mut self,
+        index: SessionIndex,
+        direction: Direction,
+        policy: (&CompiledPolicy, &Classes),
+        now: u64,
+    ) -> Option<&mut ClassLine> {
+        let place = line_place(self.place(index), direction);
+        let line = self.policing.classes.get_mut(place)?;
+        line.follow(policy.0, policy.1, now);
+        Some(line)
+    }
+
+    /// Whether a packet of so many octets is within the rate of all sessions of a subscriber.
+    #[inline(never)]
+    pub fn home_permits(
+        &mut self,
+        home: Home,
+        direction: Direction,
+        octets: usize,
+        now: u64,
+    ) -> bool {
+        self.policing.homes.permits(home, direction, octets, now)
+    }
+
+    /// What the policies of a session have done, from and to the subscriber.
+    pub fn policy_states(
+        &self,
+        index: SessionIndex,
+        policies: &CompiledPolicies,
+    ) -> [Option<PolicyState>; 2] {
+        Direction::BOTH.map(|direction| {
+            let place = line_place(self.place(index), direction);
+            let line = self.policing.lines.get(place)?;
+            let exceeded = |home| self.policing.homes.exceeded(home, direction);
+            let compiled = line.policy.and_then(|policy| policies.get(policy));
+            let counts = |classes| self.policing.classes.get(place)?.counts_of(classes);
+            Some(PolicyState {
+                subscriber_exceeded_packets: line.home.map_or(0, exceeded),
+                yellow_packets: self
+                    .policing
+                    .meters
+                    .get(place)
+                    .map_or(0, |meter| meter.yellow),
+                classes: compiled.and_then(CompiledPolicy::classes).and_then(counts),
+                ..line.state()?
+            })
+        })
+    }
+
+    /// Asks for the policy line of a session, and for what policies have that the worker holds.
+    pub fn ask_for_policy(&self, index: SessionIndex, direction: Direction, parts: PolicyParts) {
+        let place = line_place(self.place(index), direction);
+        let Policing {
+            lines,
+            meters,
+            classes,
+            ..
+        } = &self.policing;
+        if let Some(line) = lines.get(place) {
+            dpdk::prefetch(line);
+        }
+        if parts.policers > 0
+            && let Some(meter) = meters.get(place)
+        {
+            dpdk::prefetch(meter);
+        }
+        if parts.classes > 0
+            && let Some(class) = classes.get(place)
+        {
+            dpdk::prefetch(class);
+            dpdk::prefetch(&class.counts[1]);
+        }
+    }
+}
+
+/// The rate of a session alone.
+fn own_rate(entry: &SessionEntry, direction: Direction) -> Option<Rate> {
+    match direction {
+        Direction::Up => entry.packets.rate_up,
+        Direction::Down => entry.packets.rate_down,
+    }
+}
+
+/// Place of the lines of a direction.
+#[inline(always)]
+pub(super) fn line_place(place: usize, direction: Direction) -> usize {
+    2 * place + usize::from(direction == Direction::Down)
+}
