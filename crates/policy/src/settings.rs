@@ -606,12 +606,14 @@ mod tests {
             interval: 30,
             failures: 3,
         });
+        policy.forwarding.packets.priority_source = PrioritySource::Dscp;
         policy.forwarding.policies.policy_up = Name::new("home-up");
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.dns = vec![[192, 0, 2, 53].into(), "2001:db8::53".parse().unwrap()];
         let origins = Origins {
             mtu: Origin::Profile,
             policy_up: Origin::Profile,
+            priority_source: Origin::Profile,
             keepalive: Origin::AccessProfile,
             session_timeout: Origin::Aaa,
             ..Origins::default()
@@ -631,6 +633,9 @@ mod tests {
                 row("rate_up", "", "default"),
                 row("rate_down", "", "default"),
                 row("keepalive", "30 s, 3 failures", "access-profile"),
+                row("subscriber_rate_up", "", "default"),
+                row("subscriber_rate_down", "", "default"),
+                row("priority_source", "DSCP", "profile"),
                 row("policy_up", "home-up", "profile"),
                 row("policy_down", "", "default"),
                 row("filter_rules", "", "default"),

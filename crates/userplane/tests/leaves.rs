@@ -188,6 +188,12 @@ fn cases() -> Vec<Case> {
             tables,
         ),
         case(
+            of(PART, "priority-source"),
+            ["dscp", "dscp"],
+            ["sources Off priority Dscp", "sources Off priority Dscp"],
+            tables,
+        ),
+        case(
             of(PART, "tap"),
             ["outer", "other"],
             ["outer ", "other "],

@@ -73,6 +73,7 @@ set subscriber-profiles home policy-down open"
     judge.nothing_is_lost("Filter-Id open.out")?;
 
     policed(&mut judge)?;
+    classified(lab, &mut judge)?;
     refused(lab, &sluice, &ids)?;
     judge.nothing_is_lost("what was refused changes nothing")?;
     crowd.check()?;
@@ -168,6 +169,47 @@ fn policed(judge: &mut Judge<'_>) -> Result<()> {
     judge.nothing_is_lost("the policer is deleted")
 }
 
+/// A class has a rate of its own, and a home one for all its sessions; what is above them is lost and counted by its name. Tags of what a
+/// home is sent have the priority of its code point.
+fn classified(lab: &Lab, judge: &mut Judge<'_>) -> Result<()> {
+    let sluice = judge.sluice;
+    sluice.configure(&format!(
+        "set policers few algorithm single-rate
+set policers few committed-rate 16
+set acls open rules 10 permit udp from any to any {PORT} class talk
+set policies both classes talk
+set policies open classes talk policer few
+set policies open classes talk mark cs5
+set subscriber-profiles home priority-source dscp"
+    ))?;
+    judge.has_rate(16)?;
+    judge.is_lost("class-exceeded-down", "a class")?;
+    let on_access = Capture::of(lab, Place::Access(UP), "access", "tags", "vlan")?;
+    sleep(Duration::from_secs(1));
+    let file = on_access.finish()?;
+    let to_homes = format!("ip.dsfield.dscp == 40 && udp.dstport == {PORT}");
+    let priorities = tshark(&file, &to_homes, &["vlan.priority"])?;
+    ensure!(!priorities.is_empty(), "no packet to a home is captured");
+    let is_five = |told: &String| told.split(',').all(|priority| priority == "5");
+    ensure!(priorities.iter().all(is_five), "{priorities:?}");
+    let id = &sessions(sluice)?.first().context("a session")?.id;
+    let page = sluice.run(&["show", "session", id])?;
+    ensure!(page.contains("class talk down"), "{page}");
+
+    sluice.configure("delete policies open classes talk policer")?;
+    sluice.configure("set subscriber-profiles home subscriber-rate-down 24")?;
+    judge.has_rate(24)?;
+    judge.is_lost("subscriber-exceeded-down", "all sessions of a home")?;
+    sluice.configure(&format!(
+        "delete subscriber-profiles home subscriber-rate-down
+delete subscriber-profiles home priority-source
+set acls open rules 10 permit udp from any to any {PORT} mark af41
+delete policies both classes
+delete policies open classes"
+    ))?;
+    judge.nothing_is_lost("classes are deleted")
+}
+
 /// What homes send reaches the core with the mark of the rule, in both families.
 fn marked(lab: &Lab) -> Result<()> {
     let wire = Capture::of(lab, Place::Internet, UP.core_link(), "marks", "udp")?;
@@ -237,6 +279,19 @@ fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
             "1600 to 1000000000",
         ),
         ("delete acls closed", "`acls` has no `closed`"),
+        (
+            "set acls open rules 7 permit tcp from any to any class talk",
+            "rule 7 of `open` names class `talk`, which this policy does not have",
+        ),
+        (
+            "set policies open classes a dscp ef\nset policies open classes b dscp ef",
+            "class `a` has ef, too",
+        ),
+        (
+            "set policies open classes a\nset policies open classes b\nset policies open classes c\nset policies open classes d",
+            "4 classes: expected at most 3",
+        ),
+        ("set policies open classes a!b", "1 to 32 letters"),
     ] {
         let why = sluice.configure(edit).err().map(|why| format!("{why:#}"));
         let why = why.with_context(|| format!("{edit} is accepted"))?;

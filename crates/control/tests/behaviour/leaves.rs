@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const OF_USER_PLANES: [&str; 4] = ["acls ", "policers ", "policies ", "protection "];
 
 /// What takes effect elsewhere: on user planes, and in the daemon around the control plane.
-const ELSEWHERE: [&str; 18] = [
+const ELSEWHERE: [&str; 19] = [
     "logging level",
     "network-instances * interface",
     "user-planes * hold-sessions",
@@ -29,6 +29,7 @@ const ELSEWHERE: [&str; 18] = [
     "user-planes * ports * subinterfaces * addresses",
     "user-planes * ports * subinterfaces * mtu",
     "user-planes * ports * subinterfaces * network-instance",
+    "user-planes * ports * subinterfaces * priority-source",
     "user-planes * ports * subinterfaces * source-check",
     "user-planes * ports * subinterfaces * tap",
     "user-planes * ports * subinterfaces * vlan-id",

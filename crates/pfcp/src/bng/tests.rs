@@ -179,6 +179,18 @@ fn changed_settings() -> Vec<PacketSettings> {
             }),
             ..spec
         },
+        PacketSettings {
+            subscriber_rate_up: Some(Rate::kbps(40_000)),
+            ..spec
+        },
+        PacketSettings {
+            subscriber_rate_down: Some(Rate::MOST),
+            ..spec
+        },
+        PacketSettings {
+            priority_source: policy::PrioritySource::Dscp,
+            ..spec
+        },
     ];
     let names = |settings: &PacketSettings| spec.differences(settings).map(|s| s.name);
     let seen: Vec<&str> = changed.iter().flat_map(names).collect();

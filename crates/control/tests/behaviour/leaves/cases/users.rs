@@ -118,6 +118,18 @@ pub(super) fn cases() -> Vec<Case> {
             ["down=Some(Rate(50000))", "down=Some(Rate(90000))"],
             has,
         ),
+        case(
+            "users home0 subscriber-rate-up",
+            ["30000", "40000"],
+            ["home={Some(Rate(30000))", "home={Some(Rate(40000))"],
+            has,
+        ),
+        case(
+            "users home0 subscriber-rate-down",
+            ["60000", "70000"],
+            ["Some(Rate(60000))}", "Some(Rate(70000))}"],
+            has,
+        ),
         beside(
             POLICIES,
             case(
