@@ -178,6 +178,7 @@ fn classified(lab: &Lab, judge: &mut Judge<'_>) -> Result<()> {
 set policers few committed-rate 16
 set acls open rules 10 permit udp from any to any {PORT} class talk
 set policies both classes talk
+set policies closed classes talk
 set policies open classes talk policer few
 set policies open classes talk mark cs5
 set subscriber-profiles home priority-source dscp"
@@ -192,8 +193,9 @@ set subscriber-profiles home priority-source dscp"
     ensure!(!priorities.is_empty(), "no packet to a home is captured");
     let is_five = |told: &String| told.split(',').all(|priority| priority == "5");
     ensure!(priorities.iter().all(is_five), "{priorities:?}");
-    let id = &sessions(sluice)?.first().context("a session")?.id;
-    let page = sluice.run(&["show", "session", id])?;
+    let sessions = sessions(sluice)?;
+    let first = sessions.first().context("a session")?;
+    let page = sluice.run(&["show", "session", &first.id])?;
     ensure!(page.contains("class talk down"), "{page}");
 
     sluice.configure("delete policies open classes talk policer")?;
@@ -205,6 +207,7 @@ set subscriber-profiles home priority-source dscp"
 delete subscriber-profiles home priority-source
 set acls open rules 10 permit udp from any to any {PORT} mark af41
 delete policies both classes
+delete policies closed classes
 delete policies open classes"
     ))?;
     judge.nothing_is_lost("classes are deleted")

@@ -117,7 +117,7 @@ fn permit(
     if let Some(dscp) = verdict.mark() {
         fields::mark(packet.w, packet.family, packet.ip, dscp);
     }
-    within_limits(sessions, of, compiled, Colour::Green, &mut packet).map(|_| ())
+    within_limits(sessions, of, compiled, Colour::Green, &mut packet)
 }
 
 /// The same for a packet that a rule permits, of a policy with classes.
@@ -135,8 +135,7 @@ fn classified(
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
     let Some(position) = class.position() else {
-        let permitted = within_limits(sessions, of, compiled, Colour::Green, &mut packet);
-        return permitted.map(|_| ());
+        return within_limits(sessions, of, compiled, Colour::Green, &mut packet);
     };
     let (total, now) = (packet.total, packet.now);
     let Some(line) = sessions.class_line(of.index, of.direction, (compiled, classes), now) else {

@@ -163,6 +163,28 @@ proptest! {
     }
 
     #[test]
+    fn tokens_of_unknown_rates_are_no_burst(
+        old in settings_of(any_rate), new in settings_of(any_rate), traffic in traffic()
+    ) {
+        let mut before = Meter::new(old, HZ);
+        let mut now = HZ;
+        for (at, (_, octets, incoming)) in times(&traffic, old, HZ).into_iter().zip(&traffic) {
+            before.colour(*octets, *incoming, at);
+            now = at;
+        }
+        let (same, rates) = (before.rates.adopted(before.tokens, now), MeterRates::new(new, HZ));
+        let adopted = rates.adopted(before.tokens, now);
+        let now = now << TICK_PARTS.bits;
+        prop_assert_eq!(before.rates.times(same, now), before.rates.times(before.tokens, now));
+        // until the bucket is full as much time passes as before, but no more than its burst takes
+        let until_full = before.tokens.committed.saturating_sub(now).min(rates.committed_burst);
+        prop_assert_eq!(adopted.committed, now + until_full);
+        let base = if rates.overflows { adopted.committed } else { now };
+        prop_assert!((base..=base + rates.second_burst).contains(&adopted.second));
+        prop_assert!(adopted.second >= before.tokens.second.min(base + rates.second_burst));
+    }
+
+    #[test]
     fn a_change_keeps_the_tokens(
         old in settings_of(any_rate), new in settings_of(any_rate), traffic in traffic()
     ) {
