@@ -42,8 +42,8 @@ fn limited(stage: &Stage<'_>, home: &Home) -> Result<()> {
         "set policers plan algorithm single-rate
 set policers plan committed-rate {:.0}
 set policies plan policer plan
-set subscriber-profiles home policy-up plan
-set subscriber-profiles home policy-down plan",
+set subscriber-profiles standard policy-up plan
+set subscriber-profiles standard policy-down plan",
         RATE / 1000.0
     ))?;
     for (options, way) in [("-t 5 -O 1", "up"), ("-t 5 -O 1 -R", "down")] {
@@ -55,8 +55,8 @@ set subscriber-profiles home policy-down plan",
         ensure!(OF_RATE.contains(&(sent.rate / RATE)), "{way}: {sent:?}");
     }
     sluice.configure(
-        "delete subscriber-profiles home policy-up
-delete subscriber-profiles home policy-down
+        "delete subscriber-profiles standard policy-up
+delete subscriber-profiles standard policy-down
 delete policies plan
 delete policers plan",
     )
