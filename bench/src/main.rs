@@ -31,7 +31,7 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
-    /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `acl`, `meter`,
+    /// Only figures whose id contains this: `up-v4-64`, `up-v6`, `segments`, `instances`, `fib`, `acl`, `meter`,
     /// `pipeline`, `up-full`, `kernel`, `workers`, `handover`,
     /// `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
     #[arg(long)]
