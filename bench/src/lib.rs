@@ -31,6 +31,7 @@ pub mod layout;
 pub mod meters;
 pub mod pipeline;
 pub mod plot;
+pub mod policies;
 pub mod radius;
 pub mod report;
 pub mod routes;

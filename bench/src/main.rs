@@ -133,7 +133,10 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
             &eal, pool, &mut stock, &prefixes, rounds,
         )?);
     }
-    if full::IDS.into_iter().any(wanted) {
+    if full::IDS
+        .iter()
+        .any(|id| wanted(id) || part.starts_with(id))
+    {
         eprintln!("  the uplink with everything on");
         entries.extend(full::measure(&eal, pool, &mut stock, &prefixes, rounds)?);
     }
