@@ -37,6 +37,7 @@ pub mod report;
 pub mod routes;
 pub mod rules;
 pub mod setups;
+pub mod swap;
 pub mod testpmd;
 pub mod whole;
 pub mod workers;

@@ -9,7 +9,7 @@ use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
     acl, admission, changes, drops, fib, full, handover, huge, kernel, latency, meters, pin,
-    pipeline, plot, radius, setups, whole, workers,
+    pipeline, plot, radius, setups, swap, whole, workers,
 };
 use cap::Cap;
 use clap::Parser;
@@ -31,7 +31,8 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
-    /// Only figures whose id contains this: `up-v4-64`, `up-v6`, `segments`, `instances`, `fib`, `acl`, `meter`,
+    /// Only figures whose id contains this: `up-v4-64`, `up-v6`, `segments`, `instances`, `fib`, `acl`, `acl-swap`,
+    /// `meter`,
     /// `pipeline`, `up-full`, `kernel`, `workers`, `handover`,
     /// `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
     #[arg(long)]
@@ -123,6 +124,9 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
         entries.extend(fib::measure(&eal, &prefixes, rounds)?);
     }
     entries.extend(acl::measure(&eal, part, rounds)?);
+    if wanted(swap::ID) {
+        entries.extend(swap::measure(&eal, pool, &mut stock, &prefixes, core)?);
+    }
     if wanted("meter") {
         eprintln!("  meters");
         entries.extend(meters::measure(&eal, rounds)?);
