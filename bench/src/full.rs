@@ -126,8 +126,8 @@ pub fn measure(
             }
         }
         switch(&mut world, On::BothFamilies)?;
-        families[0].flows.warm(&mut world, GREEN_SERVICE, stock)?;
         for f in &mut families {
+            f.flows.all(&mut world, GREEN_SERVICE, stock)?;
             let cycles = f.flows.measure(&mut world, GREEN_SERVICE, stock)?;
             f.samples.0.push(cycles);
         }
