@@ -32,6 +32,7 @@ pub mod meters;
 pub mod pipeline;
 pub mod plot;
 pub mod policies;
+pub mod published;
 pub mod radius;
 pub mod report;
 pub mod routes;

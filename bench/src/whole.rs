@@ -319,6 +319,7 @@ fn id(scenario: Scenario, table: usize) -> String {
     let size = match scenario.size {
         Size::Octets(octets) => octets.to_string(),
         Size::Imix => "imix".into(),
+        Size::LargeImix => "large-imix".into(),
     };
     let (way, sessions, headers) = (word(scenario.way), scenario.sessions, headers(scenario));
     let spread = spread(scenario.layout).replace(' ', "-");
@@ -354,6 +355,7 @@ fn frame(f: &Figure) -> String {
     match f.scenario.size {
         Size::Octets(octets) => octets.to_string(),
         Size::Imix => "IMIX".into(),
+        Size::LargeImix => "large IMIX".into(),
     }
 }
 
