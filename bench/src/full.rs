@@ -108,13 +108,8 @@ pub fn measure(
     let mut figures = FIGURES.map(|figure| Figure::new(figure, &routes, &list));
     let mut families = families(&routes);
     let mut world = World::new(eal, pool, "full", Plan::plain(SESSIONS, routes))?;
-    for on in On::IPV4.into_iter().chain([On::BothFamilies]) {
-        if let Some(policy) = on.policy(&list)? {
-            let policy = Arc::new(compiled(&policy)?);
-            world
-                .controller
-                .set_policy(number(on as usize), Some(policy))?;
-        }
+    for on in On::IPV4 {
+        set(&mut world, on, &list)?;
     }
     for round in 1..=rounds {
         eprintln!("  everything on, round {round} of {rounds}");
@@ -125,12 +120,15 @@ pub fn measure(
                 f.measure(on, &mut world, stock)?;
             }
         }
+        set(&mut world, On::BothFamilies, &list)?;
         switch(&mut world, On::BothFamilies)?;
         for f in &mut families {
             f.flows.all(&mut world, GREEN_SERVICE, stock)?;
             let cycles = f.flows.measure(&mut world, GREEN_SERVICE, stock)?;
             f.samples.0.push(cycles);
         }
+        // While a policy has a meter, packets of all that have one ask for lines of meters.
+        (world.controller).set_policy(number(On::BothFamilies as usize), None)?;
         figures[0].flows.warm(&mut peer, GREEN_SERVICE, stock)?;
         for f in &mut figures {
             let cycles = f.flows.measure(&mut peer, GREEN_SERVICE, stock);
@@ -144,6 +142,15 @@ pub fn measure(
     Ok(of_ipv4
         .chain(families.iter().map(|f| f.entry(&figures)))
         .collect())
+}
+
+/// Lets the worker have the policy of what is on.
+fn set(world: &mut World, on: On, list: &[Rule]) -> Result<()> {
+    if let Some(policy) = on.policy(list)? {
+        let policy = Arc::new(compiled(&policy)?);
+        (world.controller).set_policy(number(on as usize), Some(policy))?;
+    }
+    world.settle()
 }
 
 /// Each family, hot and cold.
