@@ -1,28 +1,40 @@
-//! Packets that an access list permits, and how they go round in what is measured.
+//! Packets that access lists permit, and how they go round in what is measured.
 use crate::frames::{Family, Size, Spec, Way};
 use crate::report::Samples;
 use crate::routes::Routes;
 use crate::rules::{Rule, Tuple, first_match};
-use crate::whole::{SESSIONS, WARM};
+use crate::whole::WARM;
 use crate::world::{HOT, SPECS, Stock};
 use anyhow::{Result, ensure};
 use dpdk::peers::ACCESS_HEADER;
 use dpdk::{Consumer, Producer, tsc};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
 /// What packets go through. Those that come out are all that went in, in their order.
 pub trait Through {
-    /// Where they go in, and where they come out.
-    fn ends(&mut self) -> (&mut Producer, &mut Consumer);
+    /// Where packets of a way go in, and where they come out.
+    fn ends(&mut self, way: Way) -> (&mut Producer, &mut Consumer);
 
     /// Takes all that went in through.
     fn run(&mut self);
 }
 
-/// One packet of IPv4: as `whole` has it, but with ports that the access list permits.
+/// Which packets there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub way: Way,
+    pub family: Family,
+    pub size: Size,
+    /// Sessions that they are of.
+    pub sessions: u32,
+    /// How many go round at a time: hot or cold.
+    pub packets: usize,
+}
+
+/// One packet: as `whole` has it, but with ports that the session's access list permits.
 #[derive(Clone, Copy)]
 struct Flow {
     spec: Spec,
@@ -30,23 +42,31 @@ struct Flow {
 }
 
 impl Flow {
-    fn random(
-        way: Way,
-        octets: u16,
-        routes: &Routes,
-        list: &[Rule],
-        random: &mut SmallRng,
-    ) -> Self {
+    fn random(kind: Kind, routes: &Routes, lists: &[Vec<Rule>], random: &mut SmallRng) -> Self {
+        let Kind {
+            way,
+            family,
+            size,
+            sessions,
+            ..
+        } = kind;
         loop {
-            let size = Size::Octets(octets);
-            let spec = Spec::random(way, Family::V4, size, SESSIONS, routes, random);
-            // Rules are about well-known ports.
-            let [a, b] = random.random::<u16>().to_be_bytes();
-            let [c, d] = random.random_range(0..1024_u16).to_be_bytes();
+            let spec = Spec::random(way, family, size, sessions, routes, random);
+            // Rules are about well-known ports at the far end.
+            let own = random.random::<u16>().to_be_bytes();
+            let far = random.random_range(0..1024_u16).to_be_bytes();
+            let ports = match way {
+                Way::Up => [own, far],
+                Way::Down => [far, own],
+            };
             let flow = Flow {
                 spec,
-                ports: [a, b, c, d],
+                ports: ports.as_flattened().try_into().expect("two ports"),
             };
+            let list = &lists[spec.session as usize % lists.len()];
+            if list.is_empty() {
+                return flow;
+            }
             let found = first_match(list, &tuple(&flow.input(way)[start_in(way)..]));
             if found.is_some_and(|place| list[place].permits) {
                 return flow;
@@ -56,8 +76,7 @@ impl Flow {
 
     fn input(&self, way: Way) -> Vec<u8> {
         let mut frame = self.spec.input(way);
-        let at = start_in(way) + 20;
-        frame[at..at + 4].copy_from_slice(&self.ports);
+        self.set_ports(&mut frame[start_in(way)..]);
         frame
     }
 
@@ -65,16 +84,26 @@ impl Flow {
     fn output(&self, way: Way, service: u8) -> Vec<u8> {
         let mut frame = self.spec.output(way);
         let ip = &mut frame[start_out(way)..];
-        ip[20..24].copy_from_slice(&self.ports);
-        ip[1] = service;
-        ip[10..12].fill(0);
-        let sum = wire::checksum::of(&ip[..20]);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        self.set_ports(ip);
+        match is_v6(ip) {
+            true => (ip[0], ip[1]) = (0x60 | service >> 4, service << 4),
+            false => {
+                ip[1] = service;
+                ip[10..12].fill(0);
+                let sum = wire::checksum::of(&ip[..20]);
+                ip[10..12].copy_from_slice(&sum.to_be_bytes());
+            }
+        }
         frame
+    }
+
+    fn set_ports(&self, ip: &mut [u8]) {
+        let at = header(ip);
+        ip[at..at + 4].copy_from_slice(&self.ports);
     }
 }
 
-/// Where the IPv4 header starts in a frame that comes in.
+/// Where the IP header starts in a frame that comes in.
 fn start_in(way: Way) -> usize {
     if way == Way::Up { ACCESS_HEADER } else { 14 }
 }
@@ -84,38 +113,47 @@ fn start_out(way: Way) -> usize {
     if way == Way::Up { 14 } else { ACCESS_HEADER }
 }
 
+fn is_v6(ip: &[u8]) -> bool {
+    ip[0] >> 4 == 6
+}
+
+/// Octets of the IP header.
+fn header(ip: &[u8]) -> usize {
+    if is_v6(ip) { 40 } else { 20 }
+}
+
 fn tuple(ip: &[u8]) -> Tuple {
-    let address = |at: usize| Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]);
+    let v4 = |at: usize| Ipv4Addr::from_octets(ip[at..at + 4].try_into().expect("an address"));
+    let v6 = |at: usize| Ipv6Addr::from_octets(ip[at..at + 16].try_into().expect("an address"));
     let port = |at: usize| u16::from_be_bytes([ip[at], ip[at + 1]]);
+    let (protocol, source, destination) = match is_v6(ip) {
+        true => (ip[6], v6(8).into(), v6(24).into()),
+        false => (ip[9], v4(12).into(), v4(16).into()),
+    };
     Tuple {
-        protocol: ip[9],
-        source: address(12).into(),
-        destination: address(16).into(),
-        source_port: port(20),
-        destination_port: port(22),
+        protocol,
+        source,
+        destination,
+        source_port: port(header(ip)),
+        destination_port: port(header(ip) + 2),
     }
 }
 
-/// Packets of one way and size, of which some go round at a time.
+/// Packets of one kind, of which some go round at a time.
 pub struct Flows {
-    pub way: Way,
-    /// Of the frames that come in.
-    pub octets: u16,
-    /// That go round: hot or cold.
-    pub packets: usize,
+    pub kind: Kind,
     all: Vec<Flow>,
     next: usize,
 }
 
 impl Flows {
-    /// Packets of all sessions to the networks of the routes, which the list permits.
-    pub fn new(way: Way, octets: u16, packets: usize, routes: &Routes, list: &[Rule]) -> Self {
+    /// Packets to the networks of the routes, or from there. Session n has the list n modulo their number, which permits its packets;
+    /// one without rules permits all.
+    pub fn new(kind: Kind, routes: &Routes, lists: &[Vec<Rule>]) -> Self {
         let mut random = SmallRng::seed_from_u64(3);
-        let flow = |_| Flow::random(way, octets, routes, list, &mut random);
+        let flow = |_| Flow::random(kind, routes, lists, &mut random);
         Flows {
-            way,
-            octets,
-            packets,
+            kind,
             all: (0..SPECS).map(flow).collect(),
             next: 0,
         }
@@ -123,7 +161,11 @@ impl Flows {
 
     /// The word for how many there are.
     pub fn headers(&self) -> &'static str {
-        if self.packets == HOT { "hot" } else { "cold" }
+        if self.kind.packets == HOT {
+            "hot"
+        } else {
+            "cold"
+        }
     }
 
     /// The median of a few passes, as of our own path (`whole`): TSC cycles a packet. All get this type of service.
@@ -133,7 +175,7 @@ impl Flows {
         service: u8,
         stock: &mut Stock,
     ) -> Result<f64> {
-        let passes = if self.packets == HOT { 48 } else { 6 };
+        let passes = if self.kind.packets == HOT { 48 } else { 6 };
         let mut samples = Samples::default();
         for n in 0..=passes {
             let cycles = self.pass(through, service, stock)?;
@@ -159,12 +201,32 @@ impl Flows {
         Ok(())
     }
 
+    /// Lets each packet pass once: a session's meter is made by its first packet, which is not what is to be measured.
+    pub fn all(
+        &mut self,
+        through: &mut impl Through,
+        service: u8,
+        stock: &mut Stock,
+    ) -> Result<()> {
+        for _ in 0..self.all.len() / self.kind.packets {
+            self.pass(through, service, stock)?;
+        }
+        Ok(())
+    }
+
     /// Sends packets through once. Every octet that comes out is looked at.
-    fn pass(&mut self, through: &mut impl Through, service: u8, stock: &mut Stock) -> Result<f64> {
-        let (way, n) = (self.way, self.packets);
+    pub fn pass(
+        &mut self,
+        through: &mut impl Through,
+        service: u8,
+        stock: &mut Stock,
+    ) -> Result<f64> {
+        let Kind {
+            way, packets: n, ..
+        } = self.kind;
         let flows = &self.all[self.next..][..n];
         self.next = (self.next + n) % self.all.len();
-        let (from, _) = through.ends();
+        let (from, _) = through.ends(way);
         stock.make(
             n,
             |i| flows[i].input(way),
@@ -176,7 +238,7 @@ impl Flows {
         let begin = tsc();
         through.run();
         let took = tsc() - begin;
-        let (_, to) = through.ends();
+        let (_, to) = through.ends(way);
         stock.unload(n, to, |i| flows[i].output(way, service))?;
         Ok(took as f64 / n as f64)
     }

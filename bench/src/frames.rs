@@ -32,6 +32,8 @@ pub enum Size {
     Octets(u16),
     /// 7 of 64, 4 of 570 and 1 of 1,500 octets.
     Imix,
+    /// 6 of 66 (IPv6: 86), 3 of 594 and 3 of 1,492 octets: half of either family have 559 on the average.
+    LargeImix,
 }
 
 /// One packet: whose it is, and the address at the other end.
@@ -72,6 +74,12 @@ impl Spec {
             Size::Imix => *[64, 64, 64, 64, 64, 64, 64, 570, 570, 570, 570, 1500]
                 .choose(random)
                 .expect("sizes"),
+            Size::LargeImix => match random.random_range(0..4) {
+                0 => 594,
+                1 => 1492,
+                _ if v6 => 86,
+                _ => 66,
+            },
         };
         let least = if way == Way::Up { 30 } else { 14 } + if v6 { 40 } else { 20 } + 8;
         Spec {

@@ -1,23 +1,20 @@
 //! The uplink with everything on, beside the path of DPDK's libraries (`pipeline`): the same packets, sessions, routes and rules.
-//! Every session has a policy of rules that mark, and a rate that no packet exceeds.
-use crate::flows::{Flows, Through};
-use crate::frames::Way;
-use crate::layout::Layout;
-use crate::pipeline::{GREEN_SERVICE, Path, ROUTES, RULES, uplink};
+//! Every session has a policy of rules that mark, and a rate that no packet exceeds. IPv6 and both families mixed are beside IPv4.
+use crate::flows::{Flows, Kind};
+use crate::frames::{Family, Way};
+use crate::pipeline::{GREEN_SERVICE, Path, ROUTES, RULES, plain, uplink};
+use crate::policies::{
+    compiled, give, marking, number, of_both_families, of_rules, with_two_rates,
+};
 use crate::report::{Entry, Samples};
 use crate::routes::{Prefixes, Routes};
 use crate::rules::{Rule, rules};
 use crate::whole::{FEATURES, SESSIONS};
 use crate::world::{COLD, HOT, Plan, Stock, World};
 use anyhow::{Context, Result};
-use dataplane::{
-    CompiledPolicy, PacketSettings, Policies, PolicyCompiler, PolicyIndex, PolicyRules, Rate,
-};
-use dataplane::{SessionEntry, Worker};
+use dataplane::{PacketSettings, Policies, PolicyRules, Rate};
 use dpdk::peers::allow_wide_vectors;
-use dpdk::{Consumer, Eal, Pool, Producer};
-use std::num::NonZeroU16;
-use std::sync::Arc;
+use dpdk::{Eal, Pool};
 
 /// What ids of figures begin with.
 pub const IDS: [&str; 3] = ["up-full", "up-acl", "full-vs-pipeline"];
@@ -30,8 +27,17 @@ const FIGURES: [(&str, u16, usize, Option<f64>); 4] = [
     ("128-cold", 128, COLD, None),
 ];
 
+/// Families in frames of 64 octets: what ids have, and how many times what `up-full` costs is aimed at.
+const FAMILIES: [(Family, &str, Option<f64>); 3] = [
+    (Family::V4, "v4-trtcm", None),
+    (Family::V6, "v6", Some(1.5)),
+    (Family::Both, "mix", Some(1.5)),
+];
+
 /// 10 Gbit/s.
 const RATE: Rate = Rate::kbps(10_000_000);
+/// What rules mark with: the code point of [`GREEN_SERVICE`].
+const MARK: &str = "af11";
 
 /// What is on for the sessions' packets beside what `whole` has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,57 +47,50 @@ enum On {
     Rules,
     /// The rules, which mark what they permit, and a rate.
     Everything,
+    /// As many rules of IPv6 too, which mark as well, and a meter of two rates.
+    BothFamilies,
 }
 
 impl On {
-    const ALL: [On; 3] = [On::Nothing, On::Rules, On::Everything];
+    /// What the families are measured beside.
+    const IPV4: [On; 3] = [On::Nothing, On::Rules, On::Everything];
 
-    /// Number of the policy.
-    fn policy(self) -> Option<PolicyIndex> {
-        NonZeroU16::new(self as u16).map(PolicyIndex)
-    }
-
-    /// What rules say.
-    fn text(self, rule: &Rule) -> String {
-        match self == On::Everything && rule.permits {
-            true => format!("{rule} mark af11"),
-            false => rule.to_string(),
-        }
+    fn policy(self, list: &[Rule]) -> Result<Option<PolicyRules>> {
+        Ok(Some(match self {
+            On::Nothing => return Ok(None),
+            On::Rules => of_rules(list)?,
+            On::Everything => marking(list, MARK)?,
+            On::BothFamilies => with_two_rates(marking(&of_both_families(RULES), MARK)?),
+        }))
     }
 
     /// Type of service that all packets have in the end.
     fn service(self) -> u8 {
-        if self == On::Everything {
-            GREEN_SERVICE
-        } else {
-            0
+        match self {
+            On::Nothing | On::Rules => 0,
+            On::Everything | On::BothFamilies => GREEN_SERVICE,
         }
     }
-}
-
-impl Through for World {
-    fn ends(&mut self) -> (&mut Producer, &mut Consumer) {
-        (&mut self.homes[0].to_port, &mut self.routers[0].from_port)
-    }
-
-    fn run(&mut self) {
-        self.workers.iter_mut().for_each(run);
-    }
-}
-
-fn run(worker: &mut Worker) {
-    while worker.step() > 0 {}
 }
 
 /// Packets that go through all, and what was measured of each.
 struct Figure {
     end: &'static str,
+    octets: u16,
     most: Option<f64>,
     flows: Flows,
     /// By what is on.
     own: [Samples; 3],
     rules_alone: Samples,
     peer: Samples,
+}
+
+/// Packets of IPv6, or of both families.
+struct OfFamily {
+    id: &'static str,
+    most: Option<f64>,
+    flows: Flows,
+    samples: Samples,
 }
 
 /// All that is measured of it. What is on changes for the sessions of one world, so that tables have their places in memory.
@@ -105,32 +104,30 @@ pub fn measure(
     allow_wide_vectors(eal)?;
     let (routes, list) = (Routes::first(prefixes, ROUTES), rules(false, RULES));
     let mut peer = Path::new(eal, pool, "full-peer", uplink(eal, &routes, &list)?)?;
-    let figure = |(end, octets, packets, most)| Figure {
-        end,
-        most,
-        flows: Flows::new(Way::Up, octets, packets, &routes, &list),
-        own: Default::default(),
-        rules_alone: Samples::default(),
-        peer: Samples::default(),
-    };
-    let mut figures = FIGURES.map(figure);
+    let mut figures = FIGURES.map(|figure| Figure::new(figure, &routes, &list));
+    let mut families = families(&routes);
     let mut world = World::new(eal, pool, "full", Plan::plain(SESSIONS, routes))?;
-    for on in On::ALL {
-        if let Some(index) = on.policy() {
-            let policy = compiled(world.controller.policy_compiler(), on, &list)?;
-            world.controller.set_policy(index, Some(Arc::new(policy)))?;
-        }
+    for on in On::IPV4 {
+        set(&mut world, on, &list)?;
     }
     for round in 1..=rounds {
         eprintln!("  everything on, round {round} of {rounds}");
-        for on in On::ALL {
+        for on in On::IPV4 {
             switch(&mut world, on)?;
-            let service = on.service();
-            figures[0].flows.warm(&mut world, service, stock)?;
+            figures[0].flows.warm(&mut world, on.service(), stock)?;
             for f in &mut figures {
                 f.measure(on, &mut world, stock)?;
             }
         }
+        set(&mut world, On::BothFamilies, &list)?;
+        switch(&mut world, On::BothFamilies)?;
+        for f in &mut families {
+            f.flows.all(&mut world, GREEN_SERVICE, stock)?;
+            let cycles = f.flows.measure(&mut world, GREEN_SERVICE, stock)?;
+            f.samples.0.push(cycles);
+        }
+        // While a policy has a meter, packets of all that have one ask for lines of meters.
+        (world.controller).set_policy(number(On::BothFamilies as usize), None)?;
         figures[0].flows.warm(&mut peer, GREEN_SERVICE, stock)?;
         for f in &mut figures {
             let cycles = f.flows.measure(&mut peer, GREEN_SERVICE, stock);
@@ -140,42 +137,108 @@ pub fn measure(
         }
     }
     world.check_drops()?;
-    Ok(figures.iter().flat_map(Figure::entries).collect())
+    let of_ipv4 = figures.iter().flat_map(Figure::entries);
+    Ok(of_ipv4
+        .chain(families.iter().map(|f| f.entry(&figures)))
+        .collect())
 }
 
-fn compiled(compiler: PolicyCompiler, on: On, list: &[Rule]) -> Result<CompiledPolicy> {
-    let rules = list.iter().map(|rule| on.text(rule).parse());
-    let rules = PolicyRules {
-        rules: rules.collect::<Result<_, _>>()?,
-        unmatched_pass: false,
-        denies_undetermined: true,
-        ..PolicyRules::default()
+/// Lets the worker have the policy of what is on.
+fn set(world: &mut World, on: On, list: &[Rule]) -> Result<()> {
+    if let Some(policy) = on.policy(list)? {
+        let policy = compiled(&world.controller, &policy)?;
+        (world.controller).set_policy(number(on as usize), Some(policy))?;
+    }
+    world.settle()
+}
+
+/// Each family, hot and cold.
+fn families(routes: &Routes) -> Vec<OfFamily> {
+    let lists = [of_both_families(RULES)];
+    let of = |(family, id, most): (Family, &'static str, Option<f64>), packets| OfFamily {
+        id,
+        most,
+        flows: Flows::new(
+            Kind {
+                family,
+                ..plain(Way::Up, 64, packets)
+            },
+            routes,
+            &lists,
+        ),
+        samples: Samples::default(),
     };
-    Ok(compiler.compile(&rules)?)
+    let hot = FAMILIES.map(|family| of(family, HOT));
+    hot.into_iter()
+        .chain(FAMILIES.map(|family| of(family, COLD)))
+        .collect()
 }
 
 /// Lets all sessions have what is on.
 fn switch(world: &mut World, on: On) -> Result<()> {
-    for n in 0..SESSIONS {
-        world.settle()?;
-        let entry = Layout::PLAIN.entry(n);
-        world.controller.set_session(SessionEntry {
-            packets: PacketSettings {
-                rate_up: (on == On::Everything).then_some(RATE),
-                ..entry.packets
-            },
-            policies: Policies {
-                up: on.policy(),
-                down: None,
-            },
-            ..entry
-        })?;
+    let up = (on != On::Nothing).then(|| number(on as usize));
+    let rate_up = (on == On::Everything).then_some(RATE);
+    give(world, |_, packets| {
+        let packets = PacketSettings { rate_up, ..packets };
+        (packets, Policies { up, down: None })
+    })
+}
+
+/// What every figure with everything on says of itself.
+fn full(id: &str, name: String, octets: u16, samples: &Samples) -> Entry {
+    Entry {
+        features: FEATURES
+            .into_iter()
+            .chain(["acl-150", "rate", "dscp"])
+            .collect(),
+        frame: Some(octets.to_string()),
+        sessions: Some(SESSIONS),
+        routes: Some(ROUTES),
+        ..Entry::new(id, name, "cycles", samples)
     }
-    world.run();
-    world.settle()
+}
+
+impl OfFamily {
+    /// Beside the figure of IPv4 with as many packets.
+    fn entry(&self, figures: &[Figure]) -> Entry {
+        let headers = self.flows.headers();
+        let of_ipv4 = figures.iter().find(|f| f.end == headers);
+        let of_ipv4 = &of_ipv4.expect("IPv4").own[On::Everything as usize];
+        let family = match self.flows.kind.family {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+            Family::Both => "IPv4 and IPv6 mixed",
+        };
+        let id = format!("{}-{}-{headers}", IDS[0], self.id);
+        let name = format!(
+            "uplink with {RULES} rules of each family, marks and two rates, {family} / {}, {headers}",
+            IDS[0]
+        );
+        let entry = full(&id, name, 64, &self.samples);
+        match self.most {
+            Some(most) => entry.ratio_at_most(IDS[0], of_ipv4, most),
+            None => entry.beside(IDS[0], of_ipv4, |own, peer| own / peer),
+        }
+    }
 }
 
 impl Figure {
+    fn new(
+        (end, octets, packets, most): (&'static str, u16, usize, Option<f64>),
+        routes: &Routes,
+        list: &[Rule],
+    ) -> Self {
+        Figure {
+            end,
+            octets,
+            most,
+            flows: Flows::new(plain(Way::Up, octets, packets), routes, &[list.to_vec()]),
+            own: Default::default(),
+            rules_alone: Samples::default(),
+            peer: Samples::default(),
+        }
+    }
+
     fn measure(&mut self, on: On, world: &mut World, stock: &mut Stock) -> Result<()> {
         let cycles = self.flows.measure(world, on.service(), stock)?;
         self.own[on as usize].0.push(cycles);
@@ -188,23 +251,16 @@ impl Figure {
 
     /// With everything on, the same beside the peer, and what the rules alone add.
     fn entries(&self) -> [Entry; 3] {
-        let octets = self.flows.octets;
+        let octets = self.octets;
         let size = format!("IPv4 {octets} octets {}", self.flows.headers());
         let everything = &self.own[On::Everything as usize];
         let plain = &self.own[On::Nothing as usize];
-        let entry = |id: &str, name: String, samples: &Samples| Entry {
-            features: FEATURES
-                .into_iter()
-                .chain(["acl-150", "rate", "dscp"])
-                .collect(),
-            frame: Some(octets.to_string()),
-            sessions: Some(SESSIONS),
-            routes: Some(ROUTES),
-            ..Entry::new(&format!("{id}-{}", self.end), name, "cycles", samples)
+        let entry = |id: &str, name: String, samples: &Samples| {
+            full(&format!("{id}-{}", self.end), name, octets, samples)
         };
         let name = format!("uplink with {RULES} rules, marks and rates, {size}");
-        let full = entry(IDS[0], name, everything);
-        let full = full.beside("uplink without them", plain, |own, plain| own / plain);
+        let own = entry(IDS[0], name, everything);
+        let own = own.beside("uplink without them", plain, |own, plain| own / plain);
         let name = format!("{RULES} rules in the uplink: what they add, {size}");
         let rules = entry(IDS[1], name, &self.rules_alone);
         let rules = rules.beside("uplink without them", plain, |added, plain| added / plain);
@@ -212,8 +268,8 @@ impl Figure {
         let ratio = entry(IDS[2], name, everything);
         [
             match self.most {
-                Some(most) => full.at_most(most),
-                None => full,
+                Some(most) => own.at_most(most),
+                None => own,
             },
             rules,
             ratio.ratio_at_most("path of DPDK's libraries", &self.peer, 0.6),

@@ -9,7 +9,7 @@ use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
     acl, admission, changes, drops, fib, full, handover, huge, kernel, latency, meters, pin,
-    pipeline, plot, radius, setups, whole, workers,
+    pipeline, plot, published, radius, setups, swap, whole, workers,
 };
 use cap::Cap;
 use clap::Parser;
@@ -31,9 +31,9 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
-    /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `acl`, `meter`,
-    /// `pipeline`, `up-full`, `kernel`, `workers`, `handover`,
-    /// `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
+    /// Only figures whose id contains this: `up-v4-64`, `up-v6`, `segments`, `instances`, `fib`, `acl`, `acl-swap`,
+    /// `meter`, `pipeline`, `up-full`, `published` (of it alone `h-tput`, `n-port`, `n-all`, `i-tput`, `b-pps`, `b-imix`), `kernel`,
+    /// `workers`, `handover`, `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
     #[arg(long)]
     only: Option<String>,
     /// Writes the table and the picture of the document in this folder anew, too.
@@ -123,6 +123,9 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
         entries.extend(fib::measure(&eal, &prefixes, rounds)?);
     }
     entries.extend(acl::measure(&eal, part, rounds)?);
+    if wanted(swap::ID) {
+        entries.extend(swap::measure(&eal, pool, &mut stock, &prefixes, core)?);
+    }
     if wanted("meter") {
         eprintln!("  meters");
         entries.extend(meters::measure(&eal, rounds)?);
@@ -133,10 +136,16 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
             &eal, pool, &mut stock, &prefixes, rounds,
         )?);
     }
-    if full::IDS.into_iter().any(wanted) {
+    if full::IDS
+        .iter()
+        .any(|id| wanted(id) || part.starts_with(id))
+    {
         eprintln!("  the uplink with everything on");
         entries.extend(full::measure(&eal, pool, &mut stock, &prefixes, rounds)?);
     }
+    entries.extend(published::measure(
+        &eal, pool, &mut stock, &prefixes, rounds, part,
+    )?);
     if wanted("kernel") {
         eprintln!("  the kernel");
         entries.push(kernel::measure(rounds)?);

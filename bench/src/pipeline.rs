@@ -1,8 +1,8 @@
 //! A packet path out of DPDK's libraries over the frames, sessions and routes of our own (`whole`): the stages of Intel's vBNG
 //! reference pipeline. It has no checks of a packet's source, no counters of sessions and no clamp of TCP's segment size.
 use crate::acl::{fastest, peers};
-use crate::flows::{Flows, Through};
-use crate::frames::{GATEWAY, Way, address_v4, home, neighbour};
+use crate::flows::{Flows, Kind, Through};
+use crate::frames::{Family, GATEWAY, Size, Way, address_v4, home, neighbour};
 use crate::layout::Layout;
 use crate::report::{Entry, Samples};
 use crate::routes::{NEIGHBOURS, Prefixes, Routes};
@@ -103,7 +103,7 @@ impl Path {
 }
 
 impl Through for Path {
-    fn ends(&mut self) -> (&mut Producer, &mut Consumer) {
+    fn ends(&mut self, _way: Way) -> (&mut Producer, &mut Consumer) {
         (&mut self.from.to_port, &mut self.to.from_port)
     }
 
@@ -118,25 +118,28 @@ impl Through for Path {
 
 /// What goes through, and what was measured.
 struct Figure {
+    octets: u16,
     flows: Flows,
     samples: Samples,
 }
 
 impl Figure {
     fn measure(&mut self, path: &mut Path, stock: &mut Stock) -> Result<()> {
-        let cycles = self.flows.measure(path, service(self.flows.way), stock);
+        let cycles = self
+            .flows
+            .measure(path, service(self.flows.kind.way), stock);
         let cycles = cycles.context("the path of DPDK's libraries")?;
         self.samples.0.push(cycles);
         Ok(())
     }
 
     fn entry(&self) -> Entry {
-        let way = self.flows.way;
+        let way = self.flows.kind.way;
         let (word, features) = match way {
             Way::Up => ("up", UP.to_vec()),
             Way::Down => ("down", DOWN.to_vec()),
         };
-        let (headers, octets) = (self.flows.headers(), self.flows.octets);
+        let (headers, octets) = (self.flows.headers(), self.octets);
         let id = format!("pipeline-{word}-v4-{octets}-{headers}-peer");
         let name = format!("{word}link of DPDK's libraries, IPv4 {octets} octets {headers}");
         Entry {
@@ -152,6 +155,17 @@ impl Figure {
 /// Type of service that packets get: upstream all are green.
 fn service(way: Way) -> u8 {
     if way == Way::Up { GREEN_SERVICE } else { 0 }
+}
+
+/// IPv4 in frames of so many octets, of all sessions.
+pub fn plain(way: Way, octets: u16, packets: usize) -> Kind {
+    Kind {
+        way,
+        family: Family::V4,
+        size: Size::Octets(octets),
+        sessions: SESSIONS,
+        packets,
+    }
 }
 
 /// All that is measured of the path.
@@ -172,8 +186,10 @@ pub fn measure(
             Way::Down => downlink(eal, &list)?,
         };
         let mut path = Path::new(eal, pool, word(way), run)?;
+        let lists = [list];
         let figure = |(octets, packets)| Figure {
-            flows: Flows::new(way, octets, packets, &routes, &list),
+            octets,
+            flows: Flows::new(plain(way, octets, packets), &routes, &lists),
             samples: Samples::default(),
         };
         let mut figures = FIGURES.map(figure);

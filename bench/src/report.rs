@@ -17,6 +17,8 @@ pub struct Entry {
     pub ratio: Option<f64>,
     pub target: Option<f64>,
     pub met: Option<bool>,
+    /// Beside what others have published: `match`, `beat` or `missed`.
+    pub verdict: Option<&'static str>,
     pub features: Vec<&'static str>,
     /// Octets of the frame on the access side or core side where it comes in.
     pub frame: Option<String>,
@@ -67,6 +69,7 @@ impl Entry {
             ratio: None,
             target: None,
             met: None,
+            verdict: None,
             features: Vec::new(),
             frame: None,
             sessions: None,
@@ -87,6 +90,22 @@ impl Entry {
         self.target = Some(target);
         self.met = Some(self.median >= target);
         self
+    }
+
+    /// The figure itself is to be at most the cycles that a published system has for a packet; with half of them it is beaten.
+    pub fn within(mut self, budget: f64) -> Self {
+        self.verdict = Some(match self.median {
+            own if own <= budget / 2.0 => "beat",
+            own if own <= budget => "match",
+            _ => "missed",
+        });
+        self.at_most(budget)
+    }
+
+    /// What is to be said of the target.
+    fn word(&self) -> &'static str {
+        let met = self.met.map(|met| if met { "met" } else { "missed" });
+        self.verdict.or(met).unwrap_or_default()
     }
 
     /// The median over the peer's is to be at most this.
@@ -170,9 +189,8 @@ impl Report {
         );
         for e in entries {
             let met = match e.met {
-                Some(true) => "met",
-                Some(false) => "**missed**",
-                None => "",
+                Some(false) => format!("**{}**", e.word()),
+                _ => e.word().into(),
             };
             text += &format!(
                 "| {} | {} | {} | {:.1} | {:.1} | {:.1} | {} | {} | {} | {met} |\n",
@@ -218,7 +236,10 @@ impl Report {
                 number(e.peer_median),
                 number(e.ratio),
                 number(e.target),
-                if e.met == Some(true) { "met" } else { "MISSED" },
+                match e.met {
+                    Some(false) => e.word().to_uppercase(),
+                    _ => e.word().into(),
+                },
                 e.name,
             );
         }
@@ -269,6 +290,9 @@ mod tests {
         assert_eq!((entry.min, entry.median, entry.spread), (40.0, 60.0, 20.0));
         assert_eq!(entry.clone().at_most(60.0).met, Some(true));
         assert_eq!(entry.clone().at_most(59.0).met, Some(false));
+        assert_eq!(entry.clone().within(120.0).verdict, Some("beat"));
+        assert_eq!(entry.clone().within(119.0).verdict, Some("match"));
+        assert_eq!(entry.clone().within(59.0).verdict, Some("missed"));
         assert_eq!(entry.clone().at_least(60.0).met, Some(true));
         assert_eq!(entry.clone().at_least(61.0).met, Some(false));
         let ratio = |t| entry.clone().ratio_at_most("p", &peer, t);

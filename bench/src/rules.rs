@@ -84,6 +84,17 @@ impl Rule {
             && within(self.source, &tuple.source)
     }
 
+    /// The rule for packets the other way.
+    pub fn reversed(self) -> Rule {
+        Rule {
+            source: self.destination,
+            source_ports: self.destination_ports,
+            destination: self.source,
+            destination_ports: self.source_ports,
+            ..self
+        }
+    }
+
     /// The rule as our classifier has it: by its text.
     pub fn own(&self) -> acl::Rule {
         let text = self.to_string();

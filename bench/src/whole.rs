@@ -35,6 +35,9 @@ const TABLES: [usize; 4] = [1, 50_000, ROUTES, 968_000];
 /// no room for 64.
 const INSTANCES: [(u16, usize); 2] = [(64, 64_000), (8, ROUTES)];
 
+/// Uplink IPv6 beside IPv4, and both mixed in a burst beside the mean of both; hot and cold.
+const FAMILIES: [&str; 4] = ["up-v6-hot", "up-v6-cold", "up-v6-mix-hot", "up-v6-mix-cold"];
+
 /// A scenario, its table and what was measured.
 struct Figure {
     scenario: Scenario,
@@ -109,6 +112,13 @@ fn over_instances(way: Way) -> Vec<(Scenario, usize)> {
     all
 }
 
+/// Whether it is one of those that [`families`] compares.
+fn is_of_families(scenario: Scenario) -> bool {
+    let plain = Scenario::plain(Way::Up, SESSIONS, scenario.packets);
+    let family = scenario.family;
+    scenario == Scenario { family, ..plain }
+}
+
 /// Measures everything in `rounds` rounds, each of which takes all scenarios and testpmd once.
 pub fn measure(
     eal: &Eal,
@@ -120,7 +130,11 @@ pub fn measure(
     only: &str,
 ) -> Result<Vec<Entry>> {
     let mut wanted = scenarios();
-    wanted.retain(|(scenario, table)| id(*scenario, *table).contains(only));
+    let compares = FAMILIES.iter().any(|id| id.contains(only));
+    wanted.retain(|(scenario, table)| {
+        let is_compared = compares && *table == ROUTES && is_of_families(*scenario);
+        is_compared || id(*scenario, *table).contains(only)
+    });
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
@@ -229,6 +243,14 @@ fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
             all.push(scale.ratio_at_most("4,096 sessions", &small.samples, target));
         }
     }
+    for packets in [HOT, COLD] {
+        let plain = Scenario::plain(Way::Up, SESSIONS, packets);
+        let of_family = |family| of(Scenario { family, ..plain }, ROUTES);
+        let v4_and_v6 = of_family(Family::V4).zip(of_family(Family::V6));
+        if let Some(((v4, v6), both)) = v4_and_v6.zip(of_family(Family::Both)) {
+            all.extend(families(v4, v6, both));
+        }
+    }
     for (instances, table) in INSTANCES {
         let mixed = Scenario {
             layout: Layout::over(instances),
@@ -267,6 +289,22 @@ fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
     all
 }
 
+/// IPv6 beside IPv4, and a mixture in each burst beside the mean of both.
+fn families(v4: &Figure, v6: &Figure, both: &Figure) -> [Entry; 2] {
+    let headers = headers(v4.scenario);
+    let id = format!("up-v6-{headers}");
+    let ratio = entry(&id, format!("uplink, IPv6 / IPv4, {headers}"), v6);
+    let id = format!("up-v6-mix-{headers}");
+    let name = format!("uplink, IPv4 and IPv6 mixed / mean of both, {headers}");
+    let mixed = entry(&id, name, both);
+    let rounds = v4.samples.0.iter().zip(&v6.samples.0);
+    let mean = Samples(rounds.map(|(v4, v6)| (v4 + v6) / 2.0).collect());
+    [
+        ratio.ratio_at_most("IPv4", &v4.samples, 1.5),
+        mixed.ratio_at_most("mean of both", &mean, 1.0),
+    ]
+}
+
 /// What it costs that a worker takes a packet's instance for that of the one before.
 fn likely(instances: u16, mixed: &Figure, in_runs: &Figure) -> Entry {
     let name = format!("uplink, {instances} instances at random / {RUN} packets of each");
@@ -281,6 +319,7 @@ fn id(scenario: Scenario, table: usize) -> String {
     let size = match scenario.size {
         Size::Octets(octets) => octets.to_string(),
         Size::Imix => "imix".into(),
+        Size::LargeImix => "large-imix".into(),
     };
     let (way, sessions, headers) = (word(scenario.way), scenario.sessions, headers(scenario));
     let spread = spread(scenario.layout).replace(' ', "-");
@@ -316,6 +355,7 @@ fn frame(f: &Figure) -> String {
     match f.scenario.size {
         Size::Octets(octets) => octets.to_string(),
         Size::Imix => "IMIX".into(),
+        Size::LargeImix => "large IMIX".into(),
     }
 }
 

@@ -1,10 +1,11 @@
 //! A data plane with sessions and routes between two rings, and packets that go round in it.
+use crate::flows::Through;
 use crate::frames::*;
 use crate::layout::Layout;
 use crate::routes::{NEIGHBOURS, Routes};
 use anyhow::{Context, Result, bail, ensure};
 use dataplane::*;
-use dpdk::{BURST, Burst, Eal, Mbuf, MemoryPeer, Pool, tsc};
+use dpdk::{BURST, Burst, Consumer, Eal, Mbuf, MemoryPeer, Pool, Producer, tsc};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -178,6 +179,21 @@ impl World {
             );
         }
         Ok(())
+    }
+}
+
+/// By its first worker.
+impl Through for World {
+    fn ends(&mut self, way: Way) -> (&mut Producer, &mut Consumer) {
+        let (home, router) = (&mut self.homes[0], &mut self.routers[0]);
+        match way {
+            Way::Up => (&mut home.to_port, &mut router.from_port),
+            Way::Down => (&mut router.to_port, &mut home.from_port),
+        }
+    }
+
+    fn run(&mut self) {
+        while self.workers[0].step() > 0 {}
     }
 }
 
