@@ -4,7 +4,7 @@ use crate::flows::{Flows, Kind};
 use crate::frames::{Family, Way};
 use crate::pipeline::{GREEN_SERVICE, Path, ROUTES, RULES, plain, uplink};
 use crate::policies::{
-    compiled, give, marking, number, of_both_families, of_rules, with_two_rates,
+    compiled, give, marking, number, of_both_families, of_rules, with_classes, with_two_rates,
 };
 use crate::report::{Entry, Samples};
 use crate::routes::{Prefixes, Routes};
@@ -17,7 +17,10 @@ use dpdk::peers::allow_wide_vectors;
 use dpdk::{Eal, Pool};
 
 /// What ids of figures begin with.
-pub const IDS: [&str; 3] = ["up-full", "up-acl", "full-vs-pipeline"];
+pub const IDS: [&str; 4] = ["up-full", "up-acl", "full-vs-pipeline", "meter-3+1"];
+
+/// Cycles that policers of three classes and of the session are to add at most.
+const CLASSES_ADD: f64 = 30.0;
 
 /// Ends of ids, frames that come in, in octets, how many packets go round, and the cycles that are aimed at.
 const FIGURES: [(&str, u16, usize, Option<f64>); 4] = [
@@ -49,6 +52,8 @@ enum On {
     Everything,
     /// As many rules of IPv6 too, which mark as well, and a meter of two rates.
     BothFamilies,
+    /// The rules, each of which puts packets into one of three classes with a meter; and a meter of two rates around them.
+    Classes,
 }
 
 impl On {
@@ -61,13 +66,14 @@ impl On {
             On::Rules => of_rules(list)?,
             On::Everything => marking(list, MARK)?,
             On::BothFamilies => with_two_rates(marking(&of_both_families(RULES), MARK)?),
+            On::Classes => with_two_rates(with_classes(list)?),
         }))
     }
 
     /// Type of service that all packets have in the end.
     fn service(self) -> u8 {
         match self {
-            On::Nothing | On::Rules => 0,
+            On::Nothing | On::Rules | On::Classes => 0,
             On::Everything | On::BothFamilies => GREEN_SERVICE,
         }
     }
@@ -82,6 +88,8 @@ struct Figure {
     /// By what is on.
     own: [Samples; 3],
     rules_alone: Samples,
+    /// What classes and meters add to the rules.
+    classes_alone: Samples,
     peer: Samples,
 }
 
@@ -119,6 +127,15 @@ pub fn measure(
                 f.measure(on, &mut world, stock)?;
             }
         }
+        // While a policy has a meter, packets of all that have one ask for lines of meters.
+        let forget =
+            |world: &mut World, on: On| world.controller.set_policy(number(on as usize), None);
+        set(&mut world, On::Classes, &list)?;
+        switch(&mut world, On::Classes)?;
+        for f in &mut figures {
+            f.measure_classes(&mut world, stock)?;
+        }
+        forget(&mut world, On::Classes)?;
         set(&mut world, On::BothFamilies, &list)?;
         switch(&mut world, On::BothFamilies)?;
         for f in &mut families {
@@ -126,8 +143,7 @@ pub fn measure(
             let cycles = f.flows.measure(&mut world, GREEN_SERVICE, stock)?;
             f.samples.0.push(cycles);
         }
-        // While a policy has a meter, packets of all that have one ask for lines of meters.
-        (world.controller).set_policy(number(On::BothFamilies as usize), None)?;
+        forget(&mut world, On::BothFamilies)?;
         figures[0].flows.warm(&mut peer, GREEN_SERVICE, stock)?;
         for f in &mut figures {
             let cycles = f.flows.measure(&mut peer, GREEN_SERVICE, stock);
@@ -235,6 +251,7 @@ impl Figure {
             flows: Flows::new(plain(Way::Up, octets, packets), routes, &[list.to_vec()]),
             own: Default::default(),
             rules_alone: Samples::default(),
+            classes_alone: Samples::default(),
             peer: Samples::default(),
         }
     }
@@ -249,8 +266,20 @@ impl Figure {
         Ok(())
     }
 
-    /// With everything on, the same beside the peer, and what the rules alone add.
-    fn entries(&self) -> [Entry; 3] {
+    /// With classes and meters, after the rules alone in the same round.
+    fn measure_classes(&mut self, world: &mut World, stock: &mut Stock) -> Result<()> {
+        let service = On::Classes.service();
+        self.flows.all(world, service, stock)?;
+        let cycles = self.flows.measure(world, service, stock)?;
+        let rules = self.own[On::Rules as usize].0.last();
+        self.classes_alone
+            .0
+            .extend(rules.map(|rules| cycles - rules));
+        Ok(())
+    }
+
+    /// With everything on, the same beside the peer, and what the rules alone add, and meters to them.
+    fn entries(&self) -> [Entry; 4] {
         let octets = self.octets;
         let size = format!("IPv4 {octets} octets {}", self.flows.headers());
         let everything = &self.own[On::Everything as usize];
@@ -266,6 +295,10 @@ impl Figure {
         let rules = rules.beside("uplink without them", plain, |added, plain| added / plain);
         let name = format!("uplink with everything on / path of DPDK's libraries, {size}");
         let ratio = entry(IDS[2], name, everything);
+        let name = format!(
+            "meters of three classes and of the session: what they add to the rules, {size}"
+        );
+        let classes = entry(IDS[3], name, &self.classes_alone);
         [
             match self.most {
                 Some(most) => own.at_most(most),
@@ -273,6 +306,7 @@ impl Figure {
             },
             rules,
             ratio.ratio_at_most("path of DPDK's libraries", &self.peer, 0.6),
+            classes.at_most(CLASSES_ADD),
         ]
     }
 }

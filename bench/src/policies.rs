@@ -5,7 +5,7 @@ use crate::world::World;
 use anyhow::Result;
 use dataplane::{
     CompiledPolicy, Controller, MeterSettings, Overhead, PacketSettings, PolicerSettings, Policies,
-    PolicyIndex, PolicyRules, Rate, SessionEntry,
+    PolicyClass, PolicyIndex, PolicyRules, Rate, SessionEntry,
 };
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -48,17 +48,43 @@ pub fn marking(list: &[Rule], mark: &str) -> Result<PolicyRules> {
     })
 }
 
+/// The same, whose rules put what they permit into one of three classes, which share the rules evenly. Each has a meter of two rates.
+pub fn with_classes(list: &[Rule]) -> Result<PolicyRules> {
+    let names = ["a", "b", "c"];
+    let text = |(rule, class): (&Rule, &&str)| match rule.permits {
+        true => format!("{rule} class {class}"),
+        false => rule.to_string(),
+    };
+    let rules = list.iter().zip(names.iter().cycle());
+    let classes = names.iter().map(|name| PolicyClass {
+        name: (*name).into(),
+        dscps: 0,
+        policer: Some(two_rates()),
+        mark: None,
+    });
+    Ok(PolicyRules {
+        rules: rules
+            .map(|rule| text(rule).parse())
+            .collect::<Result<_, _>>()?,
+        classes: classes.collect(),
+        ..of_rules(list)?
+    })
+}
+
 /// The same with a meter of two rates (RFC 2698), which no packet exceeds.
 pub fn with_two_rates(rules: PolicyRules) -> PolicyRules {
-    let policer = PolicerSettings {
+    PolicyRules {
+        policer: Some(two_rates()),
+        ..rules
+    }
+}
+
+fn two_rates() -> PolicerSettings {
+    PolicerSettings {
         meter: TWO_RATES,
         overhead: Overhead::IP,
         is_colour_aware: false,
         yellow_mark: None,
-    };
-    PolicyRules {
-        policer: Some(policer),
-        ..rules
     }
 }
 

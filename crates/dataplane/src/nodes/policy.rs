@@ -9,9 +9,8 @@ use crate::drops::DropReason;
 use crate::nodes::fields;
 use crate::nodes::ip::{self, Family};
 use crate::police::Colour;
-use crate::tables::meters::MeterLine;
 use crate::tables::policies::{CompiledPolicies, PolicyLine};
-use crate::tables::sessions::Sessions;
+use crate::tables::sessions::{PolicedLines, Sessions};
 use dpdk::Window;
 use policy::Direction;
 
@@ -39,8 +38,8 @@ pub(crate) fn up(
 ) -> Result<(), DropReason> {
     let index = sessions.index(slot);
     let (family, total) = (packet.family, packet.total);
-    let direction = Direction::Up;
-    permit(sessions, policies, Of { index, direction }, packet).map_err(|refused| {
+    let of = (index, Direction::Up);
+    permit(sessions, policies, of, packet).map_err(|refused| {
         sessions.up(slot).counts.uncount(family, total);
         match refused {
             Refused::Denied => DropReason::DeniedUp,
@@ -60,8 +59,7 @@ pub(crate) fn down(
     index: SessionIndex,
     packet: Examined<'_>,
 ) -> Result<(), DropReason> {
-    let direction = Direction::Down;
-    let permitted = permit(sessions, policies, Of { index, direction }, packet);
+    let permitted = permit(sessions, policies, (index, Direction::Down), packet);
     permitted.map_err(|refused| match refused {
         Refused::Denied => DropReason::DeniedDown,
         Refused::Exceeded => DropReason::RateExceededDown,
@@ -84,50 +82,53 @@ enum Refused {
     Other(DropReason),
 }
 
-/// Whose packet is examined.
-#[derive(Clone, Copy)]
-struct Of {
-    index: SessionIndex,
-    direction: Direction,
-}
-
 /// Rules, then the policer of the class, that of the policy or without one the session's rate, and the rate of all sessions of the
 /// subscriber. A packet that one of them drops takes no tokens of those before.
 #[inline(always)]
 fn permit(
     sessions: &mut Sessions,
     policies: &CompiledPolicies,
-    of: Of,
+    (index, direction): (SessionIndex, Direction),
     mut packet: Examined<'_>,
 ) -> Result<(), Refused> {
     let worker = sessions.shard.own;
-    let Some(line) = sessions.policy(of.index, of.direction) else {
+    let Some(mut lines) = sessions.policing(index, direction) else {
         return Ok(());
     };
-    let Some(policy) = line.policy else {
-        return within_rates(sessions, of, &packet);
+    let Some(policy) = lines.policy.policy else {
+        return within_rates(&mut lines, &packet);
     };
     // nothing passes unfiltered while the policy is being made
     let compiled = policies.get(policy);
     let compiled = compiled.ok_or(Refused::Other(DropReason::PolicyMissing))?;
-    let verdict = follow_rules(line, compiled, worker, &packet)?;
-    if let Some(classes) = compiled.classes() {
-        return classified(sessions, of, (compiled, classes), verdict, packet);
+    let verdict = follow_rules(lines.policy, compiled, worker, &packet)?;
+    if let Some(policer) = compiled.policer()
+        && !lines.meter.is_of(compiled.compilation())
+    {
+        sessions.renew_meter(index, direction, (compiled, policer), packet.now);
+        lines = match sessions.policing(index, direction) {
+            Some(lines) => lines,
+            None => return Ok(()),
+        };
     }
-    if let Some(dscp) = verdict.mark() {
-        fields::mark(packet.w, packet.family, packet.ip, dscp);
+    match compiled.classes() {
+        None => {
+            if let Some(dscp) = verdict.mark() {
+                fields::mark(packet.w, packet.family, packet.ip, dscp);
+            }
+            within_limits(&mut lines, compiled.policer(), Colour::Green, &mut packet)
+        }
+        Some(classes) => classified(&mut lines, (compiled, classes), verdict, &mut packet),
     }
-    within_limits(sessions, of, compiled, Colour::Green, &mut packet)
 }
 
 /// The same for a packet that a rule permits, of a policy with classes.
 #[inline(never)]
 fn classified(
-    sessions: &mut Sessions,
-    of: Of,
+    lines: &mut PolicedLines<'_>,
     (compiled, classes): (&CompiledPolicy, &Classes),
     verdict: Verdict,
-    mut packet: Examined<'_>,
+    packet: &mut Examined<'_>,
 ) -> Result<(), Refused> {
     let dscp = fields::dscp(packet.w, packet.family, packet.ip);
     let class = classes.class(verdict, dscp);
@@ -135,31 +136,26 @@ fn classified(
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
     let Some(position) = class.position() else {
-        return within_limits(sessions, of, compiled, Colour::Green, &mut packet);
+        return within_limits(lines, compiled.policer(), Colour::Green, packet);
     };
-    let (total, now) = (packet.total, packet.now);
-    let Some(line) = sessions.class_line(of.index, of.direction, (compiled, classes), now) else {
-        return Ok(());
-    };
-    let before = line.tokens[position];
-    let tokens = &mut line.tokens[position];
-    let (colour, mark) = classes.colour(position, tokens, total, dscp, now);
+    lines.class.follow(compiled, classes, packet.now);
+    let before = lines.class.tokens[position];
+    let tokens = &mut lines.class.tokens[position];
+    let (colour, mark) = classes.colour(position, tokens, packet.total, dscp, packet.now);
     if colour == Colour::Red {
-        line.counts[position].exceeded += 1;
+        lines.class.counts[position].exceeded += 1;
         return Err(Refused::ClassExceeded);
     }
     if let Some(mark) = mark {
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
-    let permitted = within_limits(sessions, of, compiled, colour, &mut packet);
-    if let Some(line) = sessions.class_line(of.index, of.direction, (compiled, classes), now) {
-        match permitted {
-            Ok(()) => {
-                line.counts[position].passed += 1;
-                line.counts[position].yellow += u64::from(colour == Colour::Yellow);
-            }
-            Err(_) => line.tokens[position] = before,
+    let permitted = within_limits(lines, compiled.policer(), colour, packet);
+    match permitted {
+        Ok(()) => {
+            lines.class.counts[position].passed += 1;
+            lines.class.counts[position].yellow += u64::from(colour == Colour::Yellow);
         }
+        Err(_) => lines.class.tokens[position] = before,
     }
     permitted
 }
@@ -167,62 +163,45 @@ fn classified(
 /// The policer of the policy, or without one the session's rate, and the rate of all sessions of the subscriber.
 #[inline(always)]
 fn within_limits(
-    sessions: &mut Sessions,
-    of: Of,
-    compiled: &CompiledPolicy,
+    lines: &mut PolicedLines<'_>,
+    policer: Option<&PolicerSettings>,
     class_colour: Colour,
     packet: &mut Examined<'_>,
 ) -> Result<(), Refused> {
-    let Some(policer) = compiled.policer() else {
-        return within_rates(sessions, of, packet);
+    let Some(policer) = policer else {
+        return within_rates(lines, packet);
     };
-    let now = packet.now;
-    let Some((line, meter)) = sessions.policy_and_meter(of.index, of.direction, compiled, now)
-    else {
-        return Ok(());
-    };
-    let (home, before) = (line.home, *meter.tokens());
-    metered(line, meter, policer, class_colour, packet)?;
-    match home {
-        Some(home) if !sessions.home_permits(home, of.direction, packet.total, now) => {
-            let lines = sessions.policy_and_meter(of.index, of.direction, compiled, now);
-            if let Some((_, meter)) = lines {
-                *meter.tokens() = before;
-            }
-            Err(Refused::SubscriberExceeded)
-        }
-        _ => Ok(()),
-    }
+    let before = *lines.meter.tokens();
+    metered(lines, policer, class_colour, packet)?;
+    within_home(lines, packet).inspect_err(|_| *lines.meter.tokens() = before)
 }
 
 /// The session's rate, and that of all sessions of the subscriber.
 #[inline(always)]
-fn within_rates(sessions: &mut Sessions, of: Of, packet: &Examined<'_>) -> Result<(), Refused> {
-    let Some(line) = sessions.policy(of.index, of.direction) else {
-        return Ok(());
-    };
-    let before = line.policer;
-    if line.policer.has_limit() && !line.policer.permits(packet.total, packet.now) {
-        line.exceeded += 1;
+fn within_rates(lines: &mut PolicedLines<'_>, packet: &Examined<'_>) -> Result<(), Refused> {
+    let before = lines.policy.policer;
+    let policer = &mut lines.policy.policer;
+    if policer.has_limit() && !policer.permits(packet.total, packet.now) {
+        lines.policy.exceeded += 1;
         return Err(Refused::Exceeded);
     }
-    let home = line.home;
-    match home {
-        Some(home) if !sessions.home_permits(home, of.direction, packet.total, packet.now) => {
-            if let Some(line) = sessions.policy(of.index, of.direction) {
-                line.policer = before;
-            }
-            Err(Refused::SubscriberExceeded)
-        }
-        _ => Ok(()),
-    }
+    within_home(lines, packet).inspect_err(|_| lines.policy.policer = before)
+}
+
+/// The rate of all sessions of the subscriber.
+#[inline(always)]
+fn within_home(lines: &mut PolicedLines<'_>, packet: &Examined<'_>) -> Result<(), Refused> {
+    let is_within = match lines.policy.home {
+        None => true,
+        Some(home) => lines.home_permits(home, packet.total, packet.now),
+    };
+    is_within.then_some(()).ok_or(Refused::SubscriberExceeded)
 }
 
 /// Green and yellow packets pass, red ones do not. A policer that knows colours takes the worse one of the code point's and the class'.
 #[inline(always)]
 fn metered(
-    line: &mut PolicyLine,
-    meter: &mut MeterLine,
+    lines: &mut PolicedLines<'_>,
     policer: &PolicerSettings,
     class_colour: Colour,
     packet: &mut Examined<'_>,
@@ -234,7 +213,10 @@ fn metered(
             .max(class_colour),
         false => Colour::Green,
     };
-    match meter.colour(policer, packet.total, incoming, packet.now) {
+    let colour = lines
+        .meter
+        .colour(policer, packet.total, incoming, packet.now);
+    match colour {
         Colour::Green => {}
         Colour::Yellow => {
             if let Some(dscp) = policer.yellow_mark {
@@ -242,7 +224,7 @@ fn metered(
             }
         }
         Colour::Red => {
-            line.exceeded += 1;
+            lines.policy.exceeded += 1;
             return Err(Refused::Exceeded);
         }
     }

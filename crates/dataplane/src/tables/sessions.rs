@@ -8,6 +8,7 @@ use crate::tables::{NO_VLANS, Vlans};
 use counts::Carried;
 use dpdk::Lines;
 use pages::{Pages, Vacancy};
+pub(crate) use policing::PolicedLines;
 use policing::Policing;
 use wire::eth::{TPID_8021AD, TPID_8021Q, Tag, Tags};
 

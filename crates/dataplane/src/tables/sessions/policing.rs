@@ -2,7 +2,7 @@
 //! subscriber. Other sessions take no memory for them, unless later ones have some.
 use super::Sessions;
 use crate::api::{PolicyState, SessionEntry, SessionIndex};
-use crate::compiled::{Classes, CompiledPolicy};
+use crate::compiled::{CompiledPolicy, PolicerSettings};
 use crate::tables::classes::ClassLine;
 use crate::tables::homes::{self, Home, Homes};
 use crate::tables::meters::MeterLine;
@@ -83,6 +83,15 @@ impl Policing {
     }
 }
 
+/// A session's lines of a direction.
+pub(crate) struct PolicedLines<'a> {
+    pub policy: &'a mut PolicyLine,
+    pub meter: &'a mut MeterLine,
+    pub class: &'a mut ClassLine,
+    homes: &'a mut Homes,
+    direction: Direction,
+}
+
 impl Sessions {
     /// Is there a session with a policy line?
     #[inline(always)]
@@ -98,68 +107,45 @@ impl Sessions {
         line.filter(|line| line.is_needed())
     }
 
-    /// The policy line of a session, and its meter of the policy's policer.
+    /// The lines of a session whose policy has something to do.
     #[inline(always)]
-    pub fn policy_and_meter(
+    pub fn policing(
         &mut self,
         index: SessionIndex,
         direction: Direction,
-        policy: &CompiledPolicy,
-        now: u64,
-    ) -> Option<(&mut PolicyLine, &mut MeterLine)> {
+    ) -> Option<PolicedLines<'_>> {
         let place = line_place(self.place(index), direction);
-        if !self.policing.meters.get(place)?.is_of(policy.compilation()) {
-            self.renew_meter(index, direction, policy, now);
-        }
-        let Policing { lines, meters, .. } = &mut self.policing;
-        Some((lines.get_mut(place)?, meters.get_mut(place)?))
+        let Policing {
+            lines,
+            meters,
+            classes,
+            homes,
+            ..
+        } = &mut self.policing;
+        Some(PolicedLines {
+            policy: lines.get_mut(place).filter(|line| line.is_needed())?,
+            meter: meters.get_mut(place)?,
+            class: classes.get_mut(place)?,
+            homes,
+            direction,
+        })
     }
 
     /// Makes the meter of a session whose policy or rate has changed.
     #[cold]
     #[inline(never)]
-    fn renew_meter(
+    pub fn renew_meter(
         &mut self,
         index: SessionIndex,
         direction: Direction,
-        policy: &CompiledPolicy,
+        (policy, policer): (&CompiledPolicy, &PolicerSettings),
         now: u64,
     ) {
-        let Some(policer) = policy.policer() else {
-            return;
-        };
         let rate = self.get(index).and_then(|entry| own_rate(entry, direction));
         let place = line_place(self.place(index), direction);
         let settings = policer.meter.limited_to(rate);
         let hz = self.policing.hz;
         self.policing.meters[place].renew(policy.compilation(), settings, now, hz);
-    }
-
-    /// What the session has of the classes of a compiled policy.
-    #[inline(always)]
-    pub fn class_line(
-        &mut self,
-        index: SessionIndex,
-        direction: Direction,
-        policy: (&CompiledPolicy, &Classes),
-        now: u64,
-    ) -> Option<&mut ClassLine> {
-        let place = line_place(self.place(index), direction);
-        let line = self.policing.classes.get_mut(place)?;
-        line.follow(policy.0, policy.1, now);
-        Some(line)
-    }
-
-    /// Whether a packet of so many octets is within the rate of all sessions of a subscriber.
-    #[inline(never)]
-    pub fn home_permits(
-        &mut self,
-        home: Home,
-        direction: Direction,
-        octets: usize,
-        now: u64,
-    ) -> bool {
-        self.policing.homes.permits(home, direction, octets, now)
     }
 
     /// What the policies of a session have done, from and to the subscriber.
@@ -210,6 +196,14 @@ impl Sessions {
             dpdk::prefetch(class);
             dpdk::prefetch(&class.counts[1]);
         }
+    }
+}
+
+impl PolicedLines<'_> {
+    /// Whether a packet of so many octets is within the rate of all sessions of the subscriber.
+    #[inline(never)]
+    pub fn home_permits(&mut self, home: Home, octets: usize, now: u64) -> bool {
+        self.homes.permits(home, self.direction, octets, now)
     }
 }
 
