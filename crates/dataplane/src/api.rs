@@ -345,10 +345,10 @@ pub enum Event {
     PolicyState {
         /// The session.
         index: SessionIndex,
-        /// What its policies did to packets from the subscriber. `None`: it has none.
-        up: Option<PolicyState>,
-        /// The same for packets to the subscriber.
-        down: Option<PolicyState>,
+        /// Which packets.
+        direction: Direction,
+        /// What its policy did to them. `None`: it has none.
+        state: Option<PolicyState>,
     },
     /// A session could not be set, and is not there now: its place is free again.
     SessionRefused {

@@ -29,10 +29,15 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
                 removed: usage.is_none(),
             })
         }
-        Command::ReadPolicy(index) => {
-            let tables = &worker.tables;
-            let [up, down] = tables.sessions.policy_states(index, &tables.policies);
-            Some(Event::PolicyState { index, up, down })
+        Command::ReadPolicy(index, direction) => {
+            let Tables {
+                sessions, policies, ..
+            } = &worker.tables;
+            Some(Event::PolicyState {
+                index,
+                direction,
+                state: sessions.policy_state(index, direction, policies),
+            })
         }
         Command::Sample(index, rate) => {
             let tables = &mut worker.tables;

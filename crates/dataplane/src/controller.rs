@@ -18,7 +18,7 @@ use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
 use dpdk::{Consumer, Pool, Producer, Queue};
 use ipnet::IpNet;
-use policy::{PrioritySource, Rate};
+use policy::{Direction, PrioritySource, Rate};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -387,8 +387,9 @@ impl Controller {
     ///
     /// # Errors
     /// The worker does not take a command now.
-    pub fn read_policy(&mut self, index: SessionIndex) -> Result<(), Busy> {
-        self.link(index.0).send(Command::ReadPolicy(index))
+    pub fn read_policy(&mut self, index: SessionIndex, direction: Direction) -> Result<(), Busy> {
+        self.link(index.0)
+            .send(Command::ReadPolicy(index, direction))
     }
 
     /// Begins to show copies of the packets of a session that is there, at most this many ([`PuntKind::SampledUp`],

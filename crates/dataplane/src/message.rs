@@ -8,7 +8,7 @@ use crate::routes::Admitted;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
-use policy::PrioritySource;
+use policy::{Direction, PrioritySource};
 use std::sync::Arc;
 
 /// A change to the tables or a question; applied between bursts.
@@ -19,7 +19,7 @@ pub(crate) enum Command {
     Refuse(SessionIndex, Refusal),
     RemoveSession(SessionIndex),
     ReadUsage(SessionIndex),
-    ReadPolicy(SessionIndex),
+    ReadPolicy(SessionIndex, Direction),
     Sample(SessionIndex, Option<SampleRate>),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
     /// With room for the answer.

@@ -20,6 +20,7 @@ use dataplane::{
 use ipnet::IpNet;
 use mi::{Call, Configured};
 use pfcp::{Node, RequestId};
+use policy::Direction;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UdpSocket;
@@ -125,7 +126,7 @@ pub(crate) enum ForWorker {
     RemoveGroup(GroupIndex),
     Inspect(Part),
     Sample(SessionIndex, Option<SampleRate>),
-    ReadPolicy(SessionIndex),
+    ReadPolicy(SessionIndex, Direction),
     RemoveStrayId(u32),
     RemoveHostRoute(InstanceIndex, IpNet),
 }

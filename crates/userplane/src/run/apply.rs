@@ -143,7 +143,7 @@ impl UserPlane {
                 set.expect("the dataplane has room for all groups");
                 Ok(())
             }
-            ForWorker::ReadPolicy(index) => controller.read_policy(*index),
+            ForWorker::ReadPolicy(index, direction) => controller.read_policy(*index, *direction),
             ForWorker::Sample(index, rate) => controller.sample(*index, *rate),
             ForWorker::Inspect(part) => controller.inspect(*part),
             ForWorker::RemoveStrayId(place) => controller.remove_stray_id(*place),

@@ -9,7 +9,7 @@ use northbound::{
     AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, Refusal, SessionPolicy,
     TrafficPolicy, TrafficPolicyState,
 };
-use policy::Name;
+use policy::{Direction, Name};
 use tokio::sync::oneshot;
 
 use super::packets::port_name;
@@ -19,9 +19,17 @@ use crate::policies::{PolicyKey, RulePlace};
 /// Maximum number of questions about sessions that wait for the workers.
 const MOST: usize = 64;
 
-/// Questions about the policies of sessions, which the workers have not answered yet.
+/// A question about the policies of a session.
+struct Question {
+    index: SessionIndex,
+    /// The worker's answer for packets from the subscriber, once it is there. The one for packets to it comes behind.
+    up: Option<Option<PolicyState>>,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// Questions that the workers have not answered yet.
 #[derive(Default)]
-pub(super) struct Questions(Vec<(SessionIndex, oneshot::Sender<Answer>)>);
+pub(super) struct Questions(Vec<Question>);
 
 impl Questions {
     /// Notes a question; gives the way for the answer back if too many wait.
@@ -30,18 +38,29 @@ impl Questions {
         index: SessionIndex,
         reply: oneshot::Sender<Answer>,
     ) -> Result<(), oneshot::Sender<Answer>> {
-        self.0.retain(|(_, reply)| !reply.is_closed());
+        self.0.retain(|question| !question.reply.is_closed());
         if self.0.len() >= MOST {
             return Err(reply);
         }
-        self.0.push((index, reply));
+        self.0.push(Question {
+            index,
+            up: None,
+            reply,
+        });
         Ok(())
     }
 
-    /// Takes those about a session.
-    fn take(&mut self, index: SessionIndex) -> Vec<oneshot::Sender<Answer>> {
-        let of_session = self.0.extract_if(.., |(asked, _)| *asked == index);
-        of_session.map(|(_, reply)| reply).collect()
+    /// Notes the first half of the answer to those about a session.
+    fn answer_up(&mut self, index: SessionIndex, state: Option<PolicyState>) {
+        let of_session = self.0.iter_mut().filter(|question| question.index == index);
+        of_session.for_each(|question| question.up = Some(state));
+    }
+
+    /// Takes those about a session whose answer has its first half.
+    fn take(&mut self, index: SessionIndex) -> Vec<Question> {
+        let is_answered =
+            |question: &mut Question| question.index == index && question.up.is_some();
+        self.0.extract_if(.., is_answered).collect()
     }
 }
 
@@ -126,7 +145,11 @@ impl UserPlane {
             return;
         };
         match self.questions.note(index, reply) {
-            Ok(()) => self.for_worker(ForWorker::ReadPolicy(index)),
+            Ok(()) => {
+                for direction in Direction::BOTH {
+                    self.for_worker(ForWorker::ReadPolicy(index, direction));
+                }
+            }
             Err(reply) => {
                 let why = format!("{MOST} questions about sessions wait already");
                 let _ = reply.send(Err(Refusal::Busy(why)));
@@ -138,13 +161,16 @@ impl UserPlane {
     pub(super) fn tell_session_policy(
         &mut self,
         index: SessionIndex,
-        up: Option<PolicyState>,
-        down: Option<PolicyState>,
+        direction: Direction,
+        state: Option<PolicyState>,
     ) {
-        for reply in self.questions.take(index) {
+        if direction == Direction::Up {
+            return self.questions.answer_up(index, state);
+        }
+        for Question { up, reply, .. } in self.questions.take(index) {
             let policy = SessionPolicy {
-                up: up.map(|state| self.direction(state)),
-                down: down.map(|state| self.direction(state)),
+                up: up.flatten().map(|state| self.direction(state)),
+                down: state.map(|state| self.direction(state)),
             };
             let _ = reply.send(Ok(Response::SessionPolicy(policy.into())));
         }
@@ -225,6 +251,12 @@ mod tests {
         let (reply, _answer) = oneshot::channel();
         let has_room = questions.note(SessionIndex(7), reply).is_ok();
         assert!(has_room, "somebody has gone");
+        assert_eq!(questions.take(SessionIndex(0)).len(), 0, "half is missing");
+        questions.answer_up(SessionIndex(0), None);
+        questions.answer_up(SessionIndex(7), None);
+        let (reply, _answer_of_later) = oneshot::channel();
+        drop(waiting.pop());
+        assert!(questions.note(SessionIndex(0), reply).is_ok());
         assert_eq!(questions.take(SessionIndex(0)).len(), MOST / 2);
         assert_eq!(questions.take(SessionIndex(0)).len(), 0);
         assert_eq!(questions.take(SessionIndex(7)).len(), 1);

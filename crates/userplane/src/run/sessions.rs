@@ -100,9 +100,11 @@ impl UserPlane {
             } => {
                 association::count(&mut self.engine, now, index, usage, removed);
             }
-            WorkerEvent::PolicyState { index, up, down } => {
-                self.tell_session_policy(index, up, down);
-            }
+            WorkerEvent::PolicyState {
+                index,
+                direction,
+                state,
+            } => self.tell_session_policy(index, direction, state),
             WorkerEvent::SessionRefused { index, reason } => {
                 warn!(index = index.0, ?reason, "the worker rejected a session");
                 self.engine.worker_refused(index, reason);

@@ -207,7 +207,8 @@ fn the_first_rule_decides_and_what_it_denies_takes_no_tokens() {
         rule: None,
         compilation: first,
     };
-    let [up, down] = world.sessions.policy_states(INDEX, &world.policies);
+    let [up, down] =
+        Direction::BOTH.map(|way| world.sessions.policy_state(INDEX, way, &world.policies));
     assert_eq!(up, None);
     assert_eq!(down.unwrap().last_denial, Some(last_denial));
     assert_eq!(down.unwrap().denied_packets, 1001);
@@ -318,7 +319,9 @@ fn a_policer_colours_marks_and_drops() {
     let yellow_packets = first + yellow;
     let (passed, _) = second(&mut world, 5 * HZ, 14 << 2);
     assert_eq!(passed, 0);
-    let [_, down] = world.sessions.policy_states(INDEX, &world.policies);
+    let down = world
+        .sessions
+        .policy_state(INDEX, Direction::Down, &world.policies);
     let down = down.unwrap();
     assert_eq!(down.yellow_packets, yellow_packets as u64);
     assert!(down.exceeded_packets > 2000 && world.sessions.is_whole(INDEX));
@@ -407,7 +410,9 @@ fn a_class_has_a_rate_and_a_mark_of_its_own_within_that_of_the_session() {
         other.dropped,
         [("rate-exceeded-down", 2000 - other.passed)].into()
     );
-    let [_, down] = world.sessions.policy_states(INDEX, &world.policies);
+    let down = world
+        .sessions
+        .policy_state(INDEX, Direction::Down, &world.policies);
     let counts = |outcomes: &Outcomes| ClassCounts {
         passed: outcomes.passed as u64,
         yellow: 0,
@@ -429,7 +434,9 @@ fn a_changed_policy_is_no_burst_of_a_class_and_what_was_counted_stays_with_its_n
     let after = outcomes(&mut world, INDEX, 2 * HZ, &voice);
     assert!(after.passed.abs_diff(100) <= 1, "{after:?}");
     let counts = |world: &World| {
-        let [_, down] = world.sessions.policy_states(INDEX, &world.policies);
+        let down = world
+            .sessions
+            .policy_state(INDEX, Direction::Down, &world.policies);
         down.unwrap()
             .classes
             .map(|classes| classes.map(|class| class.passed))
@@ -516,9 +523,9 @@ fn sessions_of_a_subscriber_share_its_rate() {
     }
     assert!(passed.abs_diff(550) <= 2, "{passed}");
     // what the home's rate dropped took no tokens of the session's
-    let [_, down] = world
+    let down = world
         .sessions
-        .policy_states(SessionIndex(2), &world.policies);
+        .policy_state(SessionIndex(2), Direction::Down, &world.policies);
     let down = down.unwrap();
     assert_eq!(down.exceeded_packets, 0);
     assert!(down.subscriber_exceeded_packets > 2000);

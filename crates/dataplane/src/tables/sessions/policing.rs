@@ -148,28 +148,27 @@ impl Sessions {
         self.policing.meters[place].renew(policy.compilation(), settings, now, hz);
     }
 
-    /// What the policies of a session have done, from and to the subscriber.
-    pub fn policy_states(
+    /// What the policy of a session has done in a direction.
+    pub fn policy_state(
         &self,
         index: SessionIndex,
+        direction: Direction,
         policies: &CompiledPolicies,
-    ) -> [Option<PolicyState>; 2] {
-        Direction::BOTH.map(|direction| {
-            let place = line_place(self.place(index), direction);
-            let line = self.policing.lines.get(place)?;
-            let exceeded = |home| self.policing.homes.exceeded(home, direction);
-            let compiled = line.policy.and_then(|policy| policies.get(policy));
-            let counts = |classes| self.policing.classes.get(place)?.counts_of(classes);
-            Some(PolicyState {
-                subscriber_exceeded_packets: line.home.map_or(0, exceeded),
-                yellow_packets: self
-                    .policing
-                    .meters
-                    .get(place)
-                    .map_or(0, |meter| meter.yellow),
-                classes: compiled.and_then(CompiledPolicy::classes).and_then(counts),
-                ..line.state()?
-            })
+    ) -> Option<PolicyState> {
+        let place = line_place(self.place(index), direction);
+        let line = self.policing.lines.get(place)?;
+        let exceeded = |home| self.policing.homes.exceeded(home, direction);
+        let compiled = line.policy.and_then(|policy| policies.get(policy));
+        let counts = |classes| self.policing.classes.get(place)?.counts_of(classes);
+        Some(PolicyState {
+            subscriber_exceeded_packets: line.home.map_or(0, exceeded),
+            yellow_packets: self
+                .policing
+                .meters
+                .get(place)
+                .map_or(0, |meter| meter.yellow),
+            classes: compiled.and_then(CompiledPolicy::classes).and_then(counts),
+            ..line.state()?
         })
     }
 
