@@ -175,11 +175,11 @@ settings! {
         /// How the user plane watches the subscriber with LCP echo requests. `None`: it does not.
         11 keepalive: Option<Keepalive>, "keepalive";
         /// Rate of IP packets from all sessions of the subscriber together. `None`: no limit.
-        15 subscriber_rate_up: Option<Rate>, "rate up of the subscriber";
+        15 subscriber_rate_up: Option<Rate>, "home rate up";
         /// Rate of IP packets to all sessions of the subscriber together. `None`: no limit.
-        16 subscriber_rate_down: Option<Rate>, "rate down of the subscriber";
+        16 subscriber_rate_down: Option<Rate>, "home rate down";
         /// Where the priority in the VLAN tags of IP packets to the subscriber comes from.
-        17 priority_source: PrioritySource, "source of the VLAN priority";
+        17 priority_source: PrioritySource, "priority source";
     }
 
     /// What packets pass: policies of the user plane's own configuration, by name for each direction, and rules of the subscriber.

@@ -63,14 +63,12 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
             );
             rows.push((format!("yellow {way}"), passed));
         }
-        rows.push((format!("above rate {way}"), counted(did.exceeded_packets)));
-        if did.subscriber_exceeded_packets > 0 {
-            let dropped = format!(
-                "{}, of all sessions together",
-                counted(did.subscriber_exceeded_packets)
-            );
-            rows.push((format!("above subscriber's rate {way}"), dropped));
-        }
+        let of_home = match did.subscriber_exceeded_packets {
+            0 => String::new(),
+            packets => format!(", {packets} above the rate of the home"),
+        };
+        let above = format!("{}{of_home}", counted(did.exceeded_packets));
+        rows.push((format!("above rate {way}"), above));
         rows.extend(did.classes.iter().map(|class| class_row(way, class)));
         let last = did.last_denial.as_ref().map(last_denial);
         rows.extend(last.map(|last| (format!("last denial {way}"), last)));
@@ -308,8 +306,27 @@ mod tests {
         let down = DirectionPolicy {
             exceeded_packets: 7,
             yellow_packets: 30,
+            subscriber_exceeded_packets: 9,
+            classes: vec![
+                ClassCounts {
+                    name: "video".into(),
+                    ..ClassCounts::default()
+                },
+                ClassCounts {
+                    name: "voice".into(),
+                    passed_packets: 50,
+                    yellow_packets: 20,
+                    exceeded_packets: 3,
+                },
+            ],
             ..DirectionPolicy::default()
         };
+        let sentences = said(None, Some(down.clone()));
+        assert!(
+            sentences.contains("3 packets to the subscriber in class voice were above the rate of the class and were dropped.")
+                && sentences.contains("9 packets to the subscriber were above the rate of all its sessions together and were dropped."),
+            "{sentences}"
+        );
         let policy = SessionPolicy {
             up: Some(denied(1, DenialReason::Rule)),
             down: Some(down),
@@ -328,7 +345,12 @@ mod tests {
                 "yellow down",
                 "30 packets above the committed rate, which passed",
             ),
-            ("above rate down", "7 packets"),
+            ("above rate down", "7 packets, 9 above the rate of the home"),
+            ("class video down", "0 passed, 0 above its rate"),
+            (
+                "class voice down",
+                "50 passed (20 above its committed rate), 3 above its rate",
+            ),
         ];
         assert_eq!(rows, expected);
         let of_subscriber = last_denial(&Denial {
