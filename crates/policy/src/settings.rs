@@ -2,7 +2,6 @@
 
 use crate::FilterRules;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use core::num::NonZeroU64;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -277,10 +276,24 @@ pub enum TimeoutAction {
     Reauthenticate,
 }
 
-/// Bit rate in kbit/s (1,000 bits a second), from 1 to [`Rate::MOST`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Bit rate in kbit/s (1,000 bits a second), from 1 to [`Rate::MOST`]: eight octets, also if it may be missing, or not be asked for. Each
+/// session has many of them.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
-pub struct Rate(NonZeroU64);
+pub struct Rate {
+    low: u32,
+    high: u8,
+    there: There,
+}
+
+/// An octet with one value: its others stand for what is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum There {
+    Yes = 1,
+}
+
+const _: () = assert!(size_of::<Option<Option<Rate>>>() == 8);
 
 impl Rate {
     /// Largest rate: one less than the largest number of an MBR (TS 29.244 §8.2.8), which stands for no limit.
@@ -288,10 +301,14 @@ impl Rate {
 
     /// So many kbit/s. `None`: no rate is 0, or above [`Rate::MOST`].
     pub const fn new(kbps: u64) -> Option<Self> {
-        match NonZeroU64::new(kbps) {
-            Some(kbps) if kbps.get() < (1 << 40) - 1 => Some(Rate(kbps)),
-            _ => None,
+        if kbps == 0 || kbps >= (1 << 40) - 1 {
+            return None;
         }
+        Some(Rate {
+            low: kbps as u32,
+            high: (kbps >> 32) as u8,
+            there: There::Yes,
+        })
     }
 
     /// The same of a number that is one.
@@ -304,7 +321,25 @@ impl Rate {
 
     /// In kbit/s.
     pub const fn get(self) -> u64 {
-        self.0.get()
+        (self.high as u64) << 32 | self.low as u64
+    }
+}
+
+impl core::fmt::Debug for Rate {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Rate({})", self.get())
+    }
+}
+
+impl PartialOrd for Rate {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Rate {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.get().cmp(&other.get())
     }
 }
 
@@ -522,6 +557,25 @@ mod tests {
         let ids: BTreeSet<u8> = all().map(|setting| setting.id).collect();
         let names: BTreeSet<&str> = all().map(|setting| setting.name).collect();
         assert_eq!((ids.len(), names.len()), (all().count(), all().count()));
+    }
+
+    #[test]
+    fn a_rate_is_a_number_from_1_on() {
+        assert_eq!(Rate::new(0), None);
+        assert_eq!(Rate::new(Rate::MOST.get() + 1), None);
+        for kbps in [1, 1000, u32::MAX.into(), 1 << 32, (1 << 40) - 2] {
+            let rate = Rate::new(kbps).unwrap();
+            assert_eq!((rate.get(), u64::from(rate)), (kbps, kbps));
+            assert_eq!(decode::<Rate>(&encode(&rate)), Ok(rate));
+            assert_eq!(
+                encode(&rate),
+                encode(&kbps),
+                "as the version before stored it"
+            );
+            assert!(rate >= Rate::kbps(1) && rate <= Rate::MOST);
+        }
+        assert!(Rate::kbps(1 << 32) > Rate::kbps(u32::MAX.into()));
+        assert!(decode::<Rate>(&encode(&0u64)).is_err());
     }
 
     #[test]
