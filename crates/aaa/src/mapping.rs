@@ -23,6 +23,10 @@ pub enum Setting {
     RateUp,
     /// Rate to the subscriber.
     RateDown,
+    /// Committed rate from the subscriber.
+    CommittedRateUp,
+    /// Committed rate to the subscriber.
+    CommittedRateDown,
     /// Rate from all sessions of the subscriber together.
     SubscriberRateUp,
     /// Rate to all sessions of the subscriber together.
@@ -253,6 +257,8 @@ impl Setting {
             }
             Setting::RateUp
             | Setting::RateDown
+            | Setting::CommittedRateUp
+            | Setting::CommittedRateDown
             | Setting::SubscriberRateUp
             | Setting::SubscriberRateDown
             | Setting::VlanPriority
@@ -268,6 +274,8 @@ impl Setting {
         match self {
             Setting::RateUp
             | Setting::RateDown
+            | Setting::CommittedRateUp
+            | Setting::CommittedRateDown
             | Setting::SubscriberRateUp
             | Setting::SubscriberRateDown
             | Setting::RateUpDown

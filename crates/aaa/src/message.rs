@@ -154,6 +154,10 @@ pub struct AccessAccept {
     pub rate_up: Option<u64>,
     /// Rate to the subscriber in kbit/s, by a mapped attribute.
     pub rate_down: Option<u64>,
+    /// Committed rate from the subscriber in kbit/s, by a mapped attribute.
+    pub committed_rate_up: Option<u64>,
+    /// Committed rate to the subscriber in kbit/s, by a mapped attribute.
+    pub committed_rate_down: Option<u64>,
     /// Rate from all sessions of the subscriber together in kbit/s, by a mapped attribute.
     pub subscriber_rate_up: Option<u64>,
     /// Rate to all sessions of the subscriber together in kbit/s, by a mapped attribute.

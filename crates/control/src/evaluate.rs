@@ -59,6 +59,8 @@ impl AaaAnswer {
                 interim_interval: accept.acct_interim.map(limit),
                 rate_up: accept.rate_up.map(Rate::new),
                 rate_down: accept.rate_down.map(Rate::new),
+                committed_rate_up: accept.committed_rate_up.map(Rate::new),
+                committed_rate_down: accept.committed_rate_down.map(Rate::new),
                 subscriber_rate_up: accept.subscriber_rate_up.map(Rate::new),
                 subscriber_rate_down: accept.subscriber_rate_down.map(Rate::new),
                 dns: (!accept.dns.is_empty()).then(|| accept.dns.clone()),
@@ -147,6 +149,14 @@ impl<'a> PolicyInputs<'a> {
             chosen(&answer.rate_up, (rate(profile.rate_up), of_profile));
         let (rate_down, rate_down_origin) =
             chosen(&answer.rate_down, (rate(profile.rate_down), of_profile));
+        let (committed_rate_up, committed_up_origin) = chosen(
+            &answer.committed_rate_up,
+            (rate(profile.committed_rate_up), of_profile),
+        );
+        let (committed_rate_down, committed_down_origin) = chosen(
+            &answer.committed_rate_down,
+            (rate(profile.committed_rate_down), of_profile),
+        );
         let (subscriber_rate_up, subscriber_up_origin) = chosen(
             &answer.subscriber_rate_up,
             (rate(profile.subscriber_rate_up), of_profile),
@@ -185,6 +195,8 @@ impl<'a> PolicyInputs<'a> {
                     subscriber_rate_up,
                     subscriber_rate_down,
                     priority_source,
+                    committed_rate_up,
+                    committed_rate_down,
                 },
                 policies: TrafficPolicies {
                     policy_up,
@@ -210,6 +222,8 @@ impl<'a> PolicyInputs<'a> {
             subscriber_rate_up: subscriber_up_origin,
             subscriber_rate_down: subscriber_down_origin,
             priority_source: source_origin,
+            committed_rate_up: committed_up_origin,
+            committed_rate_down: committed_down_origin,
             policy_up: policy_up_origin,
             policy_down: policy_down_origin,
             filter_rules: rules_origin,
@@ -375,6 +389,8 @@ mod tests {
             row("subscriber_rate_up ", "default"),
             row("subscriber_rate_down ", "default"),
             row("priority_source ", "default"),
+            row("committed_rate_up ", "default"),
+            row("committed_rate_down ", "default"),
             row("policy_up ", "default"),
             row("policy_down ", "default"),
             row("filter_rules ", "default"),
@@ -399,6 +415,8 @@ mod tests {
             row("subscriber_rate_up ", "profile"),
             row("subscriber_rate_down ", "profile"),
             row("priority_source ", "profile"),
+            row("committed_rate_up ", "profile"),
+            row("committed_rate_down ", "profile"),
             row("policy_up ", "profile"),
             row("policy_down ", "profile"),
             row("filter_rules ", "default"),
@@ -422,6 +440,8 @@ mod tests {
             row("subscriber_rate_up ", "profile"),
             row("subscriber_rate_down ", "profile"),
             row("priority_source ", "profile"),
+            row("committed_rate_up ", "profile"),
+            row("committed_rate_down ", "profile"),
             row("policy_up filtered", "aaa"),
             row("policy_down ", "profile"),
             row("filter_rules ", "default"),

@@ -79,6 +79,8 @@ fn setting(setting: MappedSetting) -> Setting {
     match setting {
         MappedSetting::RateUp => Setting::RateUp,
         MappedSetting::RateDown => Setting::RateDown,
+        MappedSetting::CommittedRateUp => Setting::CommittedRateUp,
+        MappedSetting::CommittedRateDown => Setting::CommittedRateDown,
         MappedSetting::SubscriberRateUp => Setting::SubscriberRateUp,
         MappedSetting::SubscriberRateDown => Setting::SubscriberRateDown,
         MappedSetting::RateUpDown => Setting::RateUpDown,

@@ -33,6 +33,8 @@ pub(crate) fn overrides(user: &User) -> Overrides {
         idle_both_ways: user.idle_both_ways,
         rate_up: user.rate_up.map(rate),
         rate_down: user.rate_down.map(rate),
+        committed_rate_up: user.committed_rate_up.map(rate),
+        committed_rate_down: user.committed_rate_down.map(rate),
         subscriber_rate_up: user.subscriber_rate_up.map(rate),
         subscriber_rate_down: user.subscriber_rate_down.map(rate),
         priority_source: None,

@@ -179,6 +179,10 @@ settings! {
         16 subscriber_rate_down: Option<Rate>, "home rate down";
         /// Where the priority in the VLAN tags of IP packets to the subscriber comes from.
         17 priority_source: PrioritySource, "priority source";
+        /// Committed rate of IP packets from the subscriber: that of its policy's policer of two rates. `None`: the policer's own.
+        18 committed_rate_up: Option<Rate>, "committed rate up";
+        /// The same for packets to the subscriber.
+        19 committed_rate_down: Option<Rate>, "committed rate down";
     }
 
     /// What packets pass: policies of the user plane's own configuration, by name for each direction, and rules of the subscriber.
@@ -598,6 +602,8 @@ mod tests {
             subscriber_rate_up: Some(Some(Rate::kbps(40_000))),
             subscriber_rate_down: Some(None),
             priority_source: Some(PrioritySource::Dscp),
+            committed_rate_up: Some(Some(Rate::kbps(2_000))),
+            committed_rate_down: Some(None),
         };
         let stored = all.encoded();
         let settings = [
@@ -690,6 +696,8 @@ mod tests {
                 row("subscriber_rate_up", "", "default"),
                 row("subscriber_rate_down", "", "default"),
                 row("priority_source", "DSCP", "profile"),
+                row("committed_rate_up", "", "default"),
+                row("committed_rate_down", "", "default"),
                 row("policy_up", "home-up", "profile"),
                 row("policy_down", "", "default"),
                 row("filter_rules", "", "default"),

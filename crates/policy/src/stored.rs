@@ -104,6 +104,8 @@ mod tests {
         policy.forwarding.packets.subscriber_rate_up = Some(Rate::kbps(20_000));
         policy.forwarding.packets.subscriber_rate_down = Some(Rate::kbps(100_000));
         policy.forwarding.packets.priority_source = PrioritySource::Dscp;
+        policy.forwarding.packets.committed_rate_up = Some(Rate::kbps(1_000));
+        policy.forwarding.packets.committed_rate_down = Some(Rate::kbps(5_000));
         policy.forwarding.packets.keepalive = Some(Keepalive {
             interval: 30,
             failures: 3,

@@ -152,6 +152,12 @@ impl Reading<'_> {
         match setting {
             Setting::RateUp => fill(&mut accept.rate_up, read::rate(value, unit)),
             Setting::RateDown => fill(&mut accept.rate_down, read::rate(value, unit)),
+            Setting::CommittedRateUp => {
+                fill(&mut accept.committed_rate_up, read::rate(value, unit))
+            }
+            Setting::CommittedRateDown => {
+                fill(&mut accept.committed_rate_down, read::rate(value, unit))
+            }
             Setting::SubscriberRateUp => {
                 fill(&mut accept.subscriber_rate_up, read::rate(value, unit))
             }

@@ -365,6 +365,14 @@ pub struct User {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_down: Option<u32>,
+    /// Committed rate of IP packets from the user. Default: the profile's. 0: that of the policer.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub committed_rate_up: Option<u32>,
+    /// Committed rate of IP packets to the user. Default: the profile's. 0: that of the policer.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub committed_rate_down: Option<u32>,
     /// Rate of IP packets from all sessions of the user together. Default: the profile's. 0: no limit.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]

@@ -31,6 +31,10 @@ pub enum MappedSetting {
     RateUp,
     /// Rate to the subscriber, in the same range.
     RateDown,
+    /// Committed rate from the subscriber, in the same range: that of the policer of its policy, if this has two rates.
+    CommittedRateUp,
+    /// Committed rate to the subscriber, in the same range.
+    CommittedRateDown,
     /// Rate from all sessions of the subscriber together, in the same range.
     SubscriberRateUp,
     /// Rate to all sessions of the subscriber together, in the same range.

@@ -71,6 +71,13 @@ pub struct SubscriberProfile {
     /// Rate of IP packets to the subscriber, with the same burst. 0: no limit.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_down: u32,
+    /// Committed rate of IP packets from the subscriber, in place of that of the policer of `policy-up`, if this has two rates. It is not
+    /// above the peak rate. 0: the policer's own.
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub committed_rate_up: u32,
+    /// Committed rate of IP packets to the subscriber, in place of that of the policer of `policy-down`. 0: the policer's own.
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub committed_rate_down: u32,
     /// Rate of IP packets from all sessions of the subscriber together, beside the rates of each session. Packets above it are dropped
     /// (`subscriber-exceeded-up`), after a burst as with `rate-up`. If the subscriber's sessions have different ones, that of the session
     /// which was changed last counts. On a user plane with several workers, a subscriber that is known by its user name
@@ -109,6 +116,8 @@ impl Default for SubscriberProfile {
             idle_both_ways: false,
             rate_up: 0,
             rate_down: 0,
+            committed_rate_up: 0,
+            committed_rate_down: 0,
             subscriber_rate_up: 0,
             subscriber_rate_down: 0,
             policy_up: None,

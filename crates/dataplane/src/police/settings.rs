@@ -42,16 +42,48 @@ pub enum MeterSettings {
 const LEAST_BURST: u32 = 15_000;
 
 impl MeterSettings {
-    /// The settings with a session's own rate in place of the peak rate, or of the committed one where there is no other. Bursts take the
-    /// same time as before, and the committed rate is not above it.
-    pub fn limited_to(self, rate: Option<Rate>) -> Self {
+    /// The settings with a session's own rates: a committed one, and one in place of the peak rate.
+    pub fn of_session(self, committed: Option<Rate>, rate: Option<Rate>) -> Self {
+        match self.committed_to(committed).limited_to(rate) {
+            MeterSettings::TwoRate { pir, pbs, cir, cbs } if cir > pir => MeterSettings::TwoRate {
+                pir,
+                pbs,
+                cir: pir,
+                cbs: scaled(cbs, cir, pir),
+            },
+            settings => settings,
+        }
+    }
+
+    /// The settings of two rates with a session's own committed rate. Its burst takes the same time as before.
+    fn committed_to(self, rate: Option<Rate>) -> Self {
         let Some(rate) = rate else {
             return self;
         };
-        // the time of a burst stays
-        let scaled = |octets: u32, from: Rate, to: Rate| {
-            let octets = u128::from(octets) * u128::from(to.get()) / u128::from(from.get());
-            u32::try_from(octets).unwrap_or(u32::MAX).max(LEAST_BURST)
+        match self {
+            MeterSettings::SingleRate { .. } => self,
+            MeterSettings::TwoRate { pir, pbs, cir, cbs } => MeterSettings::TwoRate {
+                pir,
+                pbs,
+                cir: rate,
+                cbs: scaled(cbs, cir, rate),
+            },
+            MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs } => {
+                MeterSettings::TwoRateDifferentiated {
+                    cir: rate,
+                    cbs: scaled(cbs, cir, rate),
+                    eir,
+                    ebs,
+                }
+            }
+        }
+    }
+
+    /// The settings with a session's own rate in place of the peak rate, or of the committed one where there is no other. Bursts take the
+    /// same time as before, and the committed rate is not above it.
+    fn limited_to(self, rate: Option<Rate>) -> Self {
+        let Some(rate) = rate else {
+            return self;
         };
         let least = |cir: Rate, cbs: u32| match cir <= rate {
             true => (cir, cbs),
@@ -93,9 +125,49 @@ impl MeterSettings {
     }
 }
 
+/// A burst that takes as much time at another rate.
+fn scaled(octets: u32, from: Rate, to: Rate) -> u32 {
+    let octets = u128::from(octets) * u128::from(to.get()) / u128::from(from.get());
+    u32::try_from(octets).unwrap_or(u32::MAX).max(LEAST_BURST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_committed_rate_of_the_session_is_within_its_peak_rate() {
+        let two = MeterSettings::TwoRate {
+            pir: Rate::kbps(100_000),
+            pbs: 1_250_000,
+            cir: Rate::kbps(20_000),
+            cbs: 250_000,
+        };
+        let rates = |committed, rate| match two.of_session(Rate::new(committed), Rate::new(rate)) {
+            MeterSettings::TwoRate { pir, cir, cbs, .. } => (pir.get(), cir.get(), cbs),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(rates(0, 0), (100_000, 20_000, 250_000));
+        assert_eq!(rates(40_000, 0), (100_000, 40_000, 500_000));
+        assert_eq!(rates(200_000, 0), (100_000, 100_000, 1_250_000));
+        assert_eq!(rates(200_000, 400_000), (400_000, 200_000, 2_500_000));
+        assert_eq!(rates(40_000, 10_000), (10_000, 10_000, 125_000));
+        let differentiated = MeterSettings::TwoRateDifferentiated {
+            cir: Rate::kbps(20_000),
+            cbs: 250_000,
+            eir: Rate::kbps(80_000),
+            ebs: 1_000_000,
+        };
+        let rates = |committed, rate| match differentiated
+            .of_session(Rate::new(committed), Rate::new(rate))
+        {
+            MeterSettings::TwoRateDifferentiated { cir, eir, .. } => (cir.get(), eir.get()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(rates(40_000, 0), (40_000, 80_000));
+        assert_eq!(rates(40_000, 100_000), (40_000, 60_000));
+        assert_eq!(rates(40_000, 30_000), (30_000, 1));
+    }
 
     #[test]
     fn a_sessions_rate_takes_the_place_of_the_largest() {

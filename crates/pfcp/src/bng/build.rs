@@ -257,15 +257,17 @@ impl SessionSpec {
         let parameters = settings::change(&before.packets, &self.forwarding.packets);
         let mut change = SessionModificationRequest::default();
         let rate = settings::change_of_rate(&before.packets, &self.forwarding.packets);
+        let guaranteed = settings::change_of_guaranteed(&before.packets, &self.forwarding.packets);
         let handle = self
             .subscriber
             .filter(|handle| Some(*handle) != told.subscriber);
         let rules = settings::change_of_filter_rules(&before.policies, &self.forwarding.policies);
-        if handle.is_some() || rate.is_some() || rules.is_some() {
+        if handle.is_some() || rate.is_some() || guaranteed.is_some() || rules.is_some() {
             change.update_qers.push(UpdateQer {
                 qer_id: QER,
                 correlation_id: handle,
                 maximum_bit_rate: rate,
+                guaranteed_bit_rate: guaranteed,
                 filter_rules: rules,
                 ..Default::default()
             });
@@ -330,6 +332,7 @@ impl SessionSpec {
             correlation_id: self.subscriber,
             gate_status: GateStatus::OPEN,
             maximum_bit_rate: settings::maximum_bit_rate(&self.forwarding.packets),
+            guaranteed_bit_rate: settings::guaranteed_bit_rate(&self.forwarding.packets),
             filter_rules: settings::filter_rules(&self.forwarding.policies),
             ..Default::default()
         }

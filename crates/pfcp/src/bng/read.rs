@@ -93,8 +93,7 @@ fn pool_net(view: &View<'_>) -> Outcome<PoolNet> {
     })
 }
 
-/// The session's QER, which has the subscriber handle and the rates. Guaranteed rates and closed gates are refused for as long as nothing
-/// enforces them.
+/// The session's QER, which has the subscriber handle and the rates. Closed gates are refused for as long as nothing enforces them.
 fn qer(rules: &RuleSet) -> Outcome<Option<&CreateQer>> {
     let [qer] = &rules.qers[..] else {
         let second = rules
@@ -104,9 +103,6 @@ fn qer(rules: &RuleSet) -> Outcome<Option<&CreateQer>> {
         return second.map_or(Ok(None), Err);
     };
     let refused = |offending| Err(Rejection::rule(FailedRule::Qer(qer.qer_id), offending));
-    if qer.guaranteed_bit_rate.is_some() {
-        return refused(ie::GBR);
-    }
     if qer.gate_status != GateStatus::OPEN {
         return refused(ie::GATE_STATUS);
     }

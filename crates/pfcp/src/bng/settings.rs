@@ -11,8 +11,8 @@ use wire::pfcp::{
 
 /// Number of the MTU, which the BBF's element carries.
 pub(super) const MTU: u8 = 1;
-/// Numbers of the rates, which the session's QER carries.
-const RATES: [u8; 2] = [8, 9];
+/// Numbers of the rates, which the session's QER carries: the largest ones as MBR, the committed ones as GBR.
+const RATES: [u8; 4] = [8, 9, 18, 19];
 
 /// Rate that stands for no limit in an MBR, which always has both directions.
 const NO_LIMIT: u64 = Rate::MOST.get() + 1;
@@ -52,16 +52,42 @@ pub fn change_of_rate(before: &PacketSettings, now: &PacketSettings) -> Option<B
     (rate != maximum_bit_rate(before)).then(|| rate.unwrap_or(no_limit))
 }
 
-/// The settings with the maximum bit rate of a QER, or the element that cannot be carried out.
-pub fn with_rate(packets: PacketSettings, rate: Option<BitRate>) -> Result<PacketSettings, IeId> {
+/// Guaranteed bit rate of the session's QER; `None` without any committed rate. 0 stands for none in a direction.
+pub fn guaranteed_bit_rate(packets: &PacketSettings) -> Option<BitRate> {
+    let committed = packets.committed_rate_up.or(packets.committed_rate_down);
+    committed.map(|_| BitRate {
+        uplink_kbps: packets.committed_rate_up.map_or(0, Rate::get),
+        downlink_kbps: packets.committed_rate_down.map_or(0, Rate::get),
+    })
+}
+
+/// What changes the guaranteed bit rate of the session's QER; `None` without a difference.
+pub fn change_of_guaranteed(before: &PacketSettings, now: &PacketSettings) -> Option<BitRate> {
+    let none = BitRate {
+        uplink_kbps: 0,
+        downlink_kbps: 0,
+    };
+    let rate = guaranteed_bit_rate(now);
+    (rate != guaranteed_bit_rate(before)).then(|| rate.unwrap_or(none))
+}
+
+/// The settings with the bit rates of a QER, or the element that cannot be carried out.
+pub fn with_rates(packets: PacketSettings, qer: &CreateQer) -> Result<PacketSettings, IeId> {
+    let rate = qer.maximum_bit_rate;
     let limit = |kbps| match kbps {
         NO_LIMIT => Ok(None),
         kbps => Rate::new(kbps).map(Some).ok_or(ie::MBR),
     };
     let of = |kbps: fn(BitRate) -> u64| rate.map_or(Ok(None), |rate| limit(kbps(rate)));
+    let committed = |kbps: fn(BitRate) -> u64| match qer.guaranteed_bit_rate.map_or(0, kbps) {
+        0 => Ok(None),
+        kbps => Rate::new(kbps).map(Some).ok_or(ie::GBR),
+    };
     Ok(PacketSettings {
         rate_up: of(|rate| rate.uplink_kbps)?,
         rate_down: of(|rate| rate.downlink_kbps)?,
+        committed_rate_up: committed(|rate| rate.uplink_kbps)?,
+        committed_rate_down: committed(|rate| rate.downlink_kbps)?,
         ..packets
     })
 }

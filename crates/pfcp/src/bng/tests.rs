@@ -191,6 +191,14 @@ fn changed_settings() -> Vec<PacketSettings> {
             priority_source: policy::PrioritySource::Dscp,
             ..spec
         },
+        PacketSettings {
+            committed_rate_up: Some(Rate::kbps(1)),
+            ..spec
+        },
+        PacketSettings {
+            committed_rate_down: Some(Rate::MOST),
+            ..spec
+        },
     ];
     let names = |settings: &PacketSettings| spec.differences(settings).map(|s| s.name);
     let seen: Vec<&str> = changed.iter().flat_map(names).collect();

@@ -232,7 +232,7 @@ pub fn describe(w: &World) -> String {
         .and_then(|a| ipnet::IpNet::new(a.into(), 48).ok());
     let dns: Vec<_> = w.homes[0].dns().collect();
     format!(
-        "mtu={} priority={} idle={:?} both={} up={:?} down={:?} home={{{:?} {:?}}} source={:?} policies={:?} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
+        "mtu={} priority={} idle={:?} both={} up={:?} down={:?} home={{{:?} {:?}}} committed={{{:?} {:?}}} source={:?} policies={:?} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
         packets.and_then(|packets| packets.mtu).unwrap_or_default(),
         packets.map_or(0, |packets| packets.vlan_priority),
         packets.and_then(|packets| packets.idle_timeout),
@@ -241,6 +241,8 @@ pub fn describe(w: &World) -> String {
         packets.and_then(|packets| packets.rate_down),
         packets.and_then(|packets| packets.subscriber_rate_up),
         packets.and_then(|packets| packets.subscriber_rate_down),
+        packets.and_then(|packets| packets.committed_rate_up),
+        packets.and_then(|packets| packets.committed_rate_down),
         packets.map_or(Default::default(), |packets| packets.priority_source),
         rules.map(|rules| &rules.forwarding.policies),
         rules.map(|rules| rules.circuit.gateway_mac.to_string()),

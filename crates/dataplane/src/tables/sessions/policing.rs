@@ -141,9 +141,11 @@ impl Sessions {
         (policy, policer): (&CompiledPolicy, &PolicerSettings),
         now: u64,
     ) {
-        let rate = self.get(index).and_then(|entry| own_rate(entry, direction));
+        let [committed, rate] = self
+            .get(index)
+            .map_or([None; 2], |entry| own_rates(entry, direction));
         let place = line_place(self.place(index), direction);
-        let settings = policer.meter.limited_to(rate);
+        let settings = policer.meter.of_session(committed, rate);
         let hz = self.policing.hz;
         self.policing.meters[place].renew(policy.compilation(), settings, now, hz);
     }
@@ -206,11 +208,12 @@ impl PolicedLines<'_> {
     }
 }
 
-/// The rate of a session alone.
-fn own_rate(entry: &SessionEntry, direction: Direction) -> Option<Rate> {
+/// Committed and largest rate of a session alone.
+fn own_rates(entry: &SessionEntry, direction: Direction) -> [Option<Rate>; 2] {
+    let packets = &entry.packets;
     match direction {
-        Direction::Up => entry.packets.rate_up,
-        Direction::Down => entry.packets.rate_down,
+        Direction::Up => [packets.committed_rate_up, packets.rate_up],
+        Direction::Down => [packets.committed_rate_down, packets.rate_down],
     }
 }
 

@@ -205,7 +205,7 @@ impl<'a> Gathered<'a> {
         let (packets, filter_rules) = match (self.packets, qer) {
             (Some(packets), Some(qer)) => {
                 let refused = |element| Rejection::rule(FailedRule::Qer(qer.qer_id), element);
-                let packets = settings::with_rate(packets, qer.maximum_bit_rate);
+                let packets = settings::with_rates(packets, qer);
                 let rules = settings::read_filter_rules(qer);
                 (packets.map_err(refused)?, rules.map_err(refused)?)
             }

@@ -133,7 +133,10 @@ fn what_nothing_enforces_is_refused() {
         r.create_qers[0].maximum_bit_rate = Some(rate)
     });
     case(ie::GBR, FAILED, |r| {
-        r.create_qers[0].guaranteed_bit_rate = Some(BitRate::default())
+        r.create_qers[0].guaranteed_bit_rate = Some(BitRate {
+            uplink_kbps: (1 << 40) - 1,
+            downlink_kbps: 0,
+        })
     });
     case(ie::GATE_STATUS, FAILED, |r| {
         r.create_qers[0].gate_status.uplink_open = false

@@ -119,6 +119,18 @@ pub(super) fn cases() -> Vec<Case> {
             has,
         ),
         case(
+            "users home0 committed-rate-up",
+            ["5000", "6000"],
+            ["committed={Some(Rate(5000))", "committed={Some(Rate(6000))"],
+            has,
+        ),
+        case(
+            "users home0 committed-rate-down",
+            ["7000", "8000"],
+            ["Some(Rate(7000))}", "Some(Rate(8000))}"],
+            has,
+        ),
+        case(
             "users home0 subscriber-rate-up",
             ["30000", "40000"],
             ["home={Some(Rate(30000))", "home={Some(Rate(40000))"],
