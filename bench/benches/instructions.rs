@@ -115,20 +115,39 @@ fn filtered(family: Family, octets: u16) -> Round {
         let set = world.controller.set_policy(index, Some(Arc::new(policy)));
         set.expect("room");
         for session in 0..64 {
-            let entry = SessionEntry {
-                policies: Policies {
-                    up: Some(index),
-                    down: None,
-                },
-                ..Layout::PLAIN.entry(session)
-            };
-            world.controller.set_session(entry).expect("room");
+            let set = world.controller.set_session(policed(session, index));
+            set.expect("room");
         }
         let (way, size) = (Way::Up, Size::Octets(octets));
         let mut input =
             || Spec::random(way, family, size, 64, &world.routes[0], &mut random).input(way);
         (way, (0..BURST).map(|_| input()).collect())
     })
+}
+
+/// Packets of subscribers without a policy, beside one that has one.
+fn beside_policies(family: Family, octets: u16) -> Round {
+    let mut random = SmallRng::seed_from_u64(2);
+    prepared(|world| {
+        let index = PolicyIndex(NonZeroU16::MIN);
+        let set = world.controller.set_session(policed(64, index));
+        set.expect("room");
+        let (way, size) = (Way::Up, Size::Octets(octets));
+        let mut input =
+            || Spec::random(way, family, size, 64, &world.routes[0], &mut random).input(way);
+        (way, (0..BURST).map(|_| input()).collect())
+    })
+}
+
+/// A session whose subscriber's packets pass a policy.
+fn policed(session: u32, index: PolicyIndex) -> SessionEntry {
+    SessionEntry {
+        policies: Policies {
+            up: Some(index),
+            down: None,
+        },
+        ..Layout::PLAIN.entry(session)
+    }
 }
 
 /// Whichever rule matches, the packet passes.
@@ -264,6 +283,7 @@ fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
 #[bench::down_strict_v6(args = (Family::V6, 96), setup = checked)]
 #[bench::up_routed_v4(args = (Family::V4, 64), setup = behind_routers)]
 #[bench::up_delegated_v6(args = (Family::V6, 96), setup = behind_routers)]
+#[bench::up_policy_off(args = (Family::V4, 64), setup = beside_policies)]
 #[bench::up_policy_v4(args = (Family::V4, 64), setup = filtered)]
 #[bench::up_policy_v6(args = (Family::V6, 96), setup = filtered)]
 #[bench::discovery(args = ("discovery"), setup = other)]

@@ -13,7 +13,7 @@ use bench::{
 };
 use cap::Cap;
 use clap::Parser;
-use dpdk::{Eal, EalOptions, tsc_hz};
+use dpdk::{Eal, EalOptions, Pool, tsc_hz};
 use mimalloc::MiMalloc;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -161,14 +161,29 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
     if wanted("session") || wanted("latency") || wanted("drop") {
         eprintln!("  sessions and latencies");
         let routes = Routes::first(&prefixes, 600_000);
-        let mut world = World::new(&eal, pool, "stages", Plan::plain(whole::SESSIONS, routes))?;
-        entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
-        entries.push(changes::measure(&eal, &mut world, &mut stock)?);
-        entries.push(drops::measure(&mut world, pool, rounds)?);
-        entries.extend(latency::measure(&eal, world, &mut stock, core)?);
+        let world = World::new(&eal, pool, "stages", Plan::plain(whole::SESSIONS, routes))?;
+        entries.extend(stages(&eal, pool, world, &mut stock, core, rounds)?);
     }
 
     Ok((Some(tsc_hz(&eal) / 1_000_000), entries))
+}
+
+/// What sessions cost, drops, and the time that packets take.
+fn stages(
+    eal: &Eal,
+    pool: Pool,
+    mut world: World,
+    stock: &mut Stock,
+    core: usize,
+    rounds: usize,
+) -> Result<Vec<Entry>> {
+    let mut entries = vec![
+        admission::measure(eal, &mut world, stock, rounds)?,
+        changes::measure(eal, &mut world, stock)?,
+        drops::measure(&mut world, pool, rounds)?,
+    ];
+    entries.extend(latency::measure(eal, world, stock, core)?);
+    Ok(entries)
 }
 
 /// The tables of performance.md that were measured, and the picture.

@@ -243,14 +243,11 @@ fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
             all.push(scale.ratio_at_most("4,096 sessions", &small.samples, target));
         }
     }
-    for packets in [HOT, COLD] {
-        let plain = Scenario::plain(Way::Up, SESSIONS, packets);
-        let of_family = |family| of(Scenario { family, ..plain }, ROUTES);
-        let v4_and_v6 = of_family(Family::V4).zip(of_family(Family::V6));
-        if let Some(((v4, v6), both)) = v4_and_v6.zip(of_family(Family::Both)) {
-            all.extend(families(v4, v6, both));
-        }
-    }
+    all.extend(
+        [HOT, COLD]
+            .into_iter()
+            .flat_map(|packets| families(figures, packets)),
+    );
     for (instances, table) in INSTANCES {
         let mixed = Scenario {
             layout: Layout::over(instances),
@@ -289,9 +286,18 @@ fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
     all
 }
 
-/// IPv6 beside IPv4, and a mixture in each burst beside the mean of both.
-fn families(v4: &Figure, v6: &Figure, both: &Figure) -> [Entry; 2] {
-    let headers = headers(v4.scenario);
+/// IPv6 beside IPv4, and a mixture in each burst beside the mean of both, if they were measured.
+fn families(figures: &[Figure], packets: usize) -> Vec<Entry> {
+    let plain = Scenario::plain(Way::Up, SESSIONS, packets);
+    let of = |family| {
+        let wanted = (Scenario { family, ..plain }, ROUTES);
+        let mut figures = figures.iter();
+        figures.find(|f| (f.scenario, f.table) == wanted)
+    };
+    let [Some(v4), Some(v6), Some(both)] = [Family::V4, Family::V6, Family::Both].map(of) else {
+        return Vec::new();
+    };
+    let headers = headers(plain);
     let id = format!("up-v6-{headers}");
     let ratio = entry(&id, format!("uplink, IPv6 / IPv4, {headers}"), v6);
     let id = format!("up-v6-mix-{headers}");
@@ -299,7 +305,7 @@ fn families(v4: &Figure, v6: &Figure, both: &Figure) -> [Entry; 2] {
     let mixed = entry(&id, name, both);
     let rounds = v4.samples.0.iter().zip(&v6.samples.0);
     let mean = Samples(rounds.map(|(v4, v6)| (v4 + v6) / 2.0).collect());
-    [
+    vec![
         ratio.ratio_at_most("IPv4", &v4.samples, 1.5),
         mixed.ratio_at_most("mean of both", &mean, 1.0),
     ]

@@ -39,8 +39,7 @@ pub(super) fn from_access<const TRACE: bool>(
     if t.sessions.any_routed() {
         t.ask_for_sources(&mut seen);
     }
-    if t.sessions.any_policed() {
-        t.ask_for_policies(&mut seen);
+    if t.sessions.any_policed() && t.ask_for_policies(&mut seen) {
         t.match_rules(&mut seen);
     }
     t.six.find(&t.fibs, table);
@@ -398,17 +397,20 @@ impl Tables {
         Ok(())
     }
 
-    /// Asks for the policy lines of those sessions that have one.
+    /// Asks for the policy lines of those sessions that have one; whether there are any.
     #[cold]
     #[inline(never)]
-    fn ask_for_policies(&mut self, all: &mut dpdk::Seen<Seen>) {
+    fn ask_for_policies(&mut self, all: &mut dpdk::Seen<Seen>) -> bool {
+        let mut any = false;
         all.ask(|_, seen| {
             if seen.kind.is_session() && self.sessions.up(seen.slot).is_policed() {
+                any = true;
                 let index = self.sessions.index(seen.slot);
                 let parts = self.policies.parts();
                 self.sessions.ask_for_policy(index, Direction::Up, parts);
             }
         });
+        any
     }
 
     /// Looks the packets of those sessions up in their rules, one right after the other: what one of them waits for, others use.
