@@ -48,12 +48,14 @@ pub(crate) fn is_limited(packets: &PacketSettings) -> bool {
 }
 
 impl Homes {
-    /// Room for so many subscribers.
-    pub fn new(most: usize) -> Result<Self, dpdk::Error> {
+    /// Room for the subscribers of so many sessions. A worker allocates nothing later.
+    pub fn new(sessions: usize) -> Result<Self, dpdk::Error> {
+        // one more, as a session joins its new subscriber before it leaves the former one
+        let most = sessions + 1;
         Ok(Homes {
             lines: dpdk::Table::new(most)?,
-            holders: HashMap::new(),
-            free: Vec::new(),
+            holders: HashMap::with_capacity(most),
+            free: Vec::with_capacity(most),
         })
     }
 

@@ -548,3 +548,24 @@ fn sessions_of_a_subscriber_share_its_rate() {
         "a new home has all tokens: {begins:?}"
     );
 }
+
+#[test]
+fn every_session_may_have_a_home_of_its_own_and_change_it() {
+    let packets = PacketSettings {
+        subscriber_rate_up: Some(Rate::kbps(1000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    let mut sessions = Sessions::with(2, &[0..=4095]);
+    for round in 0..3 {
+        for n in 0..2 {
+            let entry = SessionEntry {
+                index: SessionIndex(n),
+                pppoe_session_id: 7 + n as u16,
+                subscriber: u64::from(10 * round + n),
+                ..entry(packets, Policies::default())
+            };
+            sessions.set(entry, Sources::default(), 0);
+            assert!(sessions.is_whole(SessionIndex(n)));
+        }
+    }
+}
