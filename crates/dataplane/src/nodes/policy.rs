@@ -103,7 +103,7 @@ fn permit(
     let compiled = compiled.ok_or(Refused::Other(DropReason::PolicyMissing))?;
     let verdict = follow_rules(lines.policy, compiled, worker, &packet)?;
     if let Some(policer) = compiled.policer()
-        && !lines.meter.is_of(compiled.compilation())
+        && !lines.meter().is_of(compiled.compilation())
     {
         sessions.renew_meter(index, direction, (compiled, policer), packet.now);
         lines = match sessions.policing(index, direction) {
@@ -138,24 +138,26 @@ fn classified(
     let Some(position) = class.position() else {
         return within_limits(lines, compiled.policer(), Colour::Green, packet);
     };
-    lines.class.follow(compiled, classes, packet.now);
-    let before = lines.class.tokens[position];
-    let tokens = &mut lines.class.tokens[position];
+    let line = lines.class();
+    line.follow(compiled, classes, packet.now);
+    let before = line.tokens[position];
+    let tokens = &mut line.tokens[position];
     let (colour, mark) = classes.colour(position, tokens, packet.total, dscp, packet.now);
     if colour == Colour::Red {
-        lines.class.counts[position].exceeded += 1;
+        line.counts[position].exceeded += 1;
         return Err(Refused::ClassExceeded);
     }
     if let Some(mark) = mark {
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
     let permitted = within_limits(lines, compiled.policer(), colour, packet);
+    let line = lines.class();
     match permitted {
         Ok(()) => {
-            lines.class.counts[position].passed += 1;
-            lines.class.counts[position].yellow += u64::from(colour == Colour::Yellow);
+            line.counts[position].passed += 1;
+            line.counts[position].yellow += u64::from(colour == Colour::Yellow);
         }
-        Err(_) => lines.class.tokens[position] = before,
+        Err(_) => line.tokens[position] = before,
     }
     permitted
 }
@@ -171,14 +173,17 @@ fn within_limits(
     let Some(policer) = policer else {
         return within_rates(lines, packet);
     };
-    let before = *lines.meter.tokens();
+    let before = *lines.meter().tokens();
     metered(lines, policer, class_colour, packet)?;
-    within_home(lines, packet).inspect_err(|_| *lines.meter.tokens() = before)
+    within_home(lines, packet).inspect_err(|_| *lines.meter().tokens() = before)
 }
 
 /// The session's rate, and that of all sessions of the subscriber.
 #[inline(always)]
 fn within_rates(lines: &mut PolicedLines<'_>, packet: &Examined<'_>) -> Result<(), Refused> {
+    if !lines.policy.policer.has_limit() && lines.policy.home.is_none() {
+        return Ok(());
+    }
     let before = lines.policy.policer;
     let policer = &mut lines.policy.policer;
     if policer.has_limit() && !policer.permits(packet.total, packet.now) {
@@ -214,7 +219,7 @@ fn metered(
         false => Colour::Green,
     };
     let colour = lines
-        .meter
+        .meter()
         .colour(policer, packet.total, incoming, packet.now);
     match colour {
         Colour::Green => {}

@@ -83,12 +83,14 @@ impl Policing {
     }
 }
 
-/// A session's lines of a direction.
+/// A session's lines of a direction. Most packets need the first one alone.
 pub(crate) struct PolicedLines<'a> {
     pub policy: &'a mut PolicyLine,
-    pub meter: &'a mut MeterLine,
-    pub class: &'a mut ClassLine,
+    // Not a slice, whose place would be loaded for every packet.
+    meters: &'a mut dpdk::Table<MeterLine>,
+    classes: &'a mut dpdk::Table<ClassLine>,
     homes: &'a mut Homes,
+    place: usize,
     direction: Direction,
 }
 
@@ -124,9 +126,10 @@ impl Sessions {
         } = &mut self.policing;
         Some(PolicedLines {
             policy: lines.get_mut(place).filter(|line| line.is_needed())?,
-            meter: meters.get_mut(place)?,
-            class: classes.get_mut(place)?,
+            meters,
+            classes,
             homes,
+            place,
             direction,
         })
     }
@@ -201,6 +204,18 @@ impl Sessions {
 }
 
 impl PolicedLines<'_> {
+    /// The meter of the policy's policer.
+    #[inline(always)]
+    pub fn meter(&mut self) -> &mut MeterLine {
+        &mut self.meters[self.place]
+    }
+
+    /// Tokens and counters of classes.
+    #[inline(always)]
+    pub fn class(&mut self) -> &mut ClassLine {
+        &mut self.classes[self.place]
+    }
+
     /// Whether a packet of so many octets is within the rate of all sessions of the subscriber.
     #[inline(never)]
     pub fn home_permits(&mut self, home: Home, octets: usize, now: u64) -> bool {
