@@ -118,17 +118,17 @@ fn permit(
             }
             within_limits(&mut lines, compiled.policer(), Colour::Green, &mut packet)
         }
-        Some(classes) => classified(&mut lines, (compiled, classes), verdict, &mut packet),
+        Some(classes) => classified(lines, (compiled, classes), verdict, packet),
     }
 }
 
-/// The same for a packet that a rule permits, of a policy with classes.
+/// The same for a packet that a rule permits, of a policy with classes. By value, so that for other policies all stays in registers.
 #[inline(never)]
 fn classified(
-    lines: &mut PolicedLines<'_>,
+    mut lines: PolicedLines<'_>,
     (compiled, classes): (&CompiledPolicy, &Classes),
     verdict: Verdict,
-    packet: &mut Examined<'_>,
+    mut packet: Examined<'_>,
 ) -> Result<(), Refused> {
     let dscp = fields::dscp(packet.w, packet.family, packet.ip);
     let class = classes.class(verdict, dscp);
@@ -136,7 +136,7 @@ fn classified(
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
     let Some(position) = class.position() else {
-        return within_limits(lines, compiled.policer(), Colour::Green, packet);
+        return within_limits(&mut lines, compiled.policer(), Colour::Green, &mut packet);
     };
     let line = lines.class();
     line.follow(compiled, classes, packet.now);
@@ -150,7 +150,7 @@ fn classified(
     if let Some(mark) = mark {
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
-    let permitted = within_limits(lines, compiled.policer(), colour, packet);
+    let permitted = within_limits(&mut lines, compiled.policer(), colour, &mut packet);
     let line = lines.class();
     match permitted {
         Ok(()) => {
@@ -260,8 +260,8 @@ pub(crate) fn matched(compiled: &CompiledPolicy, w: &Window, family: Family, ip:
 }
 
 #[inline(never)]
-fn matched_late(compiled: &CompiledPolicy, packet: &Examined<'_>) -> Matched {
-    matched(compiled, packet.w, packet.family, packet.ip)
+fn matched_late(compiled: &CompiledPolicy, w: &Window, family: Family, ip: usize) -> Matched {
+    matched(compiled, w, family, ip)
 }
 
 /// The first rule that matches decides.
@@ -274,7 +274,7 @@ fn follow_rules(
 ) -> Result<Verdict, Refused> {
     let mut matched = packet.matched;
     if matched.verdict.is_open() {
-        matched = matched_late(compiled, packet);
+        matched = matched_late(compiled, packet.w, packet.family, packet.ip);
     }
     if matched.verdict.is_undetermined() {
         return Err(Refused::Other(DropReason::UndeterminedTransport));

@@ -95,7 +95,7 @@ impl Homes {
     }
 
     /// Whether a packet of so many octets is within the rate of all sessions of the subscriber.
-    #[inline(always)]
+    #[inline(never)]
     pub fn permits(&mut self, home: Home, direction: Direction, octets: usize, now: u64) -> bool {
         let Some(line) = self.lines.get_mut(place(home)) else {
             return true;

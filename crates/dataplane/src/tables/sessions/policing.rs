@@ -217,7 +217,7 @@ impl PolicedLines<'_> {
     }
 
     /// Whether a packet of so many octets is within the rate of all sessions of the subscriber.
-    #[inline(never)]
+    #[inline(always)]
     pub fn home_permits(&mut self, home: Home, octets: usize, now: u64) -> bool {
         self.homes.permits(home, self.direction, octets, now)
     }
