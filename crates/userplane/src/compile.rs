@@ -33,6 +33,10 @@ pub struct Layout {
 
 /// Compiled session: what the user plane installs for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are sessions of subscribers"
+)]
 pub enum CompiledSession {
     /// Default session.
     Default {

@@ -334,7 +334,6 @@ impl SessionSpec {
             maximum_bit_rate: settings::maximum_bit_rate(&self.forwarding.packets),
             guaranteed_bit_rate: settings::guaranteed_bit_rate(&self.forwarding.packets),
             filter_rules: settings::filter_rules(&self.forwarding.policies),
-            ..Default::default()
         }
     }
 
