@@ -149,8 +149,17 @@ fn answer(mappings: Arc<Mappings>, attributes: &[u8]) -> Option<AccessAccept> {
 }
 
 fn check(accept: &AccessAccept) {
-    for rate in [accept.rate_up, accept.rate_down].into_iter().flatten() {
-        assert!((8..=400_000_000).contains(&rate), "a rate of {rate} kbit/s");
+    let rates = [
+        accept.rate_up,
+        accept.rate_down,
+        accept.committed_rate_up,
+        accept.committed_rate_down,
+        accept.subscriber_rate_up,
+        accept.subscriber_rate_down,
+    ];
+    for rate in rates.into_iter().flatten() {
+        let kbps = rate.get();
+        assert!((8..=400_000_000).contains(&kbps), "a rate of {kbps} kbit/s");
     }
     assert!(accept.vlan_priority.is_none_or(|priority| priority <= 7));
     assert!(accept.dns.len() <= 8, "{} DNS servers", accept.dns.len());

@@ -4,7 +4,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 
 use ipnet::Ipv6Net;
-use policy::FilterRules;
+use policy::{FilterRules, Rate};
 use wire::Malformed;
 use wire::access_loop::AccessLoop;
 use wire::mschapv2;
@@ -150,18 +150,18 @@ pub struct AccessAccept {
     pub acct_interim: Option<Duration>,
     /// Framed-MTU.
     pub framed_mtu: Option<u32>,
-    /// Rate from the subscriber in kbit/s, by a mapped attribute.
-    pub rate_up: Option<u64>,
-    /// Rate to the subscriber in kbit/s, by a mapped attribute.
-    pub rate_down: Option<u64>,
-    /// Committed rate from the subscriber in kbit/s, by a mapped attribute.
-    pub committed_rate_up: Option<u64>,
-    /// Committed rate to the subscriber in kbit/s, by a mapped attribute.
-    pub committed_rate_down: Option<u64>,
-    /// Rate from all sessions of the subscriber together in kbit/s, by a mapped attribute.
-    pub subscriber_rate_up: Option<u64>,
-    /// Rate to all sessions of the subscriber together in kbit/s, by a mapped attribute.
-    pub subscriber_rate_down: Option<u64>,
+    /// Rate from the subscriber, by a mapped attribute.
+    pub rate_up: Option<Rate>,
+    /// Rate to the subscriber, by a mapped attribute.
+    pub rate_down: Option<Rate>,
+    /// Committed rate from the subscriber, by a mapped attribute.
+    pub committed_rate_up: Option<Rate>,
+    /// Committed rate to the subscriber, by a mapped attribute.
+    pub committed_rate_down: Option<Rate>,
+    /// Rate from all sessions of the subscriber together, by a mapped attribute.
+    pub subscriber_rate_up: Option<Rate>,
+    /// Rate to all sessions of the subscriber together, by a mapped attribute.
+    pub subscriber_rate_down: Option<Rate>,
     /// DNS servers, the preferred one first, by mapped attributes. Empty: none said.
     pub dns: Vec<IpAddr>,
     /// Priority in VLAN tags, 0 to 7, by a mapped attribute.

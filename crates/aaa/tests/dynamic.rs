@@ -6,6 +6,7 @@ use aaa::{
 };
 use core::net::SocketAddr;
 use core::time::Duration;
+use policy::Rate;
 use wire::radius::{Code, Kind, Missing, Packet, Value, values, verify_response};
 
 const SECRET: &[u8] = b"testing123";
@@ -139,7 +140,10 @@ fn vendors_attributes_are_changes_too() {
     let Requested::Change(change) = requested else {
         panic!("{requested:?}")
     };
-    assert_eq!((change.rate_up, change.rate_down), (Some(2000), Some(8000)));
+    assert_eq!(
+        (change.rate_up, change.rate_down),
+        (Rate::new(2000), Rate::new(8000))
+    );
     let half = [session(), rate, unknown];
     assert_eq!(cause(Code::COA_REQUEST, &half), 401);
 }

@@ -13,6 +13,7 @@ use aaa::{
     Credentials, Delivery, FamilyCounters, FamilyTraffic, FamilyUsage, FramedRoute, Nas, NasPort,
     Outcome, Output, RejectReason, Secret, ServerConfig, Slot, TerminateCause, Traffic,
 };
+use policy::Rate;
 use tempfile::TempDir;
 use wire::mschapv2::{Exchange, Response};
 use wire::radius::chap_response;
@@ -304,8 +305,8 @@ fn freeradius_sends_attributes_of_vendors_and_they_become_settings() {
     let dns = ["2001:db8::54", "2001:db8::53", "192.0.2.53"];
     let not_enforced = ["ERX-Service-Activate", "Tunnel-Type"];
     let expected = AccessAccept {
-        rate_up: Some(5_000),
-        rate_down: Some(20_000),
+        rate_up: Rate::new(5_000),
+        rate_down: Rate::new(20_000),
         dns: dns.map(|address| address.parse().unwrap()).into(),
         filter_id: Some("gold".into()),
         framed_pool: Some("homes".into()),

@@ -57,12 +57,12 @@ impl AaaAnswer {
                 }),
                 idle_timeout: accept.idle_timeout.map(limit),
                 interim_interval: accept.acct_interim.map(limit),
-                rate_up: accept.rate_up.map(Rate::new),
-                rate_down: accept.rate_down.map(Rate::new),
-                committed_rate_up: accept.committed_rate_up.map(Rate::new),
-                committed_rate_down: accept.committed_rate_down.map(Rate::new),
-                subscriber_rate_up: accept.subscriber_rate_up.map(Rate::new),
-                subscriber_rate_down: accept.subscriber_rate_down.map(Rate::new),
+                rate_up: accept.rate_up.map(Some),
+                rate_down: accept.rate_down.map(Some),
+                committed_rate_up: accept.committed_rate_up.map(Some),
+                committed_rate_down: accept.committed_rate_down.map(Some),
+                subscriber_rate_up: accept.subscriber_rate_up.map(Some),
+                subscriber_rate_down: accept.subscriber_rate_down.map(Some),
                 dns: (!accept.dns.is_empty()).then(|| accept.dns.clone()),
                 policy_up: accept.policy_up.as_deref().map(Name::new),
                 policy_down: accept.policy_down.as_deref().map(Name::new),
@@ -338,6 +338,30 @@ mod tests {
             )
         })
         .collect()
+    }
+
+    #[test]
+    fn each_rate_of_an_answer_is_that_setting() {
+        let rate = Rate::new;
+        let accept = AccessAccept {
+            rate_up: rate(1),
+            rate_down: rate(2),
+            committed_rate_up: rate(3),
+            committed_rate_down: rate(4),
+            subscriber_rate_up: rate(5),
+            subscriber_rate_down: rate(6),
+            ..AccessAccept::default()
+        };
+        let expected = Overrides {
+            rate_up: Some(rate(1)),
+            rate_down: Some(rate(2)),
+            committed_rate_up: Some(rate(3)),
+            committed_rate_down: Some(rate(4)),
+            subscriber_rate_up: Some(rate(5)),
+            subscriber_rate_down: Some(rate(6)),
+            ..Overrides::default()
+        };
+        assert_eq!(AaaAnswer::of(&accept, Duration::ZERO).overrides, expected);
     }
 
     #[test]

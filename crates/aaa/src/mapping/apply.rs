@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 
+use policy::Rate;
 use wire::radius::{Attribute, Kind, Packet, Value as Wire, values};
 
 use super::{Mappings, Rule, Setting, values as read};
@@ -201,7 +202,7 @@ impl Reading<'_> {
     }
 
     /// Sets the rates up and down. What follows them, such as MikroTik's burst, is not carried out.
-    fn set_rates(&mut self, rates: Option<([u64; 2], bool)>, name: &str) -> bool {
+    fn set_rates(&mut self, rates: Option<([Rate; 2], bool)>, name: &str) -> bool {
         let Some(([up, down], has_more)) = rates else {
             return false;
         };

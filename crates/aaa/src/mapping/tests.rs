@@ -62,7 +62,7 @@ proptest! {
         let packet = Packet::parse(&bytes).unwrap();
         let accept = authorization(&packet, &Mappings::shipped());
         for rate in [accept.rate_up, accept.rate_down].into_iter().flatten() {
-            prop_assert!((8..=400_000_000).contains(&rate));
+            prop_assert!((8..=400_000_000).contains(&rate.get()));
         }
         prop_assert!(accept.dns.len() <= 8);
         prop_assert!(accept.vlan_priority.is_none_or(|priority| priority <= 7));

@@ -5,6 +5,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use ipnet::Ipv4Net;
+use policy::Rate;
 
 use super::Unit;
 use crate::dictionary::Value;
@@ -15,8 +16,8 @@ const RATES: RangeInclusive<u64> = 8_000..=400_000_000_000;
 /// Sizes of the largest packet, in octets.
 const MTUS: RangeInclusive<u64> = 576..=9216;
 
-/// Rate in kbit/s, rounded down.
-pub(super) fn rate(value: Value<'_>, unit: Unit) -> Option<u64> {
+/// Rate, rounded down to kbit/s.
+pub(super) fn rate(value: Value<'_>, unit: Unit) -> Option<Rate> {
     let (number, unit) = match value {
         Value::Number(number) => (number, unit.size()),
         Value::Text(text) => return text_rate(text.trim(), unit),
@@ -25,13 +26,13 @@ pub(super) fn rate(value: Value<'_>, unit: Unit) -> Option<u64> {
     plausible(number, unit)
 }
 
-fn plausible(number: u64, bits: u64) -> Option<u64> {
+fn plausible(number: u64, bits: u64) -> Option<Rate> {
     let bits = number.checked_mul(bits)?;
-    RATES.contains(&bits).then_some(bits / 1000)
+    Rate::new(bits / 1000).filter(|_| RATES.contains(&bits))
 }
 
 /// A number in the unit, or with k, M or G in units of its own.
-fn text_rate(text: &str, unit: Unit) -> Option<u64> {
+fn text_rate(text: &str, unit: Unit) -> Option<Rate> {
     let (digits, bits) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1_000),
         b'm' | b'M' => (&text[..text.len() - 1], 1_000_000),
@@ -42,7 +43,7 @@ fn text_rate(text: &str, unit: Unit) -> Option<u64> {
 }
 
 /// The rates of a text, `A/B` or `A` for both, and whether more follows them.
-pub(super) fn two_rates(value: Value<'_>, unit: Unit) -> Option<([u64; 2], bool)> {
+pub(super) fn two_rates(value: Value<'_>, unit: Unit) -> Option<([Rate; 2], bool)> {
     let Value::Text(text) = value else {
         return None;
     };

@@ -7,6 +7,7 @@ use super::*;
 use aaa::dictionary::Dictionary;
 use aaa::mapping::{AttributeMapping, MappingError, Mappings, Setting, Unit};
 use aaa::{AccessAccept, NotEnforced};
+use policy::Rate;
 
 const CISCO: u32 = 9;
 const HUAWEI: u32 = 2011;
@@ -188,8 +189,8 @@ fn huawei() {
         vsa(HUAWEI, 31, b"gold"),
     ]);
     let expected = AccessAccept {
-        rate_up: Some(20_000),
-        rate_down: Some(100_000),
+        rate_up: Rate::new(20_000),
+        rate_down: Rate::new(100_000),
         framed_pool: Some("homes".into()),
         not_enforced: vec!["Huawei-Qos-Profile-Name".into()],
         ..dns(&["192.0.2.53", "192.0.2.54", "2001:db8::53"])
@@ -222,8 +223,8 @@ fn microsoft_redback_and_the_standard() {
 fn mikrotik_and_wispr() {
     let limit = |text: &str| shipped(&[vsa(MIKROTIK, 8, text.as_bytes())]);
     let rates = |up, down| AccessAccept {
-        rate_up: Some(up),
-        rate_down: Some(down),
+        rate_up: Rate::new(up),
+        rate_down: Rate::new(down),
         ..AccessAccept::default()
     };
     assert_eq!(limit("5M/20M"), rates(5_000, 20_000));
@@ -256,15 +257,15 @@ fn a_rate_that_no_subscriber_has_is_ignored_by_name() {
         Some(Unit::MbitPerSecond),
     )];
     let rate = |rate: u32| with(&acme, &[vsa(ACME, 1, &rate.to_be_bytes())]).rate_down;
-    assert_eq!(rate(1), Some(1_000));
-    assert_eq!(rate(400_000), Some(400_000_000));
+    assert_eq!(rate(1), Rate::new(1_000));
+    assert_eq!(rate(400_000), Rate::new(400_000_000));
     assert_eq!(rate(400_001), None, "kbit/s for Mbit/s, maybe");
     assert_eq!(rate(0), None);
     let bits = |bits: u32| {
         let accept = shipped(&[vsa(WISPR, 8, &bits.to_be_bytes())]);
         (accept.rate_down, accept.ignored)
     };
-    assert_eq!(bits(8_000), (Some(8), vec![]));
+    assert_eq!(bits(8_000), (Rate::new(8), vec![]));
     let name = || vec!["WISPr-Bandwidth-Max-Down".to_owned()];
     assert_eq!(bits(7_999), (None, name()), "kbit/s for bit/s, maybe");
     assert_eq!(bits(0), (None, name()));
@@ -292,8 +293,16 @@ fn an_operators_mapping_says_a_setting_in_a_unit() {
     let rates = text(Setting::RateDownUp, kbit, "20000/5000");
     assert_eq!(
         (rates.rate_up, rates.rate_down),
-        (Some(5_000), Some(20_000))
+        (Rate::new(5_000), Rate::new(20_000))
     );
+    let one = |setting| text(setting, kbit, "20000");
+    let rate = Rate::new(20_000);
+    assert_eq!(one(Setting::RateUp).rate_up, rate);
+    assert_eq!(one(Setting::RateDown).rate_down, rate);
+    assert_eq!(one(Setting::CommittedRateUp).committed_rate_up, rate);
+    assert_eq!(one(Setting::CommittedRateDown).committed_rate_down, rate);
+    assert_eq!(one(Setting::SubscriberRateUp).subscriber_rate_up, rate);
+    assert_eq!(one(Setting::SubscriberRateDown).subscriber_rate_down, rate);
     let mut nothing = text(Setting::Nothing, None, "x");
     assert_eq!(nothing, AccessAccept::default());
     for (setting, odd) in [
@@ -316,14 +325,17 @@ fn a_mapping_replaces_the_shipped_one_and_the_standard_meaning() {
     let mbit = Some(Unit::MbitPerSecond);
     let rate = map("WISPr-Bandwidth-Max-Down", Setting::RateUp, mbit);
     let accept = with(&[rate], &[vsa(WISPR, 8, &20u32.to_be_bytes())]);
-    assert_eq!((accept.rate_up, accept.rate_down), (Some(20_000), None));
+    assert_eq!(
+        (accept.rate_up, accept.rate_down),
+        (Rate::new(20_000), None)
+    );
 
     let kbit = Some(Unit::KbitPerSecond);
     let filter = map("Filter-Id", Setting::RateDownUp, kbit);
     let accept = with(&[filter], &[(Kind::FILTER_ID, "20000/5000".into())]);
     assert_eq!(
         (accept.rate_up, accept.rate_down),
-        (Some(5_000), Some(20_000))
+        (Rate::new(5_000), Rate::new(20_000))
     );
     assert_eq!((accept.filter_id, accept.ignored.len()), (None, 0));
 
@@ -345,7 +357,7 @@ fn one_attribute_may_say_several_settings() {
     let accept = with(&both, &[vsa(ACME, 1, &20_000u32.to_be_bytes())]);
     assert_eq!(
         (accept.rate_up, accept.rate_down),
-        (Some(20_000), Some(20_000))
+        (Rate::new(20_000), Rate::new(20_000))
     );
 }
 
@@ -361,7 +373,7 @@ fn of_two_values_for_a_setting_the_standard_ones_and_then_the_first_counts() {
     assert_eq!(accept.framed_pool.as_deref(), Some("homes"));
     assert_eq!(
         (accept.rate_up, accept.rate_down),
-        (Some(5_000), Some(20_000))
+        (Rate::new(5_000), Rate::new(20_000))
     );
     let ignored = ["ERX-Address-Pool-Name", "WISPr-Bandwidth-Max-Down"];
     assert_eq!(accept.ignored, ignored);
