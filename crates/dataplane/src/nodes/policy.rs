@@ -174,8 +174,10 @@ fn within_limits(
         return within_rates(lines, packet);
     };
     let before = *lines.meter().tokens();
-    metered(lines, policer, class_colour, packet)?;
-    within_home(lines, packet).inspect_err(|_| *lines.meter().tokens() = before)
+    let colour = metered(lines, policer, class_colour, packet)?;
+    within_home(lines, packet).inspect_err(|_| *lines.meter().tokens() = before)?;
+    lines.meter().yellow += u64::from(colour == Colour::Yellow);
+    Ok(())
 }
 
 /// The session's rate, and that of all sessions of the subscriber.
@@ -203,14 +205,15 @@ fn within_home(lines: &mut PolicedLines<'_>, packet: &Examined<'_>) -> Result<()
     is_within.then_some(()).ok_or(Refused::SubscriberExceeded)
 }
 
-/// Green and yellow packets pass, red ones do not. A policer that knows colours takes the worse one of the code point's and the class'.
+/// The colour of a packet that passes: green or yellow. A policer that knows colours takes the worse one of the code point's and that of the
+/// class.
 #[inline(always)]
 fn metered(
     lines: &mut PolicedLines<'_>,
     policer: &PolicerSettings,
     class_colour: Colour,
     packet: &mut Examined<'_>,
-) -> Result<(), Refused> {
+) -> Result<Colour, Refused> {
     let Examined { w, family, ip, .. } = packet;
     let incoming = match policer.is_colour_aware {
         true => policer
@@ -233,7 +236,7 @@ fn metered(
             return Err(Refused::Exceeded);
         }
     }
-    Ok(())
+    Ok(colour)
 }
 
 /// What the rules say of the packet at `ip`. Nothing of it needs to have been checked: what the rules say of a header that is not sound

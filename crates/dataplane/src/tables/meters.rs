@@ -49,8 +49,6 @@ impl MeterLine {
         now: u64,
     ) -> Colour {
         let charged = policer.overhead.charged(octets as u32);
-        let colour = self.meter.colour(charged, incoming, now);
-        self.yellow += u64::from(colour == Colour::Yellow);
-        colour
+        self.meter.colour(charged, incoming, now)
     }
 }

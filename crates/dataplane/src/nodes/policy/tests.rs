@@ -348,6 +348,42 @@ fn a_sessions_rate_takes_the_place_of_the_peak_rate_without_a_burst() {
     assert!(passed.abs_diff(500) <= 5, "{passed}");
 }
 
+#[test]
+fn a_sessions_committed_rate_says_how_many_are_green() {
+    let packets = PacketSettings {
+        committed_rate_down: Some(Rate::kbps(4_000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    let mut world = World::new(packets, policies());
+    let with = |policy: &mut PolicyRules| policy.policer = Some(policer());
+    world.compile(&["permit ip from any to any"], with);
+    // 500 a second instead of 125, after a burst of as much time: 60
+    let (passed, yellow) = second(&mut world, HZ, 0);
+    assert!(passed.abs_diff(1100) <= 2, "{passed}");
+    assert!((passed - yellow).abs_diff(560) <= 2, "{yellow} of {passed}");
+}
+
+#[test]
+fn what_the_homes_rate_drops_is_not_counted_as_yellow_and_takes_no_tokens() {
+    let packets = PacketSettings {
+        subscriber_rate_down: Some(Rate::kbps(4_000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    let mut world = World::new(packets, policies());
+    let with = |policy: &mut PolicyRules| policy.policer = Some(policer());
+    world.compile(&["permit ip from any to any"], with);
+    let outcomes = outcomes(&mut world, INDEX, HZ, &kilobyte(80, 0));
+    // the home's burst of 50 and 500 a second, while the session's meter would let 1,000 pass
+    assert!(outcomes.passed.abs_diff(550) <= 2, "{outcomes:?}");
+    let dropped = [("subscriber-exceeded-down", 2000 - outcomes.passed)];
+    assert_eq!(outcomes.dropped, dropped.into());
+    let state = world
+        .sessions
+        .policy_state(INDEX, Direction::Down, &world.policies);
+    let yellow = outcomes.dscps.get(&12).copied().unwrap_or(0);
+    assert_eq!(state.unwrap().yellow_packets, yellow as u64);
+}
+
 /// A class with a rate of so many packets of 1,000 octets a second, after 15; 0: without one.
 fn class(name: &str, dscps: &[u8], packets: u64, mark: Option<u8>) -> PolicyClass {
     let policer = Rate::new(packets * 8).map(|cir| PolicerSettings {

@@ -166,12 +166,7 @@ proptest! {
     fn tokens_of_unknown_rates_are_no_burst(
         old in settings_of(any_rate), new in settings_of(any_rate), traffic in traffic()
     ) {
-        let mut before = Meter::new(old, HZ);
-        let mut now = HZ;
-        for (at, (_, octets, incoming)) in times(&traffic, old, HZ).into_iter().zip(&traffic) {
-            before.colour(*octets, *incoming, at);
-            now = at;
-        }
+        let (before, now) = used(old, &traffic);
         let (same, rates) = (before.rates.adopted(before.tokens, now), MeterRates::new(new, HZ));
         let adopted = rates.adopted(before.tokens, now);
         let now = now << TICK_PARTS.bits;
@@ -188,12 +183,7 @@ proptest! {
     fn a_change_keeps_the_tokens(
         old in settings_of(any_rate), new in settings_of(any_rate), traffic in traffic()
     ) {
-        let mut before = Meter::new(old, HZ);
-        let mut now = HZ;
-        for (at, (_, octets, incoming)) in times(&traffic, old, HZ).into_iter().zip(&traffic) {
-            before.colour(*octets, *incoming, at);
-            now = at;
-        }
+        let (before, now) = used(old, &traffic);
         let after = Meter::new(new, HZ).continuing(before, now);
         let [(_, cbs), (_, burst)] = buckets(new);
         let [committed, second] = octets_of(before, now);
@@ -211,6 +201,17 @@ proptest! {
         let full = now + ((after.rates.committed_burst + after.rates.second_burst) >> TICK_PARTS.bits) + 1;
         prop_assert_eq!(after.rates.times(after.tokens, full << TICK_PARTS.bits), [after.rates.committed_burst, after.rates.second_burst]);
     }
+}
+
+/// A meter that has seen traffic, and when the last packet of it was.
+fn used(settings: MeterSettings, traffic: &[Arrival]) -> (Meter, u64) {
+    let mut meter = Meter::new(settings, HZ);
+    let mut now = HZ;
+    for (at, (_, octets, incoming)) in times(traffic, settings, HZ).into_iter().zip(traffic) {
+        meter.colour(*octets, *incoming, at);
+        now = at;
+    }
+    (meter, now)
 }
 
 /// Tokens of both buckets in octets.
