@@ -1,8 +1,9 @@
 //! Classes of a policy's packets: which one a packet is in, and what the policy does with those in it.
 use super::{PolicerSettings, PolicyClass, PolicyRules, Verdict};
 use crate::police::{Colour, MeterRates, Tokens};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Most classes of a policy, beside the packets that are in none.
+/// Most classes of a policy, beside the packets that are in none: two bits of a verdict name them.
 pub const MOST_CLASSES: usize = 3;
 
 /// A class of a packet, from 1; 0: none.
@@ -111,14 +112,11 @@ impl Classes {
     }
 }
 
-/// FNV-1a of the names, each with an end.
 fn names(classes: &[PolicyClass]) -> u32 {
-    let octets = classes
-        .iter()
-        .flat_map(|class| class.name.bytes().chain([0]));
-    octets.fold(0x811c_9dc5, |hash: u32, octet| {
-        (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193)
-    })
+    let mut hasher = DefaultHasher::new();
+    let names = classes.iter().map(|class| &class.name);
+    names.for_each(|name| name.hash(&mut hasher));
+    hasher.finish() as u32
 }
 
 /// The class that a rule puts its packets into.

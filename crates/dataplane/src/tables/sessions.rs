@@ -412,7 +412,10 @@ mod tests {
     use super::counts::Counts;
     use super::*;
     use crate::api::{InstanceIndex, Volume};
+    use crate::tables::classes::ClassLine;
+    use crate::tables::meters::MeterLine;
     use crate::tables::no_vlans;
+    use crate::tables::policies::PolicyLine;
     use policy::PacketSettings;
     use proptest::prelude::*;
     use wire::eth::MacAddr;
@@ -717,10 +720,9 @@ mod tests {
         let sizes = [
             ("dataplane::Up", size_of::<Up>()),
             ("dataplane::Down", size_of::<Down>()),
-            (
-                "dataplane::PolicyLine",
-                size_of::<crate::tables::policies::PolicyLine>(),
-            ),
+            ("dataplane::PolicyLine", size_of::<PolicyLine>()),
+            ("dataplane::MeterLine", size_of::<MeterLine>()),
+            ("dataplane::ClassLine", size_of::<ClassLine>()),
             ("dataplane::Known", size_of::<Option<Known>>()),
         ];
         for (name, size) in sizes {

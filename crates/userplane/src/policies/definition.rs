@@ -104,6 +104,8 @@ impl Definition {
     }
 }
 
+const _: () = assert!(config::model::MOST_CLASSES == dataplane::MOST_CLASSES);
+
 /// Octets between Ethernet's header and the IP packet with PPPoE (RFC 2516 §4).
 const PPPOE: u8 = 8;
 /// Header, check sequence and two tags of an Ethernet frame, without preamble and gap.

@@ -39,6 +39,11 @@ const POLICED: u8 = 2;
 /// The priority in the tags of what is sent to the subscriber is that of the packet's code point.
 const BY_DSCP: u8 = 4;
 
+/// A flag, if it is set.
+fn flag(flag: u8, is_set: bool) -> u8 {
+    if is_set { flag } else { 0 }
+}
+
 /// The depth of an entry without a session: no frame has it.
 const VACANT: u8 = 0x80;
 /// Part of the depth of a session that is sampled: no frame has that depth either, and its packets are looked at closer,
@@ -109,12 +114,8 @@ impl Up {
         };
         let (v6, v6_length) = half(entry.ipv6);
         let (delegated, delegated_length) = half(sources.delegated);
-        let flags = if sources.routed { ROUTED } else { 0 }
-            | if entry.is_policed(Direction::Up) {
-                POLICED
-            } else {
-                0
-            };
+        let policed = entry.is_policed(Direction::Up);
+        let flags = flag(ROUTED, sources.routed) | flag(POLICED, policed);
         let mac = number(entry.peer_mac);
         let tags = tag(entry.tags.outer) << 48 | inner_tpid << 32 | tag(entry.tags.inner) << 16;
         Up {
@@ -191,10 +192,8 @@ impl Down {
         }
         before(&entry.gateway_mac.0);
         before(&entry.peer_mac.0);
-        let by_dscp = match entry.packets.priority_source {
-            PrioritySource::Fixed => 0,
-            PrioritySource::Dscp => BY_DSCP,
-        };
+        let policed = entry.is_policed(Direction::Down);
+        let by_dscp = entry.packets.priority_source == PrioritySource::Dscp;
         let mtu = entry.packets.largest_packet();
         Down {
             header,
@@ -202,11 +201,7 @@ impl Down {
             plain: if self.is_sampled() { 0 } else { mtu },
             mtu,
             length: 32 - at as u8,
-            flags: if entry.is_policed(Direction::Down) {
-                POLICED
-            } else {
-                0
-            } | by_dscp,
+            flags: flag(POLICED, policed) | flag(BY_DSCP, by_dscp),
             ..self
         }
     }
