@@ -138,7 +138,7 @@ pub struct TrafficPolicy {
     /// Classes of the packets that `acls` lets pass, at most 3. A packet is in the class that the rule names, or else in that of its DSCP, or in
     /// none. Sessions count the packets of each class (`show session`). User planes of before know nothing of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("x-key" = "the class' name, as rules of ACLs name it", "x-key-format" = "class"))]
+    #[schemars(extend("x-key" = "the class's name, as rules of ACLs name it", "x-key-format" = "class"))]
     pub classes: BTreeMap<String, TrafficClass>,
     /// DSCP that packets get which neither a rule nor their class marks: with `be`, what subscribers write there does not count. Default: they
     /// keep theirs.
