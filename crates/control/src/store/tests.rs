@@ -501,9 +501,11 @@ pub(crate) fn mortal_thread() -> StoreThread {
 #[test]
 fn after_its_thread_a_store_takes_nothing() {
     let mut thread = mortal_thread();
-    let mut submit = || thread.submit(vec![Record::put("a", "b")]);
-    // those that the queue holds, and those that the thread had taken when it died
-    let refused = (0..100).find_map(|_| submit().err());
+    // as much as fills a batch: the thread takes one and dies of it, instead of collecting more for as long as more come
+    let batch = "b".repeat(1 << 20);
+    let mut submit = || thread.submit(vec![Record::put("a", batch.as_str())]);
+    // the one that the thread had taken when it died, and those that the queue holds
+    let refused = (0..4).find_map(|_| submit().err());
     assert_eq!(refused, Some(Ended));
     assert_eq!(submit(), Err(Ended));
 }
