@@ -1,0 +1,112 @@
+//! Sets of numbers, in blocks of one cache line.
+//!
+//! Whoever takes numbers out of a set knows which ones come next, and can ask for their lines ahead. A list that leads from one
+//! element to the next through the elements themselves would not tell that before each line has come.
+
+/// No block.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Numbers in a block.
+const ROOM: usize = 14;
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Block {
+    /// The next block of the set, or of those that are free.
+    link: u32,
+    len: u32,
+    ids: [u32; ROOM],
+}
+
+const _: () = assert!(size_of::<Block>() == 64);
+
+/// All blocks. A set is the number of its first block, or [`NONE`].
+#[derive(Default)]
+pub(crate) struct Blocks {
+    all: Vec<Block>,
+    free: Option<u32>,
+}
+
+impl Blocks {
+    /// Makes room for so many blocks in all, so that a push does not allocate.
+    pub fn reserve(&mut self, blocks: usize) {
+        self.all.reserve(blocks.saturating_sub(self.all.len()));
+    }
+
+    fn allocate(&mut self, link: u32) -> u32 {
+        let block = Block {
+            link,
+            len: 0,
+            ids: [0; ROOM],
+        };
+        match self.free {
+            Some(at) => {
+                let free = self.all[at as usize].link;
+                self.free = (free != NONE).then_some(free);
+                self.all[at as usize] = block;
+                at
+            }
+            None => {
+                self.all.push(block);
+                self.all.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Adds a number to a set.
+    #[inline]
+    pub fn push(&mut self, set: &mut u32, id: u32) {
+        if *set == NONE || self.all[*set as usize].len as usize == ROOM {
+            *set = self.allocate(*set);
+        }
+        let block = &mut self.all[*set as usize];
+        block.ids[block.len as usize] = id;
+        block.len += 1;
+    }
+
+    /// Takes a number out of a set: the one that came last.
+    #[inline]
+    pub fn pop(&mut self, set: &mut u32) -> Option<u32> {
+        let at = *set;
+        let block = self.all.get_mut(at as usize)?;
+        block.len -= 1;
+        let id = block.ids[block.len as usize];
+        if block.len == 0 {
+            *set = block.link;
+            block.link = self.free.unwrap_or(NONE);
+            self.free = Some(at);
+        }
+        Some(id)
+    }
+
+    /// The number that so many others come before, if it is in the first block.
+    #[inline(always)]
+    pub fn ahead(&self, set: u32, others: usize) -> Option<u32> {
+        let block = self.all.get(set as usize)?;
+        let at = (block.len as usize).checked_sub(1 + others)?;
+        block.ids.get(at).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_gives_back_each_number_once_and_its_blocks_serve_again() {
+        let mut blocks = Blocks::default();
+        let (mut odd, mut even) = (NONE, NONE);
+        for _ in 0..3 {
+            for id in 0..1000 {
+                blocks.push(if id % 2 == 0 { &mut even } else { &mut odd }, id);
+            }
+            assert_eq!(blocks.ahead(even, 0), Some(998));
+            for (set, first) in [(&mut even, 0), (&mut odd, 1)] {
+                let mut all: Vec<u32> = std::iter::from_fn(|| blocks.pop(set)).collect();
+                all.sort_unstable();
+                assert_eq!(all, (first..1000).step_by(2).collect::<Vec<_>>());
+                assert_eq!(*set, NONE);
+            }
+        }
+        assert_eq!(blocks.all.len(), 2 * 500usize.div_ceil(ROOM));
+    }
+}

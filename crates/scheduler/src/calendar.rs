@@ -1,0 +1,148 @@
+//! Numbers in the order of the time, real or virtual, at which they are due.
+use crate::blocks::{Blocks, NONE};
+
+/// A circle of `N` sets, each for a slot of time, and which of them are not empty. `N` is a power of two, from 64 to 4096.
+///
+/// What is due later than the circle reaches is put into the last slot; whoever takes it from there puts it back.
+pub(crate) struct Calendar<const N: usize> {
+    sets: Box<[u32; N]>,
+    /// A bit for each set that is not empty.
+    full: Box<[u64]>,
+    /// A bit for each word that is not 0.
+    words: u64,
+    /// The earliest slot in which something may be.
+    slot: u64,
+}
+
+impl<const N: usize> Default for Calendar<N> {
+    fn default() -> Self {
+        const { assert!(N.is_power_of_two() && N >= 64 && N <= 4096) };
+        Calendar {
+            sets: Box::new([NONE; N]),
+            full: vec![0; N / 64].into(),
+            words: 0,
+            slot: 0,
+        }
+    }
+}
+
+impl<const N: usize> Calendar<N> {
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.words == 0
+    }
+
+    /// The earliest slot in which something may be.
+    #[inline(always)]
+    pub fn slot(&self) -> u64 {
+        self.slot
+    }
+
+    /// Puts a number into a slot, or the nearest that there is.
+    #[inline]
+    pub fn insert(&mut self, blocks: &mut Blocks, slot: u64, id: u32) {
+        let at = slot.clamp(self.slot, self.slot + N as u64 - 1) as usize % N;
+        blocks.push(&mut self.sets[at], id);
+        self.full[at / 64] |= 1 << (at % 64);
+        self.words |= 1 << (at / 64);
+    }
+
+    /// The first slot that is not empty.
+    #[inline]
+    pub fn first(&self) -> Option<u64> {
+        if self.words == 0 {
+            return None;
+        }
+        let at = self.slot as usize % N;
+        let later = self.full[at / 64] >> (at % 64);
+        if later != 0 {
+            return Some(self.slot + u64::from(later.trailing_zeros()));
+        }
+        // the words behind this one, around the circle, and at last the beginning of this one
+        let words = N / 64;
+        let next = at / 64 + 1;
+        let above = if next < words { self.words >> next } else { 0 };
+        let word = match above {
+            0 => self.words.trailing_zeros() as usize,
+            above => next + above.trailing_zeros() as usize,
+        };
+        let found = word * 64 + self.full[word].trailing_zeros() as usize;
+        Some(self.slot + ((found + N - at) % N) as u64)
+    }
+
+    /// Moves on to the first slot that is not empty, but not beyond `last`, and takes a number out of it.
+    #[inline]
+    pub fn pop(&mut self, blocks: &mut Blocks, last: u64) -> Option<u32> {
+        let at = self.slot as usize % N;
+        if self.full[at / 64] & 1 << (at % 64) == 0 {
+            match self.first() {
+                Some(first) if first <= last => self.slot = first,
+                _ => {
+                    // with nothing in the calendar there is no time to keep up with
+                    self.slot = self.slot.max(if last == u64::MAX { 0 } else { last });
+                    return None;
+                }
+            }
+        }
+        if self.slot > last {
+            return None;
+        }
+        let at = self.slot as usize % N;
+        let set = &mut self.sets[at];
+        let id = blocks.pop(set);
+        if *set == NONE {
+            let word = &mut self.full[at / 64];
+            *word &= !(1 << (at % 64));
+            if *word == 0 {
+                self.words &= !(1 << (at / 64));
+            }
+        }
+        id
+    }
+
+    /// A number that comes after so many others, if it is known already.
+    #[inline(always)]
+    pub fn ahead(&self, blocks: &Blocks, others: usize) -> Option<u32> {
+        blocks.ahead(self.sets[self.slot as usize % N], others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Numbers come in the order of their slots, whatever was taken before, and never before their time.
+        #[test]
+        fn each_number_comes_in_its_slot(steps in proptest::collection::vec((0u64..300, any::<bool>()), 0..400)) {
+            let (mut blocks, mut calendar) = (Blocks::default(), Calendar::<256>::default());
+            let mut waiting: Vec<(u64, u32)> = Vec::new();
+            let mut last = 0;
+            for (id, (ahead, take)) in steps.into_iter().enumerate() {
+                if take {
+                    last = calendar.slot() + ahead / 4;
+                    let first = waiting.iter().map(|(slot, _)| *slot).min();
+                    let due = first.filter(|first| *first <= last);
+                    let popped = calendar.pop(&mut blocks, last);
+                    prop_assert_eq!(popped.is_some(), due.is_some());
+                    if let Some(id) = popped {
+                        let at = waiting.iter().position(|(_, one)| *one == id).unwrap();
+                        prop_assert_eq!(Some(waiting.remove(at).0), due);
+                    }
+                } else {
+                    let slot = (calendar.slot() + ahead).min(calendar.slot() + 255);
+                    calendar.insert(&mut blocks, slot, id as u32);
+                    waiting.push((slot, id as u32));
+                }
+                let first = waiting.iter().map(|(slot, _)| *slot).min();
+                prop_assert_eq!(calendar.first(), first);
+            }
+            let _ = last;
+            while calendar.pop(&mut blocks, u64::MAX).is_some() {
+                waiting.pop();
+            }
+            prop_assert!(waiting.is_empty() && calendar.is_empty());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A node of the tree: the port, or an aggregate.
+use crate::blocks::Blocks;
+use crate::calendar::Calendar;
+use crate::child::{Band, Child, Places, Share, begin, slot};
+use crate::pace::Pace;
+use policy::Rate;
+
+/// Number of an aggregate. [`PORT`] is the port itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AggregateIndex(pub u32);
+
+/// The root of the tree.
+pub const PORT: AggregateIndex = AggregateIndex(0);
+
+/// Settings of an aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AggregateSettings {
+    /// Where its packets go next: the port, or another aggregate.
+    pub parent: AggregateIndex,
+    /// The most that it gets, in octets of frames with preamble, gap and check sequence. `None`: as much as its parent.
+    pub rate: Option<Rate>,
+    /// Its share where its parent is short: 1 to 1,000.
+    pub weight: u16,
+}
+
+/// What a frame takes on the wire beside its octets: check sequence, preamble, gap (IEEE 802.3).
+pub(crate) const WIRE: u32 = 24;
+/// Slots of a calendar of virtual times: packets of 1,500 octets of a child with weight 1 are 24 of them apart.
+const SLOTS: usize = 256;
+
+/// What a node has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Packets.
+    pub packets: u64,
+    /// Octets of frames.
+    pub octets: u64,
+}
+
+pub(crate) struct Node {
+    /// When it may send.
+    pub next: u64,
+    pub pace: Pace,
+    /// Virtual time of its next packet, among the children of its parent.
+    pub tag: u64,
+    pub share: Share,
+    pub parent: u32,
+    pub places: Places,
+    /// Subscribers and aggregates under it.
+    pub children: u32,
+    pub sent: Sent,
+    bands: [Calendar<SLOTS>; 2],
+}
+
+impl Node {
+    pub fn new(settings: &AggregateSettings, hz: u64) -> Self {
+        Node {
+            next: 0,
+            pace: Pace::new(settings.rate, hz),
+            tag: 0,
+            share: Share::new(settings.weight),
+            parent: settings.parent.0,
+            places: Places::default(),
+            children: 0,
+            sent: Sent::default(),
+            bands: Default::default(),
+        }
+    }
+
+    /// The band of the child that is next. `None`: none is there.
+    #[inline(always)]
+    pub fn band(&self) -> Option<Band> {
+        let has = |band: &Band| !self.bands[*band as usize].is_empty();
+        Band::ALL.into_iter().find(has)
+    }
+
+    #[inline(always)]
+    pub fn has(&self, band: Band) -> bool {
+        !self.bands[band as usize].is_empty()
+    }
+
+    /// This node, as its parent has it.
+    #[inline(always)]
+    pub fn entry(&mut self, at: u32, served: u32) -> Entry<'_> {
+        Entry {
+            child: Child::Node(at),
+            tag: &mut self.tag,
+            served: self.share.time(served),
+        }
+    }
+
+    /// Puts a child in its turn. Guaranteed packets have turns by octets, `served` being the virtual time of the child's last packet if it goes
+    /// on; the others by the child's virtual time. A child that had nothing to send for a while has no claim for that.
+    #[inline]
+    pub fn insert(&mut self, blocks: &mut Blocks, band: Band, entry: Entry<'_>) {
+        let calendar = &mut self.bands[band as usize];
+        let now = calendar.slot();
+        let due = match band {
+            Band::Guaranteed => now + slot(entry.served),
+            Band::Excess => {
+                *entry.tag = (*entry.tag).max(begin(now));
+                slot(*entry.tag)
+            }
+        };
+        calendar.insert(blocks, due, entry.child.id());
+    }
+
+    /// Takes the child out that is next, and says in which slot it was.
+    #[inline]
+    pub fn pop(&mut self, blocks: &mut Blocks, band: Band) -> Option<(Child, u64)> {
+        let calendar = &mut self.bands[band as usize];
+        let id = calendar.pop(blocks, u64::MAX)?;
+        Some((Child::of(id), calendar.slot()))
+    }
+
+    /// A child that comes after so many others, if that is known.
+    #[inline(always)]
+    pub fn ahead(&self, blocks: &Blocks, band: Band, others: usize) -> Option<Child> {
+        let id = self.bands[band as usize].ahead(blocks, others)?;
+        Some(Child::of(id))
+    }
+
+    /// A packet of so many octets leaves; `is_committed`: it is not counted where the rest is shared.
+    #[inline(always)]
+    pub fn charge(&mut self, octets: u32, is_committed: bool) {
+        self.next += self.pace.time(octets + WIRE);
+        if !is_committed {
+            self.tag += self.share.time(octets + WIRE);
+        }
+        self.sent.packets += 1;
+        self.sent.octets += u64::from(octets);
+    }
+}
+
+/// A child that waits for its turn.
+pub(crate) struct Entry<'a> {
+    pub child: Child,
+    /// Virtual time of its next packet.
+    pub tag: &'a mut u64,
+    /// Virtual time of its last packet, if it goes on.
+    pub served: u64,
+}

@@ -1,0 +1,137 @@
+//! What many subscribers have in common: classes, and what a packet is charged.
+use crate::codel::Delays;
+use crate::pace::Pace;
+use core::time::Duration;
+use policy::Rate;
+
+/// Classes of a subscriber.
+pub const CLASSES: usize = 4;
+
+/// When a class has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Before all classes after it. Give it a rate, or the others may starve.
+    Strict,
+    /// Shares with the other weighted classes what the strict ones leave.
+    Weighted(u8),
+}
+
+/// Settings of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassSettings {
+    /// When it has its turn. A weight of 0 counts as 1.
+    pub turn: Turn,
+    /// The most that it gets. `None`: as much as the subscriber.
+    pub rate: Option<Rate>,
+    /// Octets that wait at most. A single packet always may.
+    pub limit: u32,
+    /// CoDel (RFC 8289): the delay that is acceptable, and the interval. `None`: packets are dropped only at the limit.
+    pub delays: Option<(Duration, Duration)>,
+}
+
+impl Default for ClassSettings {
+    /// Weight 1, 256 KiB, CoDel with the values that RFC 8289 §4.4 recommends.
+    fn default() -> Self {
+        ClassSettings {
+            turn: Turn::Weighted(1),
+            rate: None,
+            limit: 256 << 10,
+            delays: Some((Duration::from_millis(5), Duration::from_millis(100))),
+        }
+    }
+}
+
+/// Classes of subscribers, in order of their priority, and what their lines take beside the octets of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The classes. Strict ones come first; a strict class behind a weighted one has its turn before that, too.
+    pub classes: [ClassSettings; CLASSES],
+    /// Octets that each frame takes on the line beside its own; negative if the line carries less of it.
+    pub overhead: i16,
+    /// Whether the line carries cells of ATM: 48 octets of the frame in 53.
+    pub cells: bool,
+}
+
+impl Default for Profile {
+    /// Four classes with the same weight, and the octets of the frame.
+    fn default() -> Self {
+        Profile {
+            classes: [ClassSettings::default(); CLASSES],
+            overhead: 0,
+            cells: false,
+        }
+    }
+}
+
+/// A profile as the scheduler needs it.
+#[derive(Clone, Copy)]
+pub(crate) struct Compiled {
+    pub classes: [Class; CLASSES],
+    /// The strict classes.
+    pub strict: u8,
+    overhead: i16,
+    cells: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Class {
+    pub pace: Pace,
+    pub limit: u32,
+    /// Virtual time of an octet.
+    pub share: u32,
+    pub delays: Option<Delays>,
+}
+
+/// Virtual time of an octet of a class with weight 1. A weight of 255 takes 64 of it.
+const SHARE: u32 = 1 << 14;
+
+impl Compiled {
+    pub fn new(profile: &Profile, hz: u64) -> Self {
+        let is_strict = |class: &ClassSettings| class.turn == Turn::Strict;
+        let strict = profile.classes.iter().enumerate();
+        let strict = strict.map(|(at, class)| u8::from(is_strict(class)) << at);
+        Compiled {
+            classes: profile.classes.map(|class| Class::new(&class, hz)),
+            strict: strict.sum(),
+            overhead: profile.overhead,
+            cells: profile.cells,
+        }
+    }
+
+    /// What a frame of so many octets takes on the line.
+    #[inline(always)]
+    pub fn charge(&self, octets: u32) -> u32 {
+        let octets = octets.saturating_add_signed(self.overhead.into());
+        match self.cells {
+            false => octets,
+            true => octets.div_ceil(48) * 53,
+        }
+    }
+}
+
+impl Class {
+    fn new(settings: &ClassSettings, hz: u64) -> Self {
+        let weight = match settings.turn {
+            Turn::Strict => 1,
+            Turn::Weighted(weight) => weight.max(1),
+        };
+        Class {
+            pace: Pace::new(settings.rate, hz),
+            limit: settings.limit,
+            share: SHARE / u32::from(weight),
+            delays: settings.delays.map(|(target, interval)| Delays {
+                target: stamp(target, hz),
+                interval: stamp(interval, hz),
+            }),
+        }
+    }
+}
+
+/// Ticks in a unit of a stamp: 2^10, half a microsecond.
+pub(crate) const STAMP: u32 = 10;
+
+/// A time in units of stamps.
+fn stamp(time: Duration, hz: u64) -> u32 {
+    let ticks = time.as_nanos() * u128::from(hz) / 1_000_000_000;
+    (ticks >> STAMP).min(u128::from(u32::MAX / 4)) as u32
+}

@@ -1,0 +1,413 @@
+//! Packets come and leave.
+use crate::blocks::Blocks;
+use crate::child::{Alarm, Band, Child, slot};
+use crate::node::{Entry, Node, WIRE};
+use crate::pace::{parts, ticks};
+use crate::packet::{Chain, Packet};
+use crate::profile::{CLASSES, STAMP};
+use crate::subscriber::{Choice, SubscriberIndex, choose};
+use crate::tree::{LEVELS, Scheduler, Wheel};
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such subscriber or class.
+    Unknown,
+    /// The limit of the class is reached.
+    ClassFull,
+    /// As many packets wait as may.
+    PortFull,
+}
+
+/// A packet that is dropped because packets of its class have waited for too long.
+#[derive(Debug)]
+pub struct Dropped<P> {
+    /// To whom it would have gone.
+    pub subscriber: SubscriberIndex,
+    /// Its class.
+    pub class: usize,
+    /// The packet.
+    pub packet: P,
+}
+
+/// A slot of the wheel, in parts of ticks: 2^14 ticks, 6 microseconds.
+const WHEEL_SLOT: u32 = 18;
+/// An empty queue has no more than this behind its first packet, for CoDel.
+const SHORT: u32 = 1514;
+/// Virtual times of classes wrap around: a packet is charged no more than this in them.
+const MOST_CHARGE: u32 = 16_383;
+/// The port.
+const ROOT: u32 = 0;
+
+/// The stamp of a time.
+fn stamp(now: u64) -> u32 {
+    (now >> (STAMP + 4)) as u32
+}
+
+impl<C: Chain> Scheduler<C> {
+    /// Takes a packet, or gives it back.
+    #[inline]
+    pub fn enqueue(
+        &mut self,
+        to: SubscriberIndex,
+        class: usize,
+        mut packet: C::Packet,
+        now: u64,
+    ) -> Result<(), (Refused, C::Packet)> {
+        let (now, at) = (parts(now), to.0 as usize);
+        let Some(subscriber) = self.subscribers.get_mut(at) else {
+            return Err((Refused::Unknown, packet));
+        };
+        if subscriber.is_vacant || class >= CLASSES {
+            return Err((Refused::Unknown, packet));
+        }
+        let settings = &self.profiles[usize::from(subscriber.profile)].classes[class];
+        let queue = &mut self.queues[at * CLASSES + class];
+        let octets = queue.octets + packet.octets().max(1);
+        let is_full = queue.octets > 0 && octets > settings.limit;
+        if is_full || self.waiting >= self.most_packets {
+            self.counts[at * CLASSES + class].tail_drops += 1;
+            let refused = match is_full {
+                true => Refused::ClassFull,
+                false => Refused::PortFull,
+            };
+            return Err((refused, packet));
+        }
+        packet.set_stamp(stamp(now));
+        queue.chain.push(packet);
+        queue.octets = octets;
+        self.waiting += 1;
+        if subscriber.backlog & 1 << class != 0 {
+            return Ok(());
+        }
+        if queue.tag.wrapping_sub(subscriber.class_time) as i32 <= 0 {
+            queue.tag = subscriber.class_time;
+        }
+        queue.next = queue.next.max(now.saturating_sub(self.slack));
+        subscriber.backlog |= 1 << class;
+        self.wake(at, 0, now);
+        Ok(())
+    }
+
+    /// Lets packets leave whose time has come, at most `most`: `leave` gets them. `dropped` gets those that CoDel drops. Returns how many
+    /// have left.
+    #[inline]
+    pub fn dequeue(
+        &mut self,
+        now: u64,
+        most: usize,
+        leave: &mut impl FnMut(C::Packet),
+        dropped: &mut impl FnMut(Dropped<C::Packet>),
+    ) -> usize {
+        let now = parts(now);
+        self.expire(now);
+        let mut left = 0;
+        while left < most
+            && let Some((subscriber, path)) = self.next(now)
+        {
+            if let Some(packet) = self.serve(subscriber, &path, now, dropped) {
+                leave(packet);
+                left += 1;
+            }
+        }
+        left
+    }
+
+    /// The tick at which there is something to do next, if packets wait. It may be over.
+    pub fn deadline(&self) -> Option<u64> {
+        let root = &self.nodes[ROOT as usize];
+        let port = root.band().map(|_| root.next);
+        let wheel = self.wheel.first().map(|slot| slot << WHEEL_SLOT);
+        port.into_iter().chain(wheel).min().map(ticks)
+    }
+
+    /// Puts a subscriber that has packets where it has to wait: on the wheel, or among the children of its aggregate. Nothing changes if
+    /// it is there already. `served`: octets that it has sent just now.
+    fn wake(&mut self, at: usize, served: u32, now: u64) {
+        let subscriber = &mut self.subscribers[at];
+        let queues = &self.queues[at * CLASSES..(at + 1) * CLASSES];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        match choose(subscriber, queues, profile, now) {
+            Choice::Nothing => {}
+            Choice::At(time) => {
+                if !subscriber.places.is_on_wheel() {
+                    subscriber.places.set_on_wheel(true);
+                    let alarm = Alarm::MaySend(Child::Subscriber(at as u32));
+                    self.wheel
+                        .insert(&mut self.blocks, wheel_slot(time), alarm.id());
+                }
+            }
+            Choice::Class(_, band) => {
+                let places = &mut subscriber.places;
+                let waits = band == Band::Excess && subscriber.committed.is_limited();
+                if waits && !places.awaits_committed() {
+                    places.set_awaits_committed(true);
+                    let (slot, alarm) = (
+                        wheel_slot(subscriber.committed_next),
+                        Alarm::Committed(at as u32),
+                    );
+                    self.wheel.insert(&mut self.blocks, slot, alarm.id());
+                }
+                if !places.is_in(band) {
+                    subscriber.places.enter(band);
+                    let parent = subscriber.parent;
+                    let entry = Entry {
+                        child: Child::Subscriber(at as u32),
+                        tag: &mut subscriber.tag,
+                        served: subscriber.share.time(served),
+                    };
+                    self.nodes[parent as usize].insert(&mut self.blocks, band, entry);
+                    self.wake_node(parent, band, 0, now);
+                }
+            }
+        }
+    }
+
+    /// The same for a node that has a child in this band, and for those above it.
+    fn wake_node(&mut self, mut at: u32, band: Band, served: u32, now: u64) {
+        while at != ROOT {
+            let (blocks, wheel, [node, parent]) = self.with_parent(at);
+            if node.next > now {
+                if !node.places.is_on_wheel() {
+                    node.places.set_on_wheel(true);
+                    let alarm = Alarm::MaySend(Child::Node(at));
+                    wheel.insert(blocks, wheel_slot(node.next), alarm.id());
+                }
+                return;
+            }
+            if node.places.is_in(band) {
+                return;
+            }
+            node.places.enter(band);
+            let above = node.parent;
+            parent.insert(blocks, band, node.entry(at, served));
+            at = above;
+        }
+    }
+
+    /// A node that is not the port, and its parent; and what else they need.
+    fn with_parent(&mut self, at: u32) -> (&mut Blocks, &mut Wheel, [&mut Node; 2]) {
+        let parent = self.nodes[at as usize].parent;
+        let both = self.nodes.get_disjoint_mut([at as usize, parent as usize]);
+        let both = both.expect("an aggregate is not its own parent");
+        (&mut self.blocks, &mut self.wheel, both)
+    }
+
+    /// Wakes those whose time has come.
+    fn expire(&mut self, now: u64) {
+        let last = now >> WHEEL_SLOT;
+        while let Some(id) = self.wheel.pop(&mut self.blocks, last) {
+            let (at, is_committed) = match Alarm::of(id) {
+                Alarm::MaySend(Child::Subscriber(at)) => (at, false),
+                Alarm::Committed(at) => (at, true),
+                Alarm::MaySend(Child::Node(at)) => {
+                    self.nodes[at as usize].places.set_on_wheel(false);
+                    self.wake_node_in_all(at, 0, now);
+                    continue;
+                }
+            };
+            let places = &mut self.subscribers[at as usize].places;
+            match is_committed {
+                true => places.set_awaits_committed(false),
+                false => places.set_on_wheel(false),
+            }
+            self.wake(at as usize, 0, now);
+            self.release(at);
+        }
+    }
+
+    /// Wakes a node in each band in which it has children.
+    fn wake_node_in_all(&mut self, at: u32, served: u32, now: u64) {
+        for band in Band::ALL {
+            if self.nodes[at as usize].has(band) {
+                self.wake_node(at, band, served, now);
+            }
+        }
+    }
+
+    /// The subscriber that may send next, and the way to it.
+    fn next(&mut self, now: u64) -> Option<(usize, Path)> {
+        let mut path = Path::default();
+        let mut at = ROOT;
+        if self.nodes[at as usize].next > now {
+            return None;
+        }
+        loop {
+            let node = &mut self.nodes[at as usize];
+            let Some(band) = node.band() else {
+                // this way ended in a node whose children have gone, or nobody waits
+                if at == ROOT {
+                    return None;
+                }
+                for at in path.upwards() {
+                    self.wake_node_in_all(at, 0, now);
+                }
+                (at, path) = (ROOT, Path::default());
+                continue;
+            };
+            let Some((child, due)) = node.pop(&mut self.blocks, band) else {
+                continue;
+            };
+            match child {
+                Child::Node(child) => {
+                    if self.is_turn_of_node(child, band, due, now) {
+                        path.push(child);
+                        at = child;
+                    }
+                }
+                Child::Subscriber(child) => {
+                    if self.is_turn(child as usize, at, band, due, now) {
+                        return Some((child as usize, path));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a node that was the next one of a band of its parent may send; if not, it waits where it has to.
+    fn is_turn_of_node(&mut self, at: u32, band: Band, due: u64, now: u64) -> bool {
+        let (blocks, _, [node, parent]) = self.with_parent(at);
+        if band == Band::Excess && slot(node.tag) > due {
+            // too far ahead for the calendar
+            parent.insert(blocks, band, node.entry(at, 0));
+            return false;
+        }
+        node.places.leave(band);
+        let may_send = node.next <= now;
+        if !may_send {
+            self.wake_node_in_all(at, 0, now);
+        }
+        may_send
+    }
+
+    /// The same for a subscriber.
+    fn is_turn(&mut self, child: usize, at: u32, band: Band, due: u64, now: u64) -> bool {
+        let subscriber = &mut self.subscribers[child];
+        let is_early = band == Band::Excess && slot(subscriber.tag) > due;
+        if is_early && subscriber.backlog != 0 && subscriber.parent == at {
+            let entry = Entry {
+                child: Child::Subscriber(child as u32),
+                tag: &mut subscriber.tag,
+                served: 0,
+            };
+            self.nodes[at as usize].insert(&mut self.blocks, band, entry);
+            return false;
+        }
+        subscriber.places.leave(band);
+        let queues = &self.queues[child * CLASSES..(child + 1) * CLASSES];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let choice = choose(subscriber, queues, profile, now);
+        let is_turn = subscriber.parent == at
+            && matches!(choice, Choice::Class(_, chosen) if chosen as u8 <= band as u8);
+        if !is_turn {
+            self.wake(child, 0, now);
+            self.release(child as u32);
+        }
+        is_turn
+    }
+
+    /// Takes the next packet of a subscriber whose turn it is, and charges it to all on the way.
+    fn serve(
+        &mut self,
+        at: usize,
+        path: &Path,
+        now: u64,
+        dropped: &mut impl FnMut(Dropped<C::Packet>),
+    ) -> Option<C::Packet> {
+        let subscriber = &mut self.subscribers[at];
+        let queues = &mut self.queues[at * CLASSES..(at + 1) * CLASSES];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let (mut packet, mut served, mut is_committed) = (None, 0, false);
+        if let Choice::Class(class, _) = choose(subscriber, queues, profile, now) {
+            let (settings, queue) = (&profile.classes[class], &mut queues[class]);
+            let counts = &mut self.counts[at * CLASSES + class];
+            counts.most_octets = counts.most_octets.max(queue.octets);
+            while let Some(first) = queue.chain.pop() {
+                self.waiting -= 1;
+                queue.octets -= first.octets().max(1);
+                let now = stamp(now);
+                let waited = now.wrapping_sub(first.stamp());
+                let is_short = queue.octets <= SHORT;
+                let drops = |delays| queue.codel.drops(delays, waited, now, is_short);
+                if !settings.delays.is_some_and(drops) {
+                    packet = Some(first);
+                    break;
+                }
+                counts.delay_drops += 1;
+                dropped(Dropped {
+                    subscriber: SubscriberIndex(at as u32),
+                    class,
+                    packet: first,
+                });
+            }
+            if queue.octets == 0 {
+                subscriber.backlog &= !(1 << class);
+            }
+            if let Some(packet) = &packet {
+                let octets = packet.octets().max(1);
+                let charge = profile.charge(octets);
+                counts.packets += 1;
+                queue.sent += u64::from(octets);
+                let slack = now.saturating_sub(self.slack);
+                queue.next = queue.next.max(slack) + settings.pace.time(charge);
+                if profile.strict & 1 << class == 0 {
+                    subscriber.class_time = queue.tag;
+                    let charge = charge.min(MOST_CHARGE);
+                    queue.tag = queue.tag.wrapping_add(charge * settings.share);
+                }
+                is_committed = subscriber.is_below_committed(now);
+                if is_committed {
+                    let next = subscriber.committed_next.max(slack);
+                    subscriber.committed_next = next + subscriber.committed.time(charge);
+                }
+                subscriber.next = subscriber.next.max(slack) + subscriber.pace.time(charge);
+                served = octets + WIRE;
+                if !is_committed {
+                    subscriber.tag += subscriber.share.time(served);
+                }
+            }
+        }
+        if served > 0 {
+            self.charge(path, served - WIRE, is_committed, now);
+        }
+        self.wake(at, served, now);
+        for at in path.upwards() {
+            self.wake_node_in_all(at, served, now);
+        }
+        packet
+    }
+
+    /// Charges a packet to the port and to the aggregates on the way.
+    fn charge(&mut self, path: &Path, octets: u32, is_committed: bool, now: u64) {
+        let slack = (self.slack, self.port_slack);
+        for at in path.upwards().chain([ROOT]) {
+            let node = &mut self.nodes[at as usize];
+            let slack = if at == ROOT { slack.1 } else { slack.0 };
+            node.next = node.next.max(now.saturating_sub(slack));
+            node.charge(octets, is_committed);
+        }
+    }
+}
+
+/// The slot of the wheel at whose beginning a time is over.
+fn wheel_slot(time: u64) -> u64 {
+    (time + (1 << WHEEL_SLOT) - 1) >> WHEEL_SLOT
+}
+
+/// Aggregates between the port and a subscriber, from above.
+#[derive(Clone, Copy, Default)]
+struct Path {
+    all: [u32; LEVELS],
+    len: usize,
+}
+
+impl Path {
+    fn push(&mut self, at: u32) {
+        self.all[self.len] = at;
+        self.len += 1;
+    }
+
+    fn upwards(self) -> impl Iterator<Item = u32> {
+        (0..self.len).rev().map(move |n| self.all[n])
+    }
+}

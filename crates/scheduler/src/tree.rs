@@ -1,0 +1,229 @@
+//! The tree: who is in it, and with which settings.
+use crate::blocks::Blocks;
+use crate::calendar::Calendar;
+use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, Sent};
+use crate::pace::{Pace, parts};
+use crate::packet::Chain;
+use crate::profile::{CLASSES, Compiled, Profile};
+use crate::subscriber::{ProfileIndex, Queue, Subscriber, SubscriberIndex, SubscriberSettings};
+use policy::Rate;
+
+/// Settings of a port's scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Ticks in a second.
+    pub hz: u64,
+    /// The most that leaves, in octets of frames with preamble, gap and check sequence. `None`: as much as the caller asks for.
+    pub rate: Option<Rate>,
+    /// Packets that wait at most.
+    pub most_packets: usize,
+}
+
+/// Levels of aggregates at most.
+pub(crate) const LEVELS: usize = 2;
+/// Slots of the wheel.
+const SLOTS: usize = 4096;
+/// Who waits for a time.
+pub(crate) type Wheel = Calendar<SLOTS>;
+/// Part of a second that the port makes up for if the worker comes too late for it.
+const PORT_SLACK: u64 = 5_000;
+/// Part of a second that a subscriber or aggregate makes up for if it could not or did not send: its burst, beside a packet.
+const SLACK: u64 = 1_000;
+
+/// Packets of subscribers, and the order in which they leave by a port.
+pub struct Scheduler<C: Chain> {
+    pub(crate) hz: u64,
+    pub(crate) blocks: Blocks,
+    pub(crate) wheel: Wheel,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) subscribers: Vec<Subscriber>,
+    /// [`CLASSES`] for each subscriber.
+    pub(crate) queues: Vec<Queue<C>>,
+    pub(crate) counts: Vec<ClassCounts>,
+    pub(crate) profiles: Vec<Compiled>,
+    /// Numbers of subscribers that are vacant and in no calendar.
+    pub(crate) free: Vec<u32>,
+    /// Packets that wait.
+    pub(crate) waiting: usize,
+    pub(crate) most_packets: usize,
+    pub(crate) port_slack: u64,
+    pub(crate) slack: u64,
+}
+
+/// What became of the packets of a class, beside what has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Packets that have left.
+    pub packets: u64,
+    /// Packets that found no room.
+    pub tail_drops: u64,
+    /// Packets that CoDel has dropped.
+    pub delay_drops: u64,
+    /// The most octets that have waited.
+    pub most_octets: u32,
+}
+
+/// A class as it is now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Octets that wait.
+    pub octets: u32,
+    /// Octets that have left.
+    pub sent_octets: u64,
+    /// What became of the packets.
+    pub counts: ClassCounts,
+}
+
+impl<C: Chain> Scheduler<C> {
+    /// The port alone.
+    pub fn new(settings: Settings) -> Self {
+        let port = AggregateSettings {
+            parent: PORT,
+            rate: settings.rate,
+            weight: 1,
+        };
+        Scheduler {
+            hz: settings.hz,
+            blocks: Blocks::default(),
+            wheel: Calendar::default(),
+            nodes: vec![Node::new(&port, settings.hz)],
+            subscribers: Vec::new(),
+            queues: Vec::new(),
+            counts: Vec::new(),
+            profiles: Vec::new(),
+            free: Vec::new(),
+            waiting: 0,
+            most_packets: settings.most_packets,
+            port_slack: parts(settings.hz / PORT_SLACK),
+            slack: parts(settings.hz / SLACK),
+        }
+    }
+
+    /// Adds a profile.
+    pub fn add_profile(&mut self, profile: &Profile) -> ProfileIndex {
+        self.profiles.push(Compiled::new(profile, self.hz));
+        ProfileIndex(self.profiles.len() as u16 - 1)
+    }
+
+    /// Changes a profile, for all subscribers that have it. What waits goes on waiting.
+    pub fn set_profile(&mut self, profile: ProfileIndex, settings: &Profile) {
+        self.profiles[usize::from(profile.0)] = Compiled::new(settings, self.hz);
+    }
+
+    /// Adds an aggregate.
+    ///
+    /// # Panics
+    /// If there is no such parent, or it is in the second level of aggregates.
+    pub fn add_aggregate(&mut self, settings: &AggregateSettings) -> AggregateIndex {
+        let is_first_level = settings.parent == PORT;
+        let above = &self.nodes[settings.parent.0 as usize];
+        assert!(
+            is_first_level || above.parent == PORT.0,
+            "more than {LEVELS} levels"
+        );
+        self.nodes[settings.parent.0 as usize].children += 1;
+        self.nodes.push(Node::new(settings, self.hz));
+        self.reserve();
+        AggregateIndex(self.nodes.len() as u32 - 1)
+    }
+
+    /// Changes the rate of an aggregate or of the port. What waits goes on waiting.
+    pub fn set_rate(&mut self, aggregate: AggregateIndex, rate: Option<Rate>) {
+        self.nodes[aggregate.0 as usize].pace = Pace::new(rate, self.hz);
+    }
+
+    /// Adds a subscriber under an aggregate or the port.
+    ///
+    /// # Panics
+    /// If there is no such aggregate or profile.
+    pub fn add(
+        &mut self,
+        parent: AggregateIndex,
+        settings: &SubscriberSettings,
+    ) -> SubscriberIndex {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.subscribers.push(Subscriber::VACANT);
+            self.counts
+                .resize(self.subscribers.len() * CLASSES, ClassCounts::default());
+            self.queues
+                .resize_with(self.subscribers.len() * CLASSES, Queue::default);
+            self.reserve();
+            self.subscribers.len() as u32 - 1
+        });
+        let queues = at as usize * CLASSES..(at as usize + 1) * CLASSES;
+        self.queues[queues.clone()].fill_with(Queue::default);
+        self.counts[queues].fill(ClassCounts::default());
+        self.subscribers[at as usize] = Subscriber {
+            parent: parent.0,
+            is_vacant: false,
+            ..Subscriber::VACANT
+        };
+        self.nodes[parent.0 as usize].children += 1;
+        self.set(SubscriberIndex(at), settings);
+        SubscriberIndex(at)
+    }
+
+    /// Changes a subscriber's settings. What waits goes on waiting, at the new rate.
+    ///
+    /// # Panics
+    /// If there is no such profile.
+    pub fn set(&mut self, subscriber: SubscriberIndex, settings: &SubscriberSettings) {
+        assert!(usize::from(settings.profile.0) < self.profiles.len());
+        self.subscribers[subscriber.0 as usize].set(settings, self.hz);
+    }
+
+    /// Removes a subscriber. `gone` gets the packets that waited.
+    pub fn remove(&mut self, subscriber: SubscriberIndex, gone: &mut impl FnMut(C::Packet)) {
+        let at = subscriber.0 as usize;
+        for queue in &mut self.queues[at * CLASSES..(at + 1) * CLASSES] {
+            while let Some(packet) = queue.chain.pop() {
+                self.waiting -= 1;
+                gone(packet);
+            }
+            queue.octets = 0;
+        }
+        let subscriber = &mut self.subscribers[at];
+        if subscriber.is_vacant {
+            return;
+        }
+        (subscriber.backlog, subscriber.is_vacant) = (0, true);
+        self.nodes[subscriber.parent as usize].children -= 1;
+        self.release(at as u32);
+    }
+
+    /// The number of a vacant subscriber that is in no calendar any more may be given again.
+    pub(crate) fn release(&mut self, at: u32) {
+        let subscriber = &self.subscribers[at as usize];
+        if subscriber.is_vacant && subscriber.places.is_nowhere() {
+            self.free.push(at);
+        }
+    }
+
+    /// Packets that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// A class of a subscriber.
+    pub fn state(&self, subscriber: SubscriberIndex, class: usize) -> State {
+        let at = subscriber.0 as usize * CLASSES + class;
+        State {
+            octets: self.queues[at].octets,
+            sent_octets: self.queues[at].sent,
+            counts: self.counts[at],
+        }
+    }
+
+    /// What an aggregate or the port has sent.
+    pub fn sent(&self, aggregate: AggregateIndex) -> Sent {
+        self.nodes[aggregate.0 as usize].sent
+    }
+
+    /// Room for every entry of the calendars, so that packets allocate nothing: a child is in four of them at most, and a slot that is not
+    /// empty has a block of its own.
+    fn reserve(&mut self) {
+        let entries = 4 * (self.subscribers.len() + self.nodes.len());
+        let slots = SLOTS + 2 * 256 * self.nodes.len();
+        self.blocks.reserve(entries / 14 + entries.min(slots) + 1);
+    }
+}

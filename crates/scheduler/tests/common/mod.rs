@@ -1,0 +1,154 @@
+//! Homes that always have something to send, on a clock of the test's own.
+#![allow(dead_code)] // each test uses a part
+use policy::Rate;
+use scheduler::*;
+use std::collections::VecDeque;
+
+/// A tick is a nanosecond.
+pub const HZ: u64 = 1_000_000_000;
+pub const MS: u64 = 1_000_000;
+/// Between two rounds of a worker.
+pub const ROUND: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub octets: u32,
+    pub stamp: u32,
+    pub to: SubscriberIndex,
+    pub class: usize,
+    /// When it came.
+    pub came: u64,
+}
+
+impl Packet for Frame {
+    fn octets(&self) -> u32 {
+        self.octets
+    }
+    fn stamp(&self) -> u32 {
+        self.stamp
+    }
+    fn set_stamp(&mut self, stamp: u32) {
+        self.stamp = stamp;
+    }
+}
+
+pub type Tree = Scheduler<VecDeque<Frame>>;
+
+pub fn tree(kbps: Option<u64>) -> Tree {
+    Scheduler::new(Settings {
+        hz: HZ,
+        rate: kbps.map(Rate::kbps),
+        most_packets: 1 << 20,
+    })
+}
+
+pub fn aggregate(
+    tree: &mut Tree,
+    parent: AggregateIndex,
+    kbps: Option<u64>,
+    weight: u16,
+) -> AggregateIndex {
+    tree.add_aggregate(&AggregateSettings {
+        parent,
+        rate: kbps.map(Rate::kbps),
+        weight,
+    })
+}
+
+/// Settings of a home without anything special.
+pub fn home(profile: ProfileIndex, kbps: Option<u64>) -> SubscriberSettings {
+    SubscriberSettings {
+        profile,
+        rate: kbps.map(Rate::kbps),
+        committed: None,
+        weight: 1,
+    }
+}
+
+/// Classes that are dropped from only at their limit.
+pub fn plain() -> Profile {
+    let class = ClassSettings {
+        delays: None,
+        ..ClassSettings::default()
+    };
+    Profile {
+        classes: [class; CLASSES],
+        ..Profile::default()
+    }
+}
+
+/// A source of packets for a class of a home.
+#[derive(Clone, Copy)]
+pub struct Source {
+    pub to: SubscriberIndex,
+    pub class: usize,
+    pub octets: u32,
+}
+
+impl Source {
+    pub fn new(to: SubscriberIndex, octets: u32) -> Self {
+        Source {
+            to,
+            class: 0,
+            octets,
+        }
+    }
+
+    pub fn frame(&self, now: u64) -> Frame {
+        Frame {
+            octets: self.octets,
+            stamp: 0,
+            to: self.to,
+            class: self.class,
+            came: now,
+        }
+    }
+}
+
+/// Lets time pass from one point to another, with so many octets waiting in each source's queue at any time; what leaves goes to `leave`.
+pub fn pass(
+    tree: &mut Tree,
+    sources: &[Source],
+    (from, to): (u64, u64),
+    mut leave: impl FnMut(u64, Frame),
+) {
+    let mut now = from;
+    while now < to {
+        for source in sources {
+            let least = 4 * source.octets.max(16_000);
+            while tree.state(source.to, source.class).octets < least {
+                if tree
+                    .enqueue(source.to, source.class, source.frame(now), now)
+                    .is_err()
+                {
+                    break;
+                }
+            }
+        }
+        tree.dequeue(now, usize::MAX, &mut |frame| leave(now, frame), &mut |_| ());
+        now += ROUND;
+    }
+}
+
+/// Octets of each source that leave in a time.
+pub fn octets(tree: &mut Tree, sources: &[Source], times: (u64, u64)) -> Vec<u64> {
+    let mut all = vec![0; sources.len()];
+    pass(tree, sources, times, |_, frame| {
+        let of = |source: &Source| (source.to, source.class) == (frame.to, frame.class);
+        // what others sent before may still be waiting
+        if let Some(at) = sources.iter().position(of) {
+            all[at] += u64::from(frame.octets);
+        }
+    });
+    all
+}
+
+/// Whether a number is as wanted but for so many parts of a thousand, and a packet.
+pub fn is_near(found: u64, wanted: u64, permille: u64) -> bool {
+    found.abs_diff(wanted) <= wanted * permille / 1000 + 1600
+}
+
+/// Octets in a time at a rate.
+pub fn at_rate(kbps: u64, time: u64) -> u64 {
+    (u128::from(kbps) * u128::from(time) / 8_000_000) as u64
+}

@@ -1,0 +1,386 @@
+//! What the scheduler promises, each promise alone.
+mod common;
+use common::*;
+use policy::Rate;
+use scheduler::*;
+use std::time::Duration;
+
+/// The rate of a subscriber, of an aggregate and of the port: within 1 % in a second, and within 5 % in each tenth of one.
+#[test]
+fn each_level_keeps_its_rate() {
+    const WIRE: u64 = 24;
+    for kbps in [2_000, 50_000, 1_000_000] {
+        for octets in [64, 1500, 9000] {
+            for level in 0..4 {
+                let at = |of: u64| (level == of).then_some(kbps);
+                let mut tree = tree(at(0));
+                let site = aggregate(&mut tree, PORT, at(1), 1);
+                let vlan = aggregate(&mut tree, site, at(2), 1);
+                let profile = tree.add_profile(&Profile {
+                    classes: [ClassSettings {
+                        limit: 1 << 24,
+                        delays: None,
+                        ..Default::default()
+                    }; CLASSES],
+                    ..plain()
+                });
+                let home = tree.add(vlan, &home(profile, at(3)));
+                let sources = [Source::new(home, octets)];
+                let mut sent = vec![0; 21];
+                let mut now = 0;
+                // packets for a tenth of a second at any time
+                let least = (at_rate(kbps, MS) as u32).max(4 * octets);
+                while now < 2_100 * MS {
+                    while tree.state(home, 0).octets < least {
+                        tree.enqueue(home, 0, sources[0].frame(now), now).unwrap();
+                    }
+                    tree.dequeue(
+                        now,
+                        usize::MAX,
+                        &mut |_| sent[(now / MS / 100) as usize] += 1,
+                        &mut |_| (),
+                    );
+                    now += ROUND;
+                }
+                let charged =
+                    |packets: u64| packets * (u64::from(octets) + if level < 3 { WIRE } else { 0 });
+                let wanted = at_rate(kbps, 1000 * MS);
+                let second: u64 = sent[1..11].iter().sum();
+                let what = format!("{kbps} kbit/s, {octets} octets, level {level}: {sent:?}");
+                assert!(is_near(charged(second), wanted, 10), "{what}");
+                for tenth in &sent[1..] {
+                    let (found, wanted) = (charged(*tenth), wanted / 10);
+                    let packet = u64::from(octets);
+                    assert!(found.abs_diff(wanted) <= wanted / 20 + packet, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_divide_what_is_short_whatever_the_number_and_size_of_packets() {
+    let mut tree = tree(Some(100_000));
+    let profile = tree.add_profile(&plain());
+    let weights = [1, 2, 5, 10, 20];
+    let sources = weights.map(|weight| {
+        let settings = SubscriberSettings {
+            weight,
+            ..home(profile, None)
+        };
+        // the heaviest has the smallest packets
+        Source::new(tree.add(PORT, &settings), 1500 - 70 * u32::from(weight))
+    });
+    octets(&mut tree, &sources, (0, 100 * MS));
+    let sent = octets(&mut tree, &sources, (100 * MS, 2_100 * MS));
+    let wire: Vec<u64> = sent
+        .iter()
+        .zip(&sources)
+        .map(|(sent, source)| sent / u64::from(source.octets) * u64::from(source.octets + 24))
+        .collect();
+    let all = at_rate(100_000, 2_000 * MS);
+    for (sent, weight) in wire.iter().zip(weights) {
+        let wanted = all * u64::from(weight) / 38;
+        assert!(
+            is_near(*sent, wanted, 30),
+            "{weight}: {sent} of {wanted}, {wire:?}"
+        );
+    }
+}
+
+#[test]
+fn what_one_does_not_use_others_have() {
+    let mut tree = tree(Some(100_000));
+    let sites = [1, 1].map(|weight| aggregate(&mut tree, PORT, Some(80_000), weight));
+    let profile = tree.add_profile(&plain());
+    let alone = Source::new(tree.add(sites[0], &home(profile, Some(10_000))), 1000);
+    let greedy = [(); 3].map(|()| Source::new(tree.add(sites[1], &home(profile, None)), 1000));
+    let sources = [alone, greedy[0], greedy[1], greedy[2]];
+    octets(&mut tree, &sources, (0, 100 * MS));
+    let sent = octets(&mut tree, &sources, (100 * MS, 1_100 * MS));
+    // its own rate, and the others what is left below the rate of their site
+    assert!(
+        is_near(sent[0], at_rate(10_000, 1_000 * MS), 10),
+        "{sent:?}"
+    );
+    for sent in &sent[1..] {
+        assert!(
+            is_near(*sent, at_rate(80_000, 1_000 * MS) * 1000 / 1024 / 3, 20),
+            "{sent}"
+        );
+    }
+    // and the whole of it once it is alone
+    let sent = octets(&mut tree, &sources[1..2], (1_200 * MS, 2_200 * MS));
+    assert!(
+        is_near(sent[0], at_rate(80_000, 1_000 * MS) * 1000 / 1024, 20),
+        "{sent:?}"
+    );
+}
+
+#[test]
+fn a_committed_rate_is_kept_when_ten_times_as_much_is_asked_for() {
+    let mut tree = tree(Some(1_000_000));
+    let site = aggregate(&mut tree, PORT, Some(100_000), 1);
+    let profile = tree.add_profile(&plain());
+    let add = |tree: &mut Tree, committed: Option<u64>| {
+        let committed = committed.map(Rate::kbps);
+        let settings = SubscriberSettings {
+            committed,
+            ..home(profile, Some(40_000))
+        };
+        Source::new(tree.add(site, &settings), 1200)
+    };
+    let mut sources = vec![add(&mut tree, Some(20_000)), add(&mut tree, Some(5_000))];
+    sources.extend((0..23).map(|_| add(&mut tree, None)));
+    octets(&mut tree, &sources, (0, 200 * MS));
+    let sent = octets(&mut tree, &sources, (200 * MS, 1_200 * MS));
+    // 25 homes share what is left beside 25 Mbit/s
+    let rest = (at_rate(100_000, 1_000 * MS) * 1200 / 1224 - at_rate(25_000, 1_000 * MS)) / 25;
+    let committed = [20_000, 5_000].map(|kbps| at_rate(kbps, 1_000 * MS) + rest);
+    for (sent, wanted) in sent.iter().zip(committed.into_iter().chain([rest; 23])) {
+        assert!(is_near(*sent, wanted, 30), "{sent} of {wanted}");
+    }
+}
+
+#[test]
+fn classes_have_their_weights_and_strict_ones_come_first_up_to_their_rate() {
+    let mut tree = tree(None);
+    let mut settings = plain();
+    settings.classes[0] = ClassSettings {
+        turn: Turn::Strict,
+        rate: Some(Rate::kbps(4_000)),
+        ..settings.classes[0]
+    };
+    settings.classes[1].turn = Turn::Weighted(5);
+    settings.classes[2].turn = Turn::Weighted(10);
+    settings.classes[3] = ClassSettings {
+        rate: Some(Rate::kbps(1_000)),
+        ..settings.classes[3]
+    };
+    let profile = tree.add_profile(&settings);
+    let home = tree.add(PORT, &home(profile, Some(20_000)));
+    let sources: Vec<Source> = (0..CLASSES)
+        .map(|class| Source {
+            class,
+            ..Source::new(home, 500 + 100 * class as u32)
+        })
+        .collect();
+    octets(&mut tree, &sources, (0, 200 * MS));
+    let sent = octets(&mut tree, &sources, (200 * MS, 2_200 * MS));
+    // the last one cannot have its 1/16 of 16 Mbit/s, as its rate is 1 Mbit/s
+    for (sent, kbps) in sent.iter().zip([4_000, 5_000, 10_000, 1_000]) {
+        assert!(
+            is_near(*sent, at_rate(kbps, 2_000 * MS), 30),
+            "{kbps}: {sent:?}"
+        );
+    }
+}
+
+/// Behind one packet of the class that has it, and what a worker's round and a slot of the wheel take.
+#[test]
+fn a_packet_of_a_strict_class_waits_for_one_packet_of_the_others_at_most() {
+    let mut tree = tree(Some(100_000));
+    let site = aggregate(&mut tree, PORT, None, 1);
+    let mut settings = plain();
+    settings.classes[0].turn = Turn::Strict;
+    let profile = tree.add_profile(&settings);
+    let homes: Vec<SubscriberIndex> = (0..200)
+        .map(|_| tree.add(site, &home(profile, Some(20_000))))
+        .collect();
+    let sources: Vec<Source> = homes
+        .iter()
+        .map(|home| Source {
+            class: 3,
+            ..Source::new(*home, 1500)
+        })
+        .collect();
+    let mut longest = 0;
+    for n in 0..500u64 {
+        let (from, to) = (n * MS, (n + 1) * MS);
+        let voice = Source::new(homes[n as usize % 200], 200);
+        tree.enqueue(voice.to, 0, voice.frame(from), from).unwrap();
+        pass(&mut tree, &sources, (from, to), |now, frame| {
+            if frame.class == 0 {
+                longest = longest.max(now - frame.came);
+            }
+        });
+    }
+    // 1,500 octets are 123 microseconds at the port's rate, which may be 200 behind, and 610 at that of the home, which may have begun one
+    assert!(longest > 0 && longest < 800_000, "{longest} ns");
+    assert_eq!(tree.state(homes[0], 0).octets, 0);
+}
+
+#[test]
+fn a_home_with_many_packets_takes_nothing_from_one_with_few() {
+    let mut tree = tree(Some(10_000));
+    let profile = tree.add_profile(&plain());
+    let [flood, quiet] = [(); 2].map(|()| tree.add(PORT, &home(profile, None)));
+    let (mut now, mut sent, mut waited) = (0, 0, 0);
+    while now < 1_000 * MS {
+        // a hundred times what the port can send, and 2 Mbit/s
+        for _ in 0..10 {
+            let _ = tree.enqueue(flood, 0, Source::new(flood, 1250).frame(now), now);
+        }
+        if now % (5 * MS) == 0 {
+            tree.enqueue(quiet, 0, Source::new(quiet, 1250).frame(now), now)
+                .unwrap();
+        }
+        tree.dequeue(
+            now,
+            usize::MAX,
+            &mut |frame| {
+                if frame.to == quiet {
+                    sent += 1;
+                    waited = waited.max(now - frame.came);
+                }
+            },
+            &mut |_| (),
+        );
+        now += ROUND;
+    }
+    assert_eq!(sent, 200);
+    assert!(waited < 3 * MS, "{waited}");
+    let state = tree.state(flood, 0);
+    assert!(state.counts.tail_drops > 100_000 && state.counts.most_octets <= 256 << 10);
+}
+
+#[test]
+fn atm_and_overhead_are_charged_to_the_subscriber() {
+    for (overhead, cells, charged) in [
+        (0, false, 1000),
+        (38, false, 1038),
+        (-14, false, 986),
+        (16, true, 22 * 53),
+    ] {
+        let mut tree = tree(None);
+        let profile = tree.add_profile(&Profile {
+            overhead,
+            cells,
+            ..plain()
+        });
+        let source = Source::new(tree.add(PORT, &home(profile, Some(10_000))), 1000);
+        octets(&mut tree, &[source], (0, 100 * MS));
+        let sent = octets(&mut tree, &[source], (100 * MS, 1_100 * MS))[0];
+        assert!(
+            is_near(sent, at_rate(10_000, 1_000 * MS) * 1000 / charged, 10),
+            "{charged}: {sent}"
+        );
+    }
+}
+
+#[test]
+fn a_new_rate_holds_at_once_and_drops_nothing() {
+    let mut tree = tree(None);
+    let site = aggregate(&mut tree, PORT, Some(50_000), 1);
+    let profile = tree.add_profile(&plain());
+    let source = Source::new(tree.add(site, &home(profile, Some(10_000))), 1000);
+    let sources = [source];
+    octets(&mut tree, &sources, (0, 100 * MS));
+    let mut from = 100 * MS;
+    let mut expect = |tree: &mut Tree, kbps: u64| {
+        let sent = octets(tree, &sources, (from, from + 500 * MS))[0];
+        from += 500 * MS;
+        assert!(is_near(sent, at_rate(kbps, 500 * MS), 15), "{kbps}: {sent}");
+    };
+    expect(&mut tree, 10_000);
+    tree.set(source.to, &home(profile, Some(30_000)));
+    expect(&mut tree, 30_000);
+    tree.set(source.to, &home(profile, Some(3_000)));
+    expect(&mut tree, 3_000);
+    tree.set(source.to, &home(profile, None));
+    expect(&mut tree, 50_000 * 1000 / 1024);
+    tree.set_rate(site, Some(Rate::kbps(20_000)));
+    expect(&mut tree, 20_000 * 1000 / 1024);
+    assert_eq!(tree.state(source.to, 0).counts.tail_drops, 0);
+}
+
+#[test]
+fn codel_keeps_the_delay_near_its_target_and_a_limit_alone_does_not() {
+    let longest = |delays| {
+        let mut tree = tree(None);
+        let mut settings = plain();
+        settings.classes[0].delays = delays;
+        settings.classes[0].limit = 1 << 20;
+        let profile = tree.add_profile(&settings);
+        let home = tree.add(PORT, &home(profile, Some(20_000)));
+        // A sender that sends less after each drop, and slowly more without one, as TCP does: packets a second.
+        let (mut rate, mut now, mut due) = (1000.0f64, 0, 0.0);
+        let (mut waited, mut left) = (Vec::new(), 0u64);
+        while now < 20_000 * MS {
+            due += rate * ROUND as f64 / 1e9;
+            while due >= 1.0 {
+                due -= 1.0;
+                if tree
+                    .enqueue(home, 0, Source::new(home, 1250).frame(now), now)
+                    .is_err()
+                {
+                    rate *= 0.7;
+                }
+            }
+            let mut dropped = 0;
+            tree.dequeue(
+                now,
+                usize::MAX,
+                &mut |frame| {
+                    left += 1;
+                    if now > 10_000 * MS {
+                        waited.push(now - frame.came);
+                    }
+                },
+                &mut |_| dropped += 1,
+            );
+            if dropped > 0 {
+                rate *= 0.7;
+            }
+            rate += 10.0 * ROUND as f64 / MS as f64;
+            now += ROUND;
+        }
+        waited.sort_unstable();
+        (waited[waited.len() / 2] / MS, left)
+    };
+    let (with, left) = longest(Some((Duration::from_millis(5), Duration::from_millis(100))));
+    let (without, all) = longest(None);
+    assert!(
+        with <= 25 && without >= 100,
+        "{with} ms with CoDel, {without} ms without"
+    );
+    assert!(left > all * 8 / 10, "{left} of {all} packets");
+}
+
+#[test]
+fn limits_and_unknown_subscribers_are_refused_and_counted() {
+    let mut tree: Tree = Scheduler::new(Settings {
+        hz: HZ,
+        rate: Some(Rate::kbps(1)),
+        most_packets: 5,
+    });
+    let mut settings = plain();
+    settings.classes[0].limit = 2000;
+    let profile = tree.add_profile(&settings);
+    let home = tree.add(PORT, &home(profile, None));
+    let mut put = |class, octets| {
+        tree.enqueue(home, class, Source::new(home, octets).frame(0), 0)
+            .map_err(|(refused, _)| refused)
+    };
+    assert_eq!(put(0, 9000), Ok(()), "a single packet always may wait");
+    assert_eq!(put(0, 100), Err(Refused::ClassFull));
+    for _ in 0..4 {
+        assert_eq!(put(1, 100), Ok(()));
+    }
+    assert_eq!(put(1, 100), Err(Refused::PortFull));
+    assert_eq!(put(4, 100), Err(Refused::Unknown));
+    assert_eq!(tree.state(home, 0).counts.tail_drops, 1);
+    let stranger = SubscriberIndex(7);
+    let frame = Source::new(stranger, 100).frame(0);
+    assert!(matches!(
+        tree.enqueue(stranger, 0, frame, 0),
+        Err((Refused::Unknown, _))
+    ));
+    let mut gone = 0;
+    tree.remove(home, &mut |_| gone += 1);
+    assert_eq!((gone, tree.waiting()), (5, 0));
+    assert!(matches!(
+        tree.enqueue(home, 0, frame, 0),
+        Err((Refused::Unknown, _))
+    ));
+}

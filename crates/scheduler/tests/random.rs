@@ -1,0 +1,238 @@
+//! Random trees and loads: against a fluid reference, and with subscribers that come, go and change all the time.
+mod common;
+use common::*;
+use policy::Rate;
+use proptest::prelude::*;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use scheduler::*;
+
+/// Divides what is there among wants by weight; who wants less than its share leaves the rest to the others.
+fn divide(there: f64, wants: &[(f64, f64)]) -> Vec<f64> {
+    let mut given = vec![0.0; wants.len()];
+    let mut left = there;
+    loop {
+        let open = |at: &usize| given[*at] < wants[*at].0 - 1e-6;
+        let open: Vec<usize> = (0..wants.len()).filter(open).collect();
+        let weights: f64 = open.iter().map(|at| wants[*at].1).sum();
+        if left < 1e-6 || open.is_empty() {
+            return given;
+        }
+        let before = left;
+        for at in open {
+            let part = (before * wants[at].1 / weights).min(wants[at].0 - given[at]);
+            given[at] += part;
+            left -= part;
+        }
+    }
+}
+
+/// A random site: rate, weight, and its homes.
+#[derive(Clone, Debug)]
+struct Site {
+    kbps: u64,
+    weight: u16,
+    homes: Vec<Home>,
+}
+
+/// Rate, committed rate in percent of what it can be without promising too much, weight, octets of its packets.
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    kbps: u64,
+    committed: u64,
+    weight: u16,
+    octets: u32,
+}
+
+fn home_strategy() -> impl Strategy<Value = Home> {
+    (
+        5_000u64..40_000,
+        prop_oneof![Just(0u64), 10u64..80],
+        1u16..10,
+        200u32..1500,
+    )
+        .prop_map(|(kbps, committed, weight, octets)| Home {
+            kbps,
+            committed,
+            weight,
+            octets,
+        })
+}
+
+fn site_strategy() -> impl Strategy<Value = Site> {
+    let homes = proptest::collection::vec(home_strategy(), 1..8);
+    (20_000u64..80_000, 1u16..5, homes).prop_map(|(kbps, weight, homes)| Site {
+        kbps,
+        weight,
+        homes,
+    })
+}
+
+/// What each home gets in the end, in kbit/s on the wire, where all want as much as they can have.
+fn fluid(port: f64, sites: &[Site], committed: &[Vec<f64>]) -> Vec<f64> {
+    let wire =
+        |home: &Home| home.kbps as f64 * f64::from(home.octets + 24) / f64::from(home.octets);
+    let mut promised = 0.0;
+    let mut wants = Vec::new();
+    for (site, committed) in sites.iter().zip(committed) {
+        let own: f64 = committed.iter().sum();
+        let more: f64 = site
+            .homes
+            .iter()
+            .zip(committed)
+            .map(|(home, own)| wire(home) - own)
+            .sum();
+        promised += own;
+        wants.push(((site.kbps as f64 - own).min(more), f64::from(site.weight)));
+    }
+    let sites_get = divide(port - promised, &wants);
+    let mut all = Vec::new();
+    for ((site, committed), gets) in sites.iter().zip(committed).zip(sites_get) {
+        let wants: Vec<(f64, f64)> = site
+            .homes
+            .iter()
+            .zip(committed)
+            .map(|(home, own)| (wire(home) - own, f64::from(home.weight)))
+            .collect();
+        all.extend(
+            divide(gets, &wants)
+                .iter()
+                .zip(committed)
+                .map(|(more, own)| more + own),
+        );
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_home_gets_what_a_fluid_would(
+        sites in proptest::collection::vec(site_strategy(), 1..5),
+        load in 2u64..12,
+    ) {
+        let wanted: u64 = sites.iter().map(|site| site.kbps.min(site.homes.iter().map(|home| home.kbps).sum())).sum();
+        let port = wanted * load / 10;
+        let mut tree = tree(Some(port));
+        let profile = tree.add_profile(&plain());
+        let (mut sources, mut committed) = (Vec::new(), Vec::new());
+        for site in &sites {
+            let index = aggregate(&mut tree, PORT, Some(site.kbps), site.weight);
+            // what may be promised: half of the home's part of the port and of the site
+            let part = (port / sites.len() as u64).min(site.kbps) / site.homes.len() as u64 / 2;
+            let mut own = Vec::new();
+            for home in &site.homes {
+                let kbps = (part * home.committed / 100).min(home.kbps);
+                own.push(kbps as f64 * f64::from(home.octets + 24) / f64::from(home.octets));
+                let settings = SubscriberSettings {
+                    profile,
+                    rate: Some(Rate::kbps(home.kbps)),
+                    committed: Rate::new(kbps),
+                    weight: home.weight,
+                };
+                sources.push(Source::new(tree.add(index, &settings), home.octets));
+            }
+            committed.push(own);
+        }
+        octets(&mut tree, &sources, (0, 300 * MS));
+        let sent = octets(&mut tree, &sources, (300 * MS, 2_300 * MS));
+        let reference = fluid(port as f64, &sites, &committed);
+        for (at, (sent, wanted)) in sent.iter().zip(&reference).enumerate() {
+            let octets = u64::from(sources[at].octets);
+            let wire = sent / octets * (octets + 24);
+            let wanted = at_rate(*wanted as u64, 2_000 * MS);
+            prop_assert!(is_near(wire, wanted, 50), "home {at}: {wire} of {wanted} octets; {reference:?}");
+        }
+    }
+}
+
+/// In = out + drops + what waits, whatever happens, and nobody is served who is gone.
+#[test]
+fn nothing_is_lost_while_subscribers_come_go_and_change() {
+    for seed in 0..20 {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let mut tree = tree(Some(200_000));
+        let profiles = [plain(), Profile::default()].map(|profile| tree.add_profile(&profile));
+        let sites: Vec<AggregateIndex> = (0..8)
+            .map(|n| {
+                let parent = if n < 4 { PORT } else { AggregateIndex(n - 3) };
+                aggregate(&mut tree, parent, Some(30_000), 1 + n as u16)
+            })
+            .collect();
+        let mut settings = |random: &mut SmallRng| SubscriberSettings {
+            profile: profiles[random.random_range(0..2)],
+            rate: random
+                .random_bool(0.8)
+                .then(|| Rate::kbps(random.random_range(64..50_000))),
+            committed: random
+                .random_bool(0.3)
+                .then(|| Rate::kbps(random.random_range(1..5_000))),
+            weight: random.random_range(0..20),
+        };
+        let mut homes: Vec<SubscriberIndex> = Vec::new();
+        let [mut came, mut left, mut dropped, mut refused, mut purged] = [0u64; 5];
+        let mut now = 0;
+        // a change each millisecond, and often two
+        for _ in 0..60_000 {
+            now += random.random_range(0..40_000);
+            match random.random_range(0..80) {
+                0 => homes.push(tree.add(sites[random.random_range(0..8)], &settings(&mut random))),
+                1 if !homes.is_empty() => {
+                    let home = homes.swap_remove(random.random_range(0..homes.len()));
+                    tree.remove(home, &mut |_| purged += 1);
+                }
+                2 if !homes.is_empty() => tree.set(
+                    homes[random.random_range(0..homes.len())],
+                    &settings(&mut random),
+                ),
+                3 => tree.set_rate(
+                    sites[random.random_range(0..8)],
+                    Some(Rate::kbps(random.random_range(1_000..60_000))),
+                ),
+                _ => {}
+            }
+            for _ in 0..random.random_range(0..8) {
+                if homes.is_empty() {
+                    break;
+                }
+                let to = homes[random.random_range(0..homes.len())];
+                let class = random.random_range(0..CLASSES);
+                let source = Source {
+                    class,
+                    ..Source::new(to, random.random_range(1..2000))
+                };
+                came += 1;
+                refused += u64::from(tree.enqueue(to, class, source.frame(now), now).is_err());
+            }
+            let most = random.random_range(0..64);
+            tree.dequeue(
+                now,
+                most,
+                &mut |frame| {
+                    assert!(homes.contains(&frame.to), "it is gone");
+                    left += 1;
+                },
+                &mut |_| dropped += 1,
+            );
+            assert_eq!(
+                came,
+                left + dropped + refused + purged + tree.waiting() as u64
+            );
+        }
+        assert!(left > 1000 && purged > 0, "{left} {purged}");
+        // and with nothing more coming, all that waits leaves
+        while let Some(at) = tree.deadline() {
+            now = now.max(at);
+            tree.dequeue(now, 64, &mut |_| left += 1, &mut |_| dropped += 1);
+        }
+        assert_eq!(tree.waiting(), 0);
+        assert_eq!(came, left + dropped + refused + purged);
+        let state = |home: &SubscriberIndex| {
+            (0..CLASSES)
+                .map(|class| tree.state(*home, class).octets)
+                .sum::<u32>()
+        };
+        assert!(homes.iter().all(|home| state(home) == 0));
+    }
+}
