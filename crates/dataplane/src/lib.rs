@@ -53,6 +53,7 @@
 mod api;
 mod backoff;
 mod build;
+mod chain;
 mod commands;
 mod compiled;
 mod controller;
@@ -79,6 +80,7 @@ mod worker;
 pub use api::*;
 pub use backoff::ASSUMED_RATE;
 pub use build::{Error, channel};
+pub use chain::{FrameChain, WaitingFrame};
 pub use compiled::{
     CompiledPolicy, Hits, MOST_CLASSES, PolicerSettings, PolicyClass, PolicyCompiler, PolicyRules,
 };

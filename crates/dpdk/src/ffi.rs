@@ -12,7 +12,8 @@ pub(crate) struct RawMbuf {
     port: u16,
     /// The lower half and the upper one.
     pub flags: [u32; 2],
-    packet_type: u32,
+    /// Drivers write it when they receive and do not read it when they send: room for a number while the packet waits.
+    pub stamp: u32,
     pub pkt_len: u32,
     pub len: u16,
     vlan: u16,

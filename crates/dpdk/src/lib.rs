@@ -42,6 +42,7 @@
 
 mod ahead;
 mod burst;
+mod chain;
 mod eal;
 mod ffi;
 mod fifo;
@@ -57,6 +58,7 @@ mod window;
 
 pub use ahead::{Lines, prefetch, prefetch_early};
 pub use burst::{BURST, Burst, Exits, Gone, Packet, Seen, TxBuffers};
+pub use chain::Chain;
 pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use fifo::Fifo;
 pub use log::take_log;

@@ -107,6 +107,18 @@ impl Mbuf {
         self.raw_mut().meta = meta;
     }
 
+    /// The number that [`Mbuf::set_stamp`] has set, until the packet is sent.
+    #[inline(always)]
+    pub fn stamp(&self) -> u32 {
+        self.raw().stamp
+    }
+
+    /// Keeps a number with the packet while it waits.
+    #[inline(always)]
+    pub fn set_stamp(&mut self, stamp: u32) {
+        self.raw_mut().stamp = stamp;
+    }
+
     /// Takes `n` bytes from the front, or all there are.
     pub fn advance(&mut self, n: u16) {
         let m = self.raw_mut();

@@ -17,6 +17,7 @@ fn threads_share_a_pool() {
     let pool = eal.pool("pool", BUFFERS).unwrap();
     no_buffer_has_two_owners(&eal, pool);
     a_thread_that_is_stopped_anywhere_stops_no_other(pool);
+    a_chain_keeps_the_order_and_frees_what_is_left(pool);
     assert_eq!(pool.available(), BUFFERS, "a buffer was lost");
 }
 
@@ -48,6 +49,29 @@ fn no_buffer_has_two_owners(eal: &Eal, pool: Pool) {
             });
         }
     });
+    assert_eq!(pool.available(), BUFFERS, "a buffer was lost");
+}
+
+fn a_chain_keeps_the_order_and_frees_what_is_left(pool: Pool) {
+    let mut chain = Chain::default();
+    assert!(chain.is_empty() && chain.pop().is_none() && chain.first().is_null());
+    for round in 0..3u32 {
+        for n in 0..100 {
+            let mut mbuf = pool.packet(&[n; 60]).unwrap();
+            mbuf.set_stamp(round * 1000 + u32::from(n));
+            mbuf.set_meta([u32::MAX; 2]);
+            chain.push(mbuf);
+        }
+        // one of them more than before stays
+        for n in 0..99u32 {
+            let at = round * 99 + n;
+            let mbuf = chain.pop().unwrap();
+            assert_eq!(mbuf.stamp(), at / 100 * 1000 + at % 100);
+            assert_eq!(mbuf.data(), [(at % 100) as u8; 60]);
+        }
+    }
+    assert_eq!(pool.available(), BUFFERS - 3);
+    drop(chain);
     assert_eq!(pool.available(), BUFFERS, "a buffer was lost");
 }
 

@@ -28,6 +28,9 @@ pub trait Chain: Default {
 
     /// Asks for the memory that [`Chain::push`] will need.
     fn prefetch_last(&self) {}
+
+    /// Asks for a line of memory of the scheduler's own.
+    fn prefetch<T>(_line: *const T) {}
 }
 
 impl<P: Packet> Chain for std::collections::VecDeque<P> {

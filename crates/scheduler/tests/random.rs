@@ -160,7 +160,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                 aggregate(&mut tree, parent, Some(30_000), 1 + n as u16)
             })
             .collect();
-        let mut settings = |random: &mut SmallRng| SubscriberSettings {
+        let settings = |random: &mut SmallRng| SubscriberSettings {
             profile: profiles[random.random_range(0..2)],
             rate: random
                 .random_bool(0.8)

@@ -1,0 +1,56 @@
+//! Frames that wait in the queues of subscribers, as the scheduler needs them.
+use dpdk::{Chain, Mbuf, prefetch};
+
+/// A frame that waits.
+#[derive(Debug)]
+pub struct WaitingFrame(pub Mbuf);
+
+impl scheduler::Packet for WaitingFrame {
+    #[inline(always)]
+    fn octets(&self) -> u32 {
+        self.0.frame_len() as u32
+    }
+
+    #[inline(always)]
+    fn stamp(&self) -> u32 {
+        self.0.stamp()
+    }
+
+    #[inline(always)]
+    fn set_stamp(&mut self, stamp: u32) {
+        self.0.set_stamp(stamp);
+    }
+}
+
+/// The frames of a queue.
+#[derive(Debug, Default)]
+pub struct FrameChain(Chain);
+
+impl scheduler::Chain for FrameChain {
+    type Packet = WaitingFrame;
+
+    #[inline(always)]
+    fn push(&mut self, frame: WaitingFrame) {
+        self.0.push(frame.0);
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<WaitingFrame> {
+        self.0.pop().map(WaitingFrame)
+    }
+
+    #[inline(always)]
+    fn prefetch_first(&self) {
+        prefetch(self.0.first());
+    }
+
+    #[inline(always)]
+    fn prefetch_last(&self) {
+        prefetch(self.0.last());
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(line: *const T) {
+        prefetch(line);
+    }
+}
