@@ -1,6 +1,7 @@
 //! What passes between the control thread and the workers: commands' subjects, events, punts, counters.
 use crate::compiled::MOST_CLASSES;
 use crate::punt::{PuntClass, PuntKind, PuntLimits};
+use crate::queues::QueueState;
 use crate::tables::classes::ClassCounts;
 use core::net::{IpAddr, Ipv4Addr};
 use core::num::NonZeroU16;
@@ -214,6 +215,8 @@ pub struct PolicyState {
     /// What happened to the packets of each class of the policy, in their order, since it has these classes. `None`: no packet of the session
     /// was in one since then.
     pub classes: Option<[ClassCounts; MOST_CLASSES]>,
+    /// Queues of the packets to the subscriber: without a class, and of each class of the policy in their order. `None`: none has waited.
+    pub queues: Option<[QueueState; MOST_CLASSES + 1]>,
     /// What denied the last one. `None`: none was denied.
     pub last_denial: Option<LastDenial>,
 }

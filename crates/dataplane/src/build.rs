@@ -7,6 +7,7 @@ use crate::graph::Tables;
 use crate::nodes::lookup::Batch;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
+use crate::queues::Queues;
 use crate::routes::{Generations, Routes};
 use crate::shard::{Ids, Shard};
 use crate::tables::adjacency::{Adjacencies, Asked};
@@ -144,10 +145,13 @@ impl Common<'_> {
             after: 0,
         };
         let (others, workers) = (limits.interfaces as usize, self.config.workers as usize);
+        let queued = others + workers;
         let second = tsc_hz(eal);
+        // half of the buffers are for packets that arrive
+        let most_waiting = pool.available() as usize / 2 / workers;
         let worker = Worker {
             eal: *eal,
-            outs: TxBuffers::new(others + workers),
+            outs: TxBuffers::new(queued + others),
             ports: Vec::with_capacity(most_ports),
             sweep: None,
             removed: removed_tx,
@@ -181,6 +185,8 @@ impl Common<'_> {
                 samples: Samples::new(pool),
                 generations: self.generations.clone(),
                 others,
+                queued,
+                queues: Queues::new(limits.interfaces, most_waiting, second),
                 pool,
                 events: event_tx,
                 now: 0,

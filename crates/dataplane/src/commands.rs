@@ -7,7 +7,7 @@ use crate::routes::Admitted;
 use crate::tables::interfaces::Interface;
 use crate::tables::sessions::Sources;
 use crate::worker::Worker;
-use policy::PrioritySource;
+use policy::{Direction, PrioritySource};
 
 /// Applies a command. It has at most one answer, for which there is room.
 pub(crate) fn apply(worker: &mut Worker, command: Command) {
@@ -29,16 +29,11 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
                 removed: usage.is_none(),
             })
         }
-        Command::ReadPolicy(index, direction) => {
-            let Tables {
-                sessions, policies, ..
-            } = &worker.tables;
-            Some(Event::PolicyState {
-                index,
-                direction,
-                state: sessions.policy_state(index, direction, policies),
-            })
-        }
+        Command::ReadPolicy(index, direction) => Some(Event::PolicyState {
+            index,
+            direction,
+            state: policy_state(worker, index, direction),
+        }),
         Command::Sample(index, rate) => {
             let tables = &mut worker.tables;
             let room = rate.is_none_or(|rate| tables.samples.begin(index, rate));
@@ -48,8 +43,8 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             None
         }
         Command::SetAdjacency(index, to) => set_adjacency(worker, index, to),
-        Command::SetEgress(port, egress) => {
-            worker.set_egress(port, egress);
+        Command::SetEgress(port, egress, rate) => {
+            worker.set_egress(port, egress, rate);
             None
         }
         Command::SetPuntLimits(limits) => {
@@ -66,7 +61,7 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             None
         }
         Command::RemovePort(port) => {
-            worker.unschedule(port);
+            worker.release_others(port);
             remove_port(worker, port);
             None
         }
@@ -89,6 +84,23 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
     if let Some(event) = answer {
         tell(worker, event);
     }
+}
+
+/// What the policy of a session has done, and what waits for it.
+fn policy_state(worker: &Worker, index: SessionIndex, direction: Direction) -> Option<PolicyState> {
+    let Tables {
+        sessions,
+        policies,
+        queues,
+        ..
+    } = &worker.tables;
+    let state = sessions.policy_state(index, direction, policies)?;
+    let place = sessions.shard.place(index.0) as usize;
+    let queues = match direction {
+        Direction::Up => None,
+        Direction::Down => queues.state(place),
+    };
+    Some(PolicyState { queues, ..state })
 }
 
 fn tell(worker: &mut Worker, event: Event) {
@@ -190,6 +202,7 @@ pub(crate) fn sweep(worker: &mut Worker) {
     let mut leaving = leaving.map(|port| Some(port.index));
     if let Some(place) = leaving.position(|index| index == sweep.removing) {
         let port = worker.ports.swap_remove(place);
+        worker.tables.queues.remove_port(port.index, &worker.shared);
         let handed = worker.removed.push((port.index, port.queue));
         handed.expect("room for every port");
     }
@@ -203,7 +216,7 @@ fn set_session(
     sources: Sources,
     admitted: Admitted,
 ) -> Option<Event> {
-    let index = entry.index;
+    let (index, port) = (entry.index, entry.port);
     match worker.tables.sessions.check(&entry) {
         Ok(()) => {
             (worker.tables.sessions).set(entry, sources, admitted.generation);
@@ -212,6 +225,8 @@ fn set_session(
                 worker.serials.resize(place + 1, 0);
             }
             worker.serials[place] = admitted.serial;
+            let queues = &mut worker.tables.queues;
+            queues.follow(place, Some(port), &worker.shared);
             None
         }
         Err(reason) => {
@@ -232,6 +247,8 @@ fn remove_session(worker: &mut Worker, index: SessionIndex) -> Event {
     let removed = worker.tables.sessions.remove(index);
     if removed.is_some() {
         worker.tables.samples.end(index);
+        let place = worker.tables.sessions.shard.place(index.0) as usize;
+        (worker.tables.queues).follow(place, None, &worker.shared);
     }
     Event::Usage {
         index,

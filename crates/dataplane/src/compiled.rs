@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use crate::counters::add;
 use crate::police::{Colour, MeterSettings, Overhead};
+use crate::queues::QueueRules;
 
-pub(crate) use classes::Classes;
 pub use classes::MOST_CLASSES;
+pub(crate) use classes::{Class, Classes};
 
 /// What becomes of a packet, in one word. Its bits 4 and 5 are the class into which a rule puts it (`classes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +144,8 @@ pub struct PolicyRules {
     pub mark: Option<u8>,
     /// Policer of what passes the rules, whatever class it is in.
     pub policer: Option<PolicerSettings>,
+    /// Queues of what is sent to a subscriber; the session's rates are kept by waiting then. `None`: nothing waits.
+    pub queues: Option<QueueRules>,
 }
 
 /// A class of packets.
@@ -189,6 +192,7 @@ pub struct CompiledPolicy {
     policer: Option<PolicerSettings>,
     /// `None`: packets are in no class, and rules alone mark them.
     classes: Option<Box<Classes>>,
+    queues: Option<Box<QueueRules>>,
     compilation: u32,
     /// For each worker the counters of each rule; empty if none is counted.
     counters: Box<[Box<[Counter]>]>,
@@ -213,6 +217,7 @@ impl CompiledPolicy {
             denies_undetermined: policy.denies_undetermined,
             policer: policy.policer,
             classes: Classes::of(policy, hz),
+            queues: policy.queues.map(Box::new),
             compilation: COMPILATIONS.fetch_add(1, Relaxed).max(1),
             counters: (0..workers).map(|_| counters()).collect(),
         })
@@ -254,6 +259,12 @@ impl CompiledPolicy {
     #[inline(always)]
     pub(crate) fn classes(&self) -> Option<&Classes> {
         self.classes.as_deref()
+    }
+
+    /// Queues of what is sent to a subscriber.
+    #[inline(always)]
+    pub(crate) fn queues(&self) -> Option<&QueueRules> {
+        self.queues.as_deref()
     }
 
     /// Whether packets are dropped whose transport header is not seen.

@@ -4,7 +4,7 @@ use crate::build::INJECTS;
 use crate::compiled::{CompiledPolicy, PolicyCompiler};
 use crate::counters::{self, Shared, Wake};
 use crate::drops::DropReason;
-use crate::egress::{Egress, Shaper};
+use crate::egress::Egress;
 use crate::graph::Source;
 use crate::handoff;
 use crate::inspect::{Held, PIECE, Part, Piece};
@@ -177,7 +177,7 @@ impl Controller {
                 own,
                 mtu,
                 queue: queues.next(),
-                egress: Egress::unscheduled(worker, with_queue),
+                egress: Egress::of(worker, with_queue),
                 polled: true,
             };
             Command::AddPort(port, vlans.clone())
@@ -192,17 +192,12 @@ impl Controller {
         rate: Option<Rate>,
     ) -> Result<(), PortError> {
         self.settled()?;
-        let (queues, hz) = (self.ports.queues(index)?, self.hz);
+        let queues = self.ports.queues(index)?;
         let sender = index.0 % queues.max(1);
-        Ok(self.send_all(|worker| {
-            let egress = match rate {
-                None => Egress::unscheduled(worker, queues),
-                Some(rate) if worker == sender => {
-                    Egress::Scheduled(Box::new(Shaper::new(rate, hz)))
-                }
-                Some(_) => Egress::By(sender),
-            };
-            Command::SetEgress(index, egress)
+        Ok(self.send_all(|worker| match worker == sender {
+            true => Command::SetEgress(index, Egress::Direct, rate),
+            false if rate.is_some() => Command::SetEgress(index, Egress::By(sender), None),
+            false => Command::SetEgress(index, Egress::of(worker, queues), None),
         })?)
     }
 

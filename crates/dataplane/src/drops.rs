@@ -125,7 +125,13 @@ drops! {
         "A packet of the gateway itself, or of another worker, cannot be sent: no such port (any more), or it leads back to the gateway.",
     HandOverFull "hand-over-full" [HandOver]
         "The queue to the worker that the packet's session belongs to is full.",
-    EgressQueueFull "egress-queue-full" [Tx]
+    QueueFull "queue-full" [Queue]
+        "The queue of the packet's class to the subscriber is full, or too many packets wait for the port.",
+    QueueDelay "queue-delay" [Queue]
+        "Packets of the class to the subscriber have waited for too long, and this one tells its sender to send less.",
+    QueuePurged "queue-purged" [Queue]
+        "The session or port is gone for whose turn the packet has waited.",
+    EgressQueueFull "egress-queue-full" [Queue]
         "More packets wait for the port's egress rate than it lets wait.",
     TxQueueFull "tx-queue-full" [Tx]
         "The port's transmit queue is full.",

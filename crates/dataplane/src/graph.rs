@@ -29,6 +29,7 @@ use crate::edges::Edge;
 use crate::nodes::Exit;
 use crate::nodes::classify::{self, ETHERNET, TAG};
 use crate::nodes::lookup::Batch;
+use crate::queues::Queues;
 use crate::routes::Generations;
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::Reader;
@@ -93,6 +94,9 @@ pub(crate) struct Tables {
     pub generations: Generations,
     /// The way out to worker 0; those of the others follow.
     pub others: usize,
+    /// The way out to the queues of port 0; those of the others follow.
+    pub queued: usize,
+    pub queues: Queues,
     /// For fragments.
     pub pool: Pool,
     pub events: rtrb::Producer<Event>,

@@ -188,7 +188,7 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
             let here = worker.ports.iter();
             let here = here.filter(|port| (from..end).contains(&port.index.0));
             found.extend(here.filter_map(|port| {
-                let rate = port.egress.rate()?;
+                let rate = worker.tables.queues.rate(port.index)?;
                 Some(Held::EgressRate(port.index, rate))
             }));
             match end < worker.limits.interfaces {

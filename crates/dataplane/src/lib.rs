@@ -70,6 +70,7 @@ mod police;
 mod ports;
 mod protection;
 mod punt;
+mod queues;
 mod routes;
 mod shard;
 #[cfg(feature = "stages")]
@@ -92,6 +93,7 @@ pub use police::{Colour, Meter, MeterSettings, Overhead};
 pub use policy::{PacketSettings, Rate};
 pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};
+pub use queues::{QueueRules, QueueState};
 pub use tables::classes::ClassCounts;
 pub use tables::fib;
 pub use tables::groups::MAX_MEMBERS;

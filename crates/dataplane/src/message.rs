@@ -8,7 +8,7 @@ use crate::routes::Admitted;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
-use policy::{Direction, PrioritySource};
+use policy::{Direction, PrioritySource, Rate};
 use std::sync::Arc;
 
 /// A change to the tables or a question; applied between bursts.
@@ -36,7 +36,7 @@ pub(crate) enum Command {
     SetMtu(PortIndex, u16),
     SetSourceCheck(PortIndex, SourceCheck),
     SetPrioritySource(PortIndex, PrioritySource),
-    SetEgress(PortIndex, Egress),
+    SetEgress(PortIndex, Egress, Option<Rate>),
     SetPuntLimits(Box<PuntLimits>),
     SetIpv4Options(Ipv4Options),
     SetPolicy(PolicyIndex, Option<Arc<CompiledPolicy>>),

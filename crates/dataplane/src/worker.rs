@@ -15,7 +15,8 @@ use crate::nodes::Exit;
 use crate::nodes::punt::Punter;
 use crate::protection::Offence;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use dpdk::{Burst, Consumer, Eal, Exits, Producer, Queue, Sent, TxBuffers, tsc};
+use dpdk::{BURST, Burst, Consumer, Eal, Exits, Producer, Queue, Sent, TxBuffers, tsc};
+use policy::Rate;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::eth::MacAddr;
@@ -71,6 +72,9 @@ pub struct Worker {
     pub(crate) busy_since: Option<u64>,
 }
 
+/// Bursts that leave by a port in one round at most.
+const MOST_DEPARTURES: usize = 8;
+
 /// Commands that are applied in one go, so that packets do not wait long.
 const COMMANDS: usize = 32;
 
@@ -116,15 +120,8 @@ impl Worker {
 
     /// When (TSC) the worker has to do something although no packet came.
     fn deadline(&self) -> Option<u64> {
-        self.departures().chain([self.report_at]).min()
-    }
-
-    /// When (TSC) the next packet may leave by each port for whose rate packets wait.
-    fn departures(&self) -> impl Iterator<Item = u64> {
-        self.ports.iter().filter_map(|port| match &port.egress {
-            Egress::Scheduled(shaper) => shaper.deadline(),
-            _ => None,
-        })
+        let departure = self.tables.queues.deadline();
+        departure.into_iter().chain([self.report_at]).min()
     }
 
     fn duration(&self, ticks: u64) -> Duration {
@@ -152,7 +149,7 @@ impl Worker {
 
     /// When a packet that waits may leave, as [`Worker::step_traced`] counts time; `None` if none waits.
     pub fn next_departure(&self) -> Option<Duration> {
-        let at = self.departures().min()?;
+        let at = self.tables.queues.deadline()?;
         Some(self.duration(at) + Duration::from_nanos(1))
     }
 
@@ -179,7 +176,7 @@ impl Worker {
         for port in 0..self.ports.len() {
             work += self.poll::<TRACE>(port);
         }
-        work += self.depart();
+        work += self.depart::<TRACE>();
         self.report_adjacencies();
         self.report_offences();
         self.tables.fibs.pass();
@@ -312,92 +309,114 @@ impl Worker {
 
     fn send_outs<const TRACE: bool>(&mut self) {
         for port in 0..self.ports.len() {
-            let p = &mut self.ports[port];
-            let index = p.index.0 as usize;
-            let out = self.outs.get(index);
-            let n = out.len();
-            if n == 0 {
-                continue;
-            }
-            let reason = match (&mut p.egress, &mut p.queue) {
-                (Egress::Direct, Some(queue)) => {
-                    count_sent(&self.shared, index, queue.tx(out));
-                    DropReason::TxQueueFull
-                }
-                (Egress::Scheduled(shaper), _) => {
-                    shaper.take(out);
-                    DropReason::EgressQueueFull
-                }
-                (Egress::By(by), _) => {
-                    let by = *by;
-                    out.set_meta([READY, index as u32]);
-                    for _ in 0..n {
-                        self.tables.took::<TRACE>(Edge::ByOther);
-                    }
-                    self.hand_over(by, index);
-                    continue;
-                }
-                (Egress::Direct, None) => DropReason::TxQueueFull,
-            };
-            let left = out.len() as u64;
-            if left > 0 {
-                add(&self.shared.ports[index].tx_dropped, left);
-                self.shared.count_drop(reason, left);
-                out.clear();
-            }
+            self.queue_up(port);
+            self.send_out::<TRACE>(port);
         }
         for other in 0..self.handed.len() {
             self.hand_over(other as u16, self.tables.others + other);
         }
     }
 
-    /// Sends what waits for the rates of its ports and may leave now; how much that is.
-    fn depart(&mut self) -> usize {
+    /// Puts the frames that are for queues of sessions there, and all others too if the worker keeps the port's rate.
+    fn queue_up(&mut self, port: usize) {
+        let index = self.ports[port].index;
+        let (out, now) = (usize::from(index.0), self.tables.now);
+        let queues = &mut self.tables.queues;
+        let frames = self.outs.get(self.tables.queued + out);
+        if !frames.is_empty() {
+            queues.take(index, frames, now, &self.shared);
+        }
+        let frames = self.outs.get(out);
+        if !frames.is_empty() && queues.rate(index).is_some() {
+            queues.take_others(index, frames, now, &self.shared);
+        }
+    }
+
+    /// Sends what leaves by a port at once.
+    fn send_out<const TRACE: bool>(&mut self, port: usize) {
+        let p = &mut self.ports[port];
+        let index = p.index.0 as usize;
+        let out = self.outs.get(index);
+        let n = out.len();
+        if n == 0 {
+            return;
+        }
+        match (p.egress, &mut p.queue) {
+            (Egress::Direct, Some(queue)) => count_sent(&self.shared, index, queue.tx(out)),
+            (Egress::Direct, None) => {}
+            (Egress::By(by), _) => {
+                out.set_meta([READY, index as u32]);
+                for _ in 0..n {
+                    self.tables.took::<TRACE>(Edge::ByOther);
+                }
+                return self.hand_over(by, index);
+            }
+        }
+        let left = out.len() as u64;
+        if left > 0 {
+            add(&self.shared.ports[index].tx_dropped, left);
+            self.shared.count_drop(DropReason::TxQueueFull, left);
+            out.clear();
+        }
+    }
+
+    /// Sends what has waited and whose turn it is; how much that is.
+    fn depart<const TRACE: bool>(&mut self) -> usize {
         let mut all = 0;
-        for port in &mut self.ports {
-            let (Egress::Scheduled(shaper), Some(queue)) = (&mut port.egress, &mut port.queue)
-            else {
-                continue;
-            };
-            shaper.release(self.tables.now, &mut self.inbox);
-            if !self.inbox.is_empty() {
-                let sent = queue.tx(&mut self.inbox);
-                all += sent.packets;
-                count_sent(&self.shared, port.index.0.into(), sent);
-                shaper.give_back(&mut self.inbox);
+        for port in 0..self.ports.len() {
+            // several ports may bring packets for one
+            for _ in 0..MOST_DEPARTURES {
+                let left = self.depart_by::<TRACE>(port);
+                all += left;
+                if left < BURST {
+                    break;
+                }
             }
         }
         all
     }
 
-    /// Lets what waits for the rate of a port leave at once.
-    pub(crate) fn unschedule(&mut self, index: PortIndex) {
-        let mut ports = self.ports.iter().filter(|port| port.index == index);
-        if ports.any(|port| matches!(port.egress, Egress::Scheduled(_))) {
-            self.set_egress(index, Egress::Direct);
+    fn depart_by<const TRACE: bool>(&mut self, port: usize) -> usize {
+        let (now, p) = (self.tables.now, &mut self.ports[port]);
+        let queues = &mut self.tables.queues;
+        queues.depart(p.index, &mut self.inbox, now, &self.shared);
+        let n = self.inbox.len();
+        if n == 0 {
+            return 0;
+        }
+        for _ in 0..n {
+            self.tables.took::<TRACE>(Edge::Dequeued);
+        }
+        match (p.egress, &mut p.queue) {
+            (Egress::Direct, Some(queue)) => {
+                let sent = queue.tx(&mut self.inbox);
+                count_sent(&self.shared, p.index.0.into(), sent);
+                (self.tables.queues).give_back(p.index, &mut self.inbox);
+                sent.packets
+            }
+            _ => {
+                self.outs.push_all(p.index.0.into(), &mut self.inbox);
+                self.send_out::<TRACE>(port);
+                n
+            }
         }
     }
 
-    /// Changes how the packets of a port leave. What waits goes on waiting for the new rate, or leaves at once.
-    pub(crate) fn set_egress(&mut self, index: PortIndex, egress: Egress) {
+    /// Lets what waits for a port in no queue of a session leave at once, whatever the rate is.
+    pub(crate) fn release_others(&mut self, index: PortIndex) {
+        let (queues, outs) = (&mut self.tables.queues, &mut self.outs);
+        queues.release_others(index, |mbuf| outs.push(index.0.into(), mbuf));
+        self.flush::<false>();
+    }
+
+    /// Changes how the packets of a port leave. What waits goes on waiting for the new rate; without one, what is in no queue of a session
+    /// leaves at once.
+    pub(crate) fn set_egress(&mut self, index: PortIndex, egress: Egress, rate: Option<Rate>) {
         let Some(port) = self.ports.iter_mut().find(|port| port.index == index) else {
             return;
         };
-        match (
-            core::mem::replace(&mut port.egress, egress),
-            &mut port.egress,
-        ) {
-            (Egress::Scheduled(before), Egress::Scheduled(shaper)) => {
-                shaper.continue_with(*before);
-            }
-            (Egress::Scheduled(mut before), _) => {
-                while before.empty(&mut self.inbox) {
-                    self.outs.push_all(index.0.into(), &mut self.inbox);
-                    self.flush::<false>();
-                }
-            }
-            _ => {}
-        }
+        port.egress = egress;
+        self.tables.queues.set_rate(index, rate);
     }
 
     /// Hands the packets of a way out over to another worker.

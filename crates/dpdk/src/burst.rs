@@ -122,6 +122,17 @@ impl Burst {
         self.n = n - taken;
     }
 
+    /// Gives all packets away, in their order.
+    #[inline(always)]
+    pub fn take_all(&mut self, mut take: impl FnMut(Mbuf)) {
+        for m in &self.m[..core::mem::take(&mut self.n)] {
+            // SAFETY: the first so many were initialised and ours, and the burst has given them up.
+            if let Some(mbuf) = unsafe { Mbuf::own(m.assume_init()) } {
+                take(mbuf);
+            }
+        }
+    }
+
     #[inline(always)]
     fn push_raw(&mut self, m: M) {
         self.m[self.n] = MaybeUninit::new(m);

@@ -41,6 +41,15 @@ impl Pace {
         self.0 != 0
     }
 
+    /// What is left of a time that was counted at another rate, at this one.
+    pub fn rescaled(self, left: u64, former: Pace) -> u64 {
+        if former.0 == 0 {
+            return 0;
+        }
+        let left = u128::from(left) * u128::from(self.0) / u128::from(former.0);
+        left.min(u128::from(u64::MAX >> 1)) as u64
+    }
+
     /// Time of so many octets, in parts of ticks.
     #[inline(always)]
     pub fn time(self, octets: u32) -> u64 {

@@ -55,6 +55,7 @@ impl<C: Chain> Scheduler<C> {
         now: u64,
     ) -> Result<(), (Refused, C::Packet)> {
         let (now, at) = (parts(now), to.0 as usize);
+        self.now = now;
         let Some(subscriber) = self.subscribers.get_mut(at) else {
             return Err((Refused::Unknown, packet));
         };
@@ -100,6 +101,7 @@ impl<C: Chain> Scheduler<C> {
         dropped: &mut impl FnMut(Dropped<C::Packet>),
     ) -> usize {
         let now = parts(now);
+        self.now = now;
         self.expire(now);
         let mut left = 0;
         while left < most
@@ -123,7 +125,7 @@ impl<C: Chain> Scheduler<C> {
 
     /// Puts a subscriber that has packets where it has to wait: on the wheel, or among the children of its aggregate. Nothing changes if
     /// it is there already. `served`: octets that it has sent just now.
-    fn wake(&mut self, at: usize, served: u32, now: u64) {
+    pub(crate) fn wake(&mut self, at: usize, served: u32, now: u64) {
         let subscriber = &mut self.subscribers[at];
         let queues = &self.queues[at * CLASSES..(at + 1) * CLASSES];
         let profile = &self.profiles[usize::from(subscriber.profile)];
@@ -217,7 +219,7 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Wakes a node in each band in which it has children.
-    fn wake_node_in_all(&mut self, at: u32, served: u32, now: u64) {
+    pub(crate) fn wake_node_in_all(&mut self, at: u32, served: u32, now: u64) {
         for band in Band::ALL {
             if self.nodes[at as usize].has(band) {
                 self.wake_node(at, band, served, now);

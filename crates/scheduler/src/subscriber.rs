@@ -70,9 +70,13 @@ impl Subscriber {
     };
 
     /// Changes the settings. What waits goes on waiting.
-    pub fn set(&mut self, settings: &SubscriberSettings, hz: u64) {
-        self.pace = Pace::new(settings.rate, hz);
+    pub fn set(&mut self, settings: &SubscriberSettings, now: u64, hz: u64) {
+        let pace = Pace::new(settings.rate, hz);
+        let left = self.next.saturating_sub(now);
+        self.next = self.next.min(now) + pace.rescaled(left, self.pace);
+        self.pace = pace;
         self.committed = Pace::new(settings.committed, hz);
+        self.committed_next = self.committed_next.min(now);
         self.share = Share::new(settings.weight);
         self.profile = settings.profile.0;
     }

@@ -46,6 +46,8 @@ pub struct Scheduler<C: Chain> {
     /// Packets that wait.
     pub(crate) waiting: usize,
     pub(crate) most_packets: usize,
+    /// The last time that the caller has said.
+    pub(crate) now: u64,
     pub(crate) port_slack: u64,
     pub(crate) slack: u64,
 }
@@ -94,6 +96,7 @@ impl<C: Chain> Scheduler<C> {
             free: Vec::new(),
             waiting: 0,
             most_packets: settings.most_packets,
+            now: 0,
             port_slack: parts(settings.hz / PORT_SLACK),
             slack: parts(settings.hz / SLACK),
         }
@@ -129,7 +132,14 @@ impl<C: Chain> Scheduler<C> {
 
     /// Changes the rate of an aggregate or of the port. What waits goes on waiting.
     pub fn set_rate(&mut self, aggregate: AggregateIndex, rate: Option<Rate>) {
-        self.nodes[aggregate.0 as usize].pace = Pace::new(rate, self.hz);
+        let (now, pace) = (self.now, Pace::new(rate, self.hz));
+        let node = &mut self.nodes[aggregate.0 as usize];
+        let left = node.next.saturating_sub(now);
+        node.next = node.next.min(now) + pace.rescaled(left, node.pace);
+        node.pace = pace;
+        if aggregate != PORT {
+            self.wake_node_in_all(aggregate.0, 0, now);
+        }
     }
 
     /// Adds a subscriber under an aggregate or the port.
@@ -169,7 +179,9 @@ impl<C: Chain> Scheduler<C> {
     /// If there is no such profile.
     pub fn set(&mut self, subscriber: SubscriberIndex, settings: &SubscriberSettings) {
         assert!(usize::from(settings.profile.0) < self.profiles.len());
-        self.subscribers[subscriber.0 as usize].set(settings, self.hz);
+        let at = subscriber.0 as usize;
+        self.subscribers[at].set(settings, self.now, self.hz);
+        self.wake(at, 0, self.now);
     }
 
     /// Removes a subscriber. `gone` gets the packets that waited.

@@ -295,6 +295,20 @@ fn a_new_rate_holds_at_once_and_drops_nothing() {
 }
 
 #[test]
+fn a_faster_rate_does_not_wait_for_the_end_of_a_slow_packet() {
+    let mut tree = tree(None);
+    let profile = tree.add_profile(&plain());
+    // a packet takes 1.5 s
+    let source = Source::new(tree.add(PORT, &home(profile, Some(8))), 1500);
+    octets(&mut tree, &[source], (0, 100 * MS));
+    assert_eq!(octets(&mut tree, &[source], (100 * MS, 200 * MS)), [0]);
+    tree.set(source.to, &home(profile, Some(12_000)));
+    let sent = octets(&mut tree, &[source], (200 * MS, 1_200 * MS))[0];
+    // the wheel looks again after 70 ms at the latest
+    assert!(sent > at_rate(12_000, 900 * MS), "{sent}");
+}
+
+#[test]
 fn codel_keeps_the_delay_near_its_target_and_a_limit_alone_does_not() {
     let longest = |delays| {
         let mut tree = tree(None);

@@ -141,8 +141,10 @@ proptest! {
         for (at, (sent, wanted)) in sent.iter().zip(&reference).enumerate() {
             let octets = u64::from(sources[at].octets);
             let wire = sent / octets * (octets + 24);
-            let wanted = at_rate(*wanted as u64, 2_000 * MS);
-            prop_assert!(is_near(wire, wanted, 50), "home {at}: {wire} of {wanted} octets; {reference:?}");
+            let [wanted, all] = [*wanted as u64, port].map(|kbps| at_rate(kbps, 2_000 * MS));
+            // What a home or site misses whose share is about its own rate, its neighbours have.
+            let most = wanted * 3 / 100 + all / 100 + 1600;
+            prop_assert!(wire.abs_diff(wanted) <= most, "home {at}: {wire} of {wanted} octets; {reference:?}");
         }
     }
 }

@@ -11,6 +11,15 @@ pub const MOST_CLASSES: usize = 3;
 pub(crate) struct Class(u8);
 
 impl Class {
+    /// None.
+    pub const NONE: Class = Class(0);
+
+    /// From 1; 0: none.
+    #[inline(always)]
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
     /// Position among the classes. `None`: the packet is in none.
     #[inline(always)]
     pub fn position(self) -> Option<usize> {

@@ -8,12 +8,13 @@ use crate::handoff;
 use crate::nodes::classify::ETHERNET;
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
-use crate::nodes::policy::Examined;
+use crate::nodes::policy::{Examined, Queued};
 use crate::nodes::{Exit, fragment, mss, policy, rewrite, session};
 use crate::punt::{NextHop, PuntKind};
 use crate::tables::fib::Target;
 use core::sync::atomic::Ordering::Acquire;
 use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, WINDOW, Window, prefetch, prefetch_early};
+use scheduler::SubscriberIndex;
 
 /// What one worker tells another of an IP packet, in the octets in front of it: the session (4 octets), its generation (4), the
 /// origin (2), the instance (2).
@@ -156,7 +157,27 @@ fn to_subscriber<const TRACE: bool>(
     t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
     match t.sessions.down(index) {
         Some(down) if down.is_policed() => policed::<TRACE>(t, index, a, total, packet),
-        _ => encapsulated::<TRACE>(t, index, a, total, packet),
+        _ => encapsulated::<TRACE>(t, index, a, total, Turn::Now, packet),
+    }
+}
+
+/// When a frame to a subscriber leaves.
+#[derive(Clone, Copy)]
+enum Turn {
+    /// At once, by its port.
+    Now,
+    /// When it is the turn of this queue ([`Queues::take`](crate::queues::Queues::take)).
+    Of([u32; 2]),
+}
+
+impl Turn {
+    /// The way out for a port's frames.
+    #[inline(always)]
+    fn way(self, t: &Tables, port: usize) -> usize {
+        match self {
+            Turn::Now => port,
+            Turn::Of(_) => t.queued + port,
+        }
     }
 }
 
@@ -167,6 +188,7 @@ fn encapsulated<const TRACE: bool>(
     index: SessionIndex,
     a: PacketContext,
     total: usize,
+    turn: Turn,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let w = packet.window();
@@ -177,10 +199,28 @@ fn encapsulated<const TRACE: bool>(
             carry.count(down, a.family, total);
             rewrite::to_subscriber(down, a.family, w, a.ip(), total)
         }
-        _ => return closer_to_subscriber::<TRACE>(t, index, a, total, packet),
+        _ => return closer_to_subscriber::<TRACE>(t, index, a, total, turn, packet),
     };
-    t.took::<TRACE>(Edge::Encapsulated);
-    packet.send(frame.port, frame.start as u32, frame.len as u32)
+    leave::<TRACE>(t, frame, turn, packet)
+}
+
+/// A frame to a subscriber is ready.
+#[inline(always)]
+fn leave<const TRACE: bool>(
+    t: &mut Tables,
+    frame: rewrite::Frame,
+    turn: Turn,
+    mut packet: Packet<'_, Exit>,
+) -> Gone {
+    match turn {
+        Turn::Now => t.took::<TRACE>(Edge::Encapsulated),
+        Turn::Of(queue) => {
+            t.took::<TRACE>(Edge::Queued);
+            packet.set_meta(queue);
+        }
+    }
+    let way = turn.way(t, frame.port);
+    packet.send(way, frame.start as u32, frame.len as u32)
 }
 
 /// The same to a session whose policy has to permit the packet.
@@ -201,11 +241,13 @@ fn policed<const TRACE: bool>(
         matched: Matched::OPEN,
         now: t.now,
     };
-    if let Err(reason) = policy::down(&mut t.sessions, &t.policies, index, examined) {
-        return packet.leave(reason.into());
-    }
+    let turn = match policy::down(&mut t.sessions, &t.policies, index, examined) {
+        Ok(None) => Turn::Now,
+        Ok(Some(queued)) => t.turn(index, queued),
+        Err(reason) => return packet.leave(reason.into()),
+    };
     t.took::<TRACE>(Edge::PermittedDown);
-    encapsulated::<TRACE>(t, index, a, total, packet)
+    encapsulated::<TRACE>(t, index, a, total, turn, packet)
 }
 
 /// To a session that went while the packet was on its way to this worker; the next one with its index is not meant.
@@ -314,6 +356,7 @@ fn closer_to_subscriber<const TRACE: bool>(
     index: SessionIndex,
     a: PacketContext,
     total: usize,
+    turn: Turn,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     if mss::may_be_syn(a.family, packet.window(), a.ip()) {
@@ -327,7 +370,7 @@ fn closer_to_subscriber<const TRACE: bool>(
     let (mtu, sampled) = (down.mtu, down.is_sampled());
     mss::clamp(&mut packet, a.family, a.ip(), total, mtu);
     if total > mtu as usize {
-        return large_to_subscriber::<TRACE>(t, index, a, total, packet);
+        return large_to_subscriber::<TRACE>(t, index, a, total, turn, packet);
     }
     carry.count(down, a.family, total);
     let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip(), total);
@@ -336,8 +379,7 @@ fn closer_to_subscriber<const TRACE: bool>(
         let octets = frame.start..WINDOW.min(frame.start + frame.len);
         t.show_down(index, frame.port, packet.window().bytes(octets));
     }
-    t.took::<TRACE>(Edge::Encapsulated);
-    packet.send(frame.port, frame.start as u32, frame.len as u32)
+    leave::<TRACE>(t, frame, turn, packet)
 }
 
 /// To a subscriber, larger than it takes packets.
@@ -346,6 +388,7 @@ fn large_to_subscriber<const TRACE: bool>(
     index: SessionIndex,
     a: PacketContext,
     total: usize,
+    turn: Turn,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::LargeToSubscriber);
@@ -357,7 +400,7 @@ fn large_to_subscriber<const TRACE: bool>(
         carry.count(down, a.family, total);
         rewrite::to_subscriber(down, a.family, w, ip, total)
     };
-    let fragments = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
+    let mut fragments = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
         Ok(fragments) => fragments,
         Err(reason) => return packet.leave(t.refused::<TRACE>(reason, a, total, mtu)),
     };
@@ -367,8 +410,23 @@ fn large_to_subscriber<const TRACE: bool>(
             t.show_down(index, port, &frame[..frame.len().min(WINDOW - HEAD)]);
         }
     }
-    let leave = t.sent::<TRACE>(&mut packet, port, fragments);
+    let edge = match turn {
+        Turn::Now => Edge::Fragments,
+        Turn::Of(queue) => {
+            fragments.set_meta(queue);
+            Edge::QueuedFragments
+        }
+    };
+    t.took::<TRACE>(edge);
+    let leave = sent(&mut packet, turn.way(t, port), fragments);
     packet.leave(leave)
+}
+
+/// Fragments go out by a way in the place of the packet; there is room for them.
+fn sent(packet: &mut Packet<'_, Exit>, way: usize, mut fragments: Burst) -> Exit {
+    let n = fragments.len() as u8;
+    packet.send_ahead(way, &mut fragments);
+    Exit::Fragmented(n)
 }
 
 /// To a neighbour that does not take packets of this size, or that is not known.
@@ -389,7 +447,10 @@ fn large_to_neighbour<const TRACE: bool>(
     let header =
         |w: &mut Window, ip, total| rewrite::to_neighbour(&neighbour, a.family, w, ip, total);
     let leave = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
-        Ok(fragments) => t.sent::<TRACE>(&mut packet, port, fragments),
+        Ok(fragments) => {
+            t.took::<TRACE>(Edge::Fragments);
+            sent(&mut packet, port, fragments)
+        }
         Err(reason) => t.refused::<TRACE>(reason, a, total, mtu),
     };
     packet.leave(leave)
@@ -446,24 +507,32 @@ impl Tables {
         leave
     }
 
+    /// The turn of a packet for a queue of a session. Without queues, if the session or its policy has gone, it leaves at once.
+    #[inline(always)]
+    fn turn(&mut self, index: SessionIndex, queued: Queued) -> Turn {
+        let place = self.sessions.shard.place(index.0) as usize;
+        let known = self.queues.of_session(place, queued.compilation);
+        match known.or_else(|| self.renew_queues(index, place)) {
+            Some(subscriber) => Turn::Of([subscriber.0, queued.class.into()]),
+            None => Turn::Now,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn renew_queues(&mut self, index: SessionIndex, place: usize) -> Option<SubscriberIndex> {
+        let entry = self.sessions.get(index)?;
+        let policy = entry.policies.down?;
+        let compiled = self.policies.get(policy)?;
+        let of = (policy, compiled, compiled.queues()?);
+        Some(self.queues.renew(place, entry, of))
+    }
+
     /// Takes a copy of a frame to a session that is sampled.
     fn show_down(&mut self, index: SessionIndex, port: usize, octets: &[u8]) {
         let (kind, port) = (PuntKind::SampledDown(index), PortIndex(port as u16));
         self.samples
             .take(index, kind, port, octets, self.now, self.second);
-    }
-
-    /// Fragments go out by a port in the place of the packet; there is room for them.
-    fn sent<const TRACE: bool>(
-        &mut self,
-        packet: &mut Packet<'_, Exit>,
-        port: usize,
-        mut fragments: Burst,
-    ) -> Exit {
-        self.took::<TRACE>(Edge::Fragments);
-        let n = fragments.len() as u8;
-        packet.send_ahead(port, &mut fragments);
-        Exit::Fragmented(n)
     }
 
     /// What must not be fragmented is dropped, and its sender is told.

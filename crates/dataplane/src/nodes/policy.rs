@@ -4,7 +4,7 @@
 //! tokens. Out: back to where the packet came from. Drops: `denied-up`, `denied-down`, `undetermined-transport`, `policy-missing`,
 //! `class-exceeded-up`, `class-exceeded-down`, `rate-exceeded-up`, `rate-exceeded-down`, `subscriber-exceeded-up`, `subscriber-exceeded-down`.
 use crate::api::SessionIndex;
-use crate::compiled::{Classes, CompiledPolicy, Matched, PolicerSettings, Verdict};
+use crate::compiled::{Class, Classes, CompiledPolicy, Matched, PolicerSettings, Verdict};
 use crate::drops::DropReason;
 use crate::nodes::fields;
 use crate::nodes::ip::{self, Family};
@@ -39,7 +39,8 @@ pub(crate) fn up(
     let index = sessions.index(slot);
     let (family, total) = (packet.family, packet.total);
     let of = (index, Direction::Up);
-    permit(sessions, policies, of, packet).map_err(|refused| {
+    let permitted = permit(sessions, policies, of, packet);
+    permitted.map(|_| ()).map_err(|refused| {
         sessions.up(slot).counts.uncount(family, total);
         match refused {
             Refused::Denied => DropReason::DeniedUp,
@@ -51,14 +52,14 @@ pub(crate) fn up(
     })
 }
 
-/// A packet to a subscriber, which the session counts later.
+/// A packet to a subscriber, which the session counts later. In which queue it has to wait, if it has.
 #[inline(always)]
 pub(crate) fn down(
     sessions: &mut Sessions,
     policies: &CompiledPolicies,
     index: SessionIndex,
     packet: Examined<'_>,
-) -> Result<(), DropReason> {
+) -> Result<Option<Queued>, DropReason> {
     let permitted = permit(sessions, policies, (index, Direction::Down), packet);
     permitted.map_err(|refused| match refused {
         Refused::Denied => DropReason::DeniedDown,
@@ -67,6 +68,15 @@ pub(crate) fn down(
         Refused::SubscriberExceeded => DropReason::SubscriberExceededDown,
         Refused::Other(reason) => reason,
     })
+}
+
+/// The queue of a packet that passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queued {
+    /// The class of the policy, from 1; 0: none.
+    pub class: u8,
+    /// The compilation whose queues are meant.
+    pub compilation: u32,
 }
 
 /// Why a packet does not pass.
@@ -90,13 +100,13 @@ fn permit(
     policies: &CompiledPolicies,
     (index, direction): (SessionIndex, Direction),
     mut packet: Examined<'_>,
-) -> Result<(), Refused> {
+) -> Result<Option<Queued>, Refused> {
     let worker = sessions.shard.own;
     let Some(mut lines) = sessions.policing(index, direction) else {
-        return Ok(());
+        return Ok(None);
     };
     let Some(policy) = lines.policy.policy else {
-        return within_rates(&mut lines, &packet);
+        return within_rates(&mut lines, &packet).map(|()| None);
     };
     // nothing passes unfiltered while the policy is being made
     let compiled = policies.get(policy);
@@ -108,18 +118,23 @@ fn permit(
         sessions.renew_meter(index, direction, (compiled, policer), packet.now);
         lines = match sessions.policing(index, direction) {
             Some(lines) => lines,
-            None => return Ok(()),
+            None => return Ok(None),
         };
     }
-    match compiled.classes() {
+    let class = match compiled.classes() {
         None => {
             if let Some(dscp) = verdict.mark() {
                 fields::mark(packet.w, packet.family, packet.ip, dscp);
             }
-            within_limits(&mut lines, compiled.policer(), Colour::Green, &mut packet)
+            within_limits(&mut lines, compiled, Colour::Green, &mut packet)?;
+            Class::NONE
         }
-        Some(classes) => classified(lines, (compiled, classes), verdict, packet),
-    }
+        Some(classes) => classified(lines, (compiled, classes), verdict, packet)?,
+    };
+    Ok(compiled.queues().map(|_| Queued {
+        class: class.number(),
+        compilation: compiled.compilation(),
+    }))
 }
 
 /// The same for a packet that a rule permits, of a policy with classes. By value, so that for other policies all stays in registers.
@@ -129,14 +144,15 @@ fn classified(
     (compiled, classes): (&CompiledPolicy, &Classes),
     verdict: Verdict,
     mut packet: Examined<'_>,
-) -> Result<(), Refused> {
+) -> Result<Class, Refused> {
     let dscp = fields::dscp(packet.w, packet.family, packet.ip);
     let class = classes.class(verdict, dscp);
     if let Some(mark) = verdict.mark().or(classes.mark(class)) {
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
     let Some(position) = class.position() else {
-        return within_limits(&mut lines, compiled.policer(), Colour::Green, &mut packet);
+        within_limits(&mut lines, compiled, Colour::Green, &mut packet)?;
+        return Ok(class);
     };
     let line = lines.class();
     line.follow(compiled, classes, packet.now);
@@ -150,7 +166,7 @@ fn classified(
     if let Some(mark) = mark {
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
-    let permitted = within_limits(&mut lines, compiled.policer(), colour, &mut packet);
+    let permitted = within_limits(&mut lines, compiled, colour, &mut packet);
     let line = lines.class();
     match permitted {
         Ok(()) => {
@@ -159,19 +175,22 @@ fn classified(
         }
         Err(_) => line.tokens[position] = before,
     }
-    permitted
+    permitted.map(|()| class)
 }
 
-/// The policer of the policy, or without one the session's rate, and the rate of all sessions of the subscriber.
+/// The policer of the policy, or without one the session's rate unless queues keep it, and the rate of all sessions of the subscriber.
 #[inline(always)]
 fn within_limits(
     lines: &mut PolicedLines<'_>,
-    policer: Option<&PolicerSettings>,
+    compiled: &CompiledPolicy,
     class_colour: Colour,
     packet: &mut Examined<'_>,
 ) -> Result<(), Refused> {
-    let Some(policer) = policer else {
-        return within_rates(lines, packet);
+    let Some(policer) = compiled.policer() else {
+        return match compiled.queues() {
+            None => within_rates(lines, packet),
+            Some(_) => within_home(lines, packet),
+        };
     };
     let before = *lines.meter().tokens();
     let colour = metered(lines, policer, class_colour, packet)?;

@@ -66,6 +66,7 @@ impl PolicyLine {
             subscriber_exceeded_packets: 0,
             yellow_packets: 0,
             classes: None,
+            queues: None,
             last_denial: (self.denied > 0).then_some(last_denial),
         })
     }

@@ -1,0 +1,406 @@
+//! Node `queue`: frames wait for their turn. Frames of sessions whose policies have queues are in those of their classes; by a port with a
+//! rate, all other frames have a queue as well. What the turn is, the scheduler says. Drops: `queue-full`, `queue-delay`, `queue-purged`,
+//! `egress-queue-full`.
+use crate::api::{PolicyIndex, PortIndex, SessionEntry};
+use crate::chain::{FrameChain, WaitingFrame};
+use crate::compiled::CompiledPolicy;
+use crate::counters::{Shared, add};
+use crate::drops::DropReason;
+use dpdk::{BURST, Burst, Mbuf};
+use policy::Rate;
+use scheduler::{
+    CLASSES, ClassSettings, PORT, Profile, ProfileIndex, Refused, Scheduler, Settings,
+    SubscriberIndex, SubscriberSettings, Turn,
+};
+
+/// Queues of the frames of a policy's classes, and the share of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueRules {
+    /// The first class is that of frames without one; the others are the policy's, in their order.
+    pub profile: Profile,
+    /// Share of a session where several have less than they want: 1 to 1,000.
+    pub weight: u16,
+}
+
+/// State of the queue of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueState {
+    /// Octets of frames that wait.
+    pub waiting_octets: u32,
+    /// The most octets that have waited.
+    pub most_octets: u32,
+    /// Frames that have left.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+    /// Frames that found the queue full.
+    pub full_drops: u64,
+    /// Frames that were dropped because frames have waited for too long.
+    pub delay_drops: u64,
+}
+
+/// The queues of a session: where they are, and for which version of its policy they were made.
+#[derive(Clone, Copy, Debug)]
+struct QueueLine {
+    /// The compilation of the policy, or 0: the settings have to be looked at again.
+    made_of: u32,
+    subscriber: Option<SubscriberIndex>,
+    port: u16,
+}
+
+impl QueueLine {
+    const NONE: QueueLine = QueueLine {
+        made_of: 0,
+        subscriber: None,
+        port: 0,
+    };
+}
+
+/// What waits at a worker.
+pub(crate) struct Queues {
+    /// By the ports' numbers.
+    ports: Box<[Option<Box<PortQueues>>]>,
+    /// By the sessions' places.
+    sessions: Vec<QueueLine>,
+    /// Frames that wait at most, so that packets which arrive find buffers.
+    most_packets: usize,
+    hz: u64,
+}
+
+/// What waits for a port.
+struct PortQueues {
+    scheduler: Scheduler<FrameChain>,
+    /// The worker keeps this rate of the port: all frames wait.
+    rate: Option<Rate>,
+    /// For each policy that has queues the profile, and the compilation that it was made of.
+    profiles: Vec<(PolicyIndex, u32, ProfileIndex)>,
+    /// The profile and queue of frames that are in no session's queue.
+    others: (ProfileIndex, SubscriberIndex),
+    /// Frames whose turn it was but that the port did not take.
+    left: Burst,
+}
+
+/// Frames without a queue of a session wait for this long at most at the port's rate, in milliseconds; 16 of Ethernet's size always may.
+const LONGEST_WAIT: u64 = 20;
+const LEAST_QUEUE: u64 = 16 * 1500;
+/// Frames without a queue of a session come before the rest, but for strict classes and committed rates.
+const MOST_WEIGHT: u16 = 1000;
+
+/// The classes of frames that are in no session's queue: one without CoDel, as they are of many senders.
+fn others_profile(rate: Option<Rate>) -> Profile {
+    let octets = rate.map_or(0, |rate| rate.get() * LONGEST_WAIT / 8);
+    let class = ClassSettings {
+        turn: Turn::Weighted(1),
+        rate: None,
+        limit: octets.max(LEAST_QUEUE).min(u32::MAX.into()) as u32,
+        delays: None,
+    };
+    Profile {
+        classes: [class; CLASSES],
+        ..Profile::default()
+    }
+}
+
+impl PortQueues {
+    fn new(hz: u64, most_packets: usize) -> Self {
+        let mut scheduler = Scheduler::new(Settings {
+            hz,
+            rate: None,
+            most_packets,
+        });
+        let profile = scheduler.add_profile(&others_profile(None));
+        let others = scheduler.add(
+            PORT,
+            &SubscriberSettings {
+                profile,
+                rate: None,
+                committed: None,
+                weight: MOST_WEIGHT,
+            },
+        );
+        PortQueues {
+            scheduler,
+            rate: None,
+            profiles: Vec::new(),
+            others: (profile, others),
+            left: Burst::new(),
+        }
+    }
+
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        self.rate = rate;
+        self.scheduler.set_rate(PORT, rate);
+        let (profile, _) = self.others;
+        self.scheduler.set_profile(profile, &others_profile(rate));
+    }
+
+    /// The profile of a policy as it is now.
+    fn profile(
+        &mut self,
+        policy: PolicyIndex,
+        compilation: u32,
+        rules: &QueueRules,
+    ) -> ProfileIndex {
+        let known = self.profiles.iter_mut().find(|(of, ..)| *of == policy);
+        match known {
+            Some((_, made_of, profile)) => {
+                if *made_of != compilation {
+                    *made_of = compilation;
+                    self.scheduler.set_profile(*profile, &rules.profile);
+                }
+                *profile
+            }
+            None => {
+                let profile = self.scheduler.add_profile(&rules.profile);
+                self.profiles.push((policy, compilation, profile));
+                profile
+            }
+        }
+    }
+}
+
+impl Queues {
+    /// For so many ports. `hz` ticks are a second.
+    pub fn new(ports: u16, most_packets: usize, hz: u64) -> Self {
+        Queues {
+            ports: (0..ports).map(|_| None).collect(),
+            sessions: Vec::new(),
+            most_packets,
+            hz,
+        }
+    }
+
+    /// The rate of a port that the worker keeps; `None`: frames without queues leave at once.
+    pub fn set_rate(&mut self, PortIndex(port): PortIndex, rate: Option<Rate>) {
+        if rate.is_some() || self.ports[usize::from(port)].is_some() {
+            self.port(port).set_rate(rate);
+        }
+    }
+
+    fn port(&mut self, port: u16) -> &mut PortQueues {
+        let (hz, most) = (self.hz, self.most_packets);
+        let new = || Box::new(PortQueues::new(hz, most));
+        self.ports[usize::from(port)].get_or_insert_with(new)
+    }
+
+    /// The rate of a port, if the worker keeps it.
+    pub fn rate(&self, PortIndex(port): PortIndex) -> Option<Rate> {
+        self.ports[usize::from(port)].as_ref()?.rate
+    }
+
+    /// When (TSC) the next frame may leave by any port, if one waits.
+    pub fn deadline(&self) -> Option<u64> {
+        let ports = self.ports.iter().flatten();
+        let deadline = |port: &Box<PortQueues>| match port.left.is_empty() {
+            true => port.scheduler.deadline(),
+            false => Some(0),
+        };
+        ports.filter_map(deadline).min()
+    }
+
+    /// The queues of a session for this version of its policy, if they are known. Otherwise they have to be [made](Queues::renew).
+    #[inline(always)]
+    pub fn of_session(&self, place: usize, compilation: u32) -> Option<SubscriberIndex> {
+        let line = self.sessions.get(place)?;
+        (line.made_of == compilation).then_some(line.subscriber)?
+    }
+
+    /// Makes or changes the queues of a session. What waits goes on waiting.
+    #[cold]
+    #[inline(never)]
+    pub fn renew(
+        &mut self,
+        place: usize,
+        entry: &SessionEntry,
+        (policy, compiled, rules): (PolicyIndex, &CompiledPolicy, &QueueRules),
+    ) -> SubscriberIndex {
+        if self.sessions.len() <= place {
+            self.sessions.resize(place + 1, QueueLine::NONE);
+        }
+        let known = self.sessions[place].subscriber;
+        let port = self.port(entry.port.0);
+        let settings = SubscriberSettings {
+            profile: port.profile(policy, compiled.compilation(), rules),
+            rate: entry.packets.rate_down,
+            committed: entry.packets.committed_rate_down,
+            weight: rules.weight,
+        };
+        let subscriber = match known {
+            Some(subscriber) => {
+                port.scheduler.set(subscriber, &settings);
+                subscriber
+            }
+            None => port.scheduler.add(PORT, &settings),
+        };
+        self.sessions[place] = QueueLine {
+            made_of: compiled.compilation(),
+            subscriber: Some(subscriber),
+            port: entry.port.0,
+        };
+        subscriber
+    }
+
+    /// The settings of a session may have changed, or the session is gone (`None`): then its frames do not wait any more.
+    pub fn follow(&mut self, place: usize, port: Option<PortIndex>, shared: &Shared) {
+        let Some(line) = self.sessions.get_mut(place) else {
+            return;
+        };
+        line.made_of = 0;
+        if port == Some(PortIndex(line.port)) {
+            return;
+        }
+        let line = core::mem::replace(line, QueueLine::NONE);
+        let queues = &mut self.ports[usize::from(line.port)];
+        if let (Some(subscriber), Some(queues)) = (line.subscriber, queues) {
+            let mut purged = 0;
+            let free = &mut |WaitingFrame(mbuf)| {
+                purged += 1;
+                drop(mbuf);
+            };
+            queues.scheduler.remove(subscriber, free);
+            count_drops(shared, line.port, DropReason::QueuePurged, purged);
+        }
+    }
+
+    /// Gives away what waits for a port that goes in no queue of a session. Frames that come later leave at once.
+    pub fn release_others(&mut self, PortIndex(port): PortIndex, mut leave: impl FnMut(Mbuf)) {
+        let Some(queues) = &mut self.ports[usize::from(port)] else {
+            return;
+        };
+        queues.left.take_all(&mut leave);
+        let (_, others) = queues.others;
+        queues.rate = None;
+        let leave = &mut |WaitingFrame(mbuf)| leave(mbuf);
+        queues.scheduler.remove(others, leave);
+    }
+
+    /// The port has gone, and its sessions before it.
+    pub fn remove_port(&mut self, PortIndex(port): PortIndex, shared: &Shared) {
+        if let Some(queues) = self.ports[usize::from(port)].take() {
+            let purged = queues.scheduler.waiting() + queues.left.len();
+            count_drops(shared, port, DropReason::QueuePurged, purged as u64);
+        }
+        for line in &mut self.sessions {
+            if line.port == port {
+                *line = QueueLine::NONE;
+            }
+        }
+    }
+
+    /// Takes frames of sessions, whose words say which queue they are for.
+    pub fn take(
+        &mut self,
+        PortIndex(port): PortIndex,
+        frames: &mut Burst,
+        now: u64,
+        shared: &Shared,
+    ) {
+        let Some(queues) = &mut self.ports[usize::from(port)] else {
+            // the port was removed after the frames' queues had been found
+            count_drops(shared, port, DropReason::QueuePurged, frames.len() as u64);
+            return frames.clear();
+        };
+        frames.take_all(|mbuf| {
+            let [subscriber, class] = mbuf.meta();
+            let to = SubscriberIndex(subscriber);
+            let taken = queues
+                .scheduler
+                .enqueue(to, class as usize, WaitingFrame(mbuf), now);
+            if let Err((refused, _)) = taken {
+                count_drops(shared, port, reason(refused, DropReason::QueueFull), 1);
+            }
+        });
+    }
+
+    /// Takes frames that are in no session's queue.
+    pub fn take_others(
+        &mut self,
+        PortIndex(port): PortIndex,
+        frames: &mut Burst,
+        now: u64,
+        shared: &Shared,
+    ) {
+        let queues = self.port(port);
+        let (_, others) = queues.others;
+        frames.take_all(|mbuf| {
+            let frame = WaitingFrame(mbuf);
+            if let Err((refused, _)) = queues.scheduler.enqueue(others, 0, frame, now) {
+                count_drops(
+                    shared,
+                    port,
+                    reason(refused, DropReason::EgressQueueFull),
+                    1,
+                );
+            }
+        });
+    }
+
+    /// Moves the frames that may leave now into an empty burst. What the port does not take has to be [given back](Queues::give_back).
+    pub fn depart(
+        &mut self,
+        PortIndex(port): PortIndex,
+        frames: &mut Burst,
+        now: u64,
+        shared: &Shared,
+    ) {
+        let Some(queues) = &mut self.ports[usize::from(port)] else {
+            return;
+        };
+        core::mem::swap(&mut queues.left, frames);
+        let room = BURST - frames.len();
+        let mut dropped = 0;
+        queues.scheduler.dequeue(
+            now,
+            room,
+            &mut |WaitingFrame(mbuf)| {
+                // there is room
+                let _ = frames.push(mbuf);
+            },
+            &mut |_| dropped += 1,
+        );
+        count_drops(shared, port, DropReason::QueueDelay, dropped);
+    }
+
+    /// Takes back what the port did not take.
+    pub fn give_back(&mut self, PortIndex(port): PortIndex, frames: &mut Burst) {
+        if !frames.is_empty()
+            && let Some(queues) = &mut self.ports[usize::from(port)]
+        {
+            core::mem::swap(&mut queues.left, frames);
+        }
+    }
+
+    /// The queues of a session, by class.
+    pub fn state(&self, place: usize) -> Option<[QueueState; CLASSES]> {
+        let line = self.sessions.get(place)?;
+        let queues = self.ports[usize::from(line.port)].as_ref()?;
+        let subscriber = line.subscriber?;
+        Some(core::array::from_fn(|class| {
+            let state = queues.scheduler.state(subscriber, class);
+            QueueState {
+                waiting_octets: state.octets,
+                most_octets: state.counts.most_octets,
+                packets: state.counts.packets,
+                octets: state.sent_octets,
+                full_drops: state.counts.tail_drops,
+                delay_drops: state.counts.delay_drops,
+            }
+        }))
+    }
+}
+
+/// Why a frame was dropped that the scheduler has refused.
+fn reason(refused: Refused, full: DropReason) -> DropReason {
+    match refused {
+        Refused::ClassFull | Refused::PortFull => full,
+        Refused::Unknown => DropReason::QueuePurged,
+    }
+}
+
+#[inline]
+fn count_drops(shared: &Shared, port: u16, reason: DropReason, n: u64) {
+    if n > 0 {
+        add(&shared.ports[usize::from(port)].tx_dropped, n);
+        shared.count_drop(reason, n);
+    }
+}
