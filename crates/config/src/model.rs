@@ -22,8 +22,8 @@ pub use access::{
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use policies::{
-    Acl, Algorithm, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES, MOST_POLICY_RULES, Overhead, Policer,
-    TrafficClass, TrafficPolicy, UndeterminedTransport, Unmatched,
+    AboveRate, Acl, Algorithm, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES, MOST_POLICY_RULES,
+    Overhead, Policer, Queue, TrafficClass, TrafficPolicy, UndeterminedTransport, Unmatched,
 };
 pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};
 pub use protection::{

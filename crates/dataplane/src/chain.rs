@@ -1,9 +1,25 @@
 //! Frames that wait in the queues of subscribers, as the scheduler needs them.
+use crate::nodes::ip::Family;
 use dpdk::{Chain, Mbuf, prefetch};
 
 /// A frame that waits.
 #[derive(Debug)]
 pub struct WaitingFrame(pub Mbuf);
+
+impl WaitingFrame {
+    /// Address family of the packet in the frame, as [`note`] has kept it.
+    pub(crate) fn family(&self) -> Family {
+        match self.0.note() {
+            0 => Family::V4,
+            _ => Family::V6,
+        }
+    }
+}
+
+/// What a frame that waits keeps of the address family of its packet.
+pub(crate) fn note(family: Family) -> u16 {
+    family as u16
+}
 
 impl scheduler::Packet for WaitingFrame {
     #[inline(always)]

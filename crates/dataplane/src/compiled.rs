@@ -6,8 +6,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use crate::counters::add;
-use crate::police::{Colour, MeterSettings, Overhead};
+use crate::police::{Colour, MeterSettings};
 use crate::queues::QueueRules;
+use policy::Overhead;
 
 pub use classes::MOST_CLASSES;
 pub(crate) use classes::{Class, Classes};

@@ -146,6 +146,7 @@ edges! {
     Fragments Fragment => Tx "fragments",
     QueuedFragments Fragment => Queue "fragments to sessions with queues",
     Refused Fragment => Punt "what is left of those that must be whole",
+    EgressQueued Tx => Queue "by a port with a rate",
     ByOther Tx => HandOver "by other workers' queues",
     TakenFrame HandOver => ClassifyAccess "frames of sessions",
     TakenPacket HandOver => Lookup "packets that were looked up",

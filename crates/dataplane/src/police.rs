@@ -1,16 +1,13 @@
-//! Token buckets: of packets for what is punted, of octets for what a session's policy permits. Meters of three colours (`police/meter.rs`),
-//! and what packets are charged (`police/overhead.rs`).
+//! Token buckets: of packets for what is punted, of octets for what a session's policy permits. Meters of three colours (`police/meter.rs`).
 use crate::api::PuntRate;
 use core::time::Duration;
 use policy::Rate as BitRate;
 
 mod meter;
-mod overhead;
 mod settings;
 
 pub use meter::{Colour, Meter};
 pub(crate) use meter::{MeterRates, Tokens};
-pub use overhead::Overhead;
 pub use settings::MeterSettings;
 
 /// How fast a bucket fills, in ticks of the TSC.

@@ -6,6 +6,8 @@ use crate::chain::{FrameChain, WaitingFrame};
 use crate::compiled::CompiledPolicy;
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
+use crate::nodes::session;
+use crate::tables::sessions::Sessions;
 use dpdk::{BURST, Burst, Mbuf};
 use policy::Rate;
 use scheduler::{
@@ -76,9 +78,14 @@ struct PortQueues {
     profiles: Vec<(PolicyIndex, u32, ProfileIndex)>,
     /// The profile and queue of frames that are in no session's queue.
     others: (ProfileIndex, SubscriberIndex),
+    /// Place of the session of each queue's subscriber.
+    owners: Vec<u32>,
     /// Frames whose turn it was but that the port did not take.
     left: Burst,
 }
+
+/// Owner of frames that are in no session's queue.
+const NOBODY: u32 = u32::MAX;
 
 /// Frames without a queue of a session wait for this long at most at the port's rate, in milliseconds; 16 of Ethernet's size always may.
 const LONGEST_WAIT: u64 = 20;
@@ -116,6 +123,7 @@ impl PortQueues {
                 rate: None,
                 committed: None,
                 weight: MOST_WEIGHT,
+                header: 0,
             },
         );
         PortQueues {
@@ -123,6 +131,7 @@ impl PortQueues {
             rate: None,
             profiles: Vec::new(),
             others: (profile, others),
+            owners: Vec::new(),
             left: Burst::new(),
         }
     }
@@ -224,6 +233,7 @@ impl Queues {
             rate: entry.packets.rate_down,
             committed: entry.packets.committed_rate_down,
             weight: rules.weight,
+            header: session::headers(entry.tags.count()) as u8,
         };
         let subscriber = match known {
             Some(subscriber) => {
@@ -232,6 +242,11 @@ impl Queues {
             }
             None => port.scheduler.add(PORT, &settings),
         };
+        let at = subscriber.0 as usize;
+        if port.owners.len() <= at {
+            port.owners.resize(at + 1, NOBODY);
+        }
+        port.owners[at] = place as u32;
         self.sessions[place] = QueueLine {
             made_of: compiled.compilation(),
             subscriber: Some(subscriber),
@@ -335,13 +350,14 @@ impl Queues {
         });
     }
 
-    /// Moves the frames that may leave now into an empty burst. What the port does not take has to be [given back](Queues::give_back).
+    /// Moves the frames that may leave now into an empty burst, and counts them to their sessions. What the port does not take has to be
+    /// [given back](Queues::give_back).
     pub fn depart(
         &mut self,
         PortIndex(port): PortIndex,
         frames: &mut Burst,
         now: u64,
-        shared: &Shared,
+        (sessions, shared): (&mut Sessions, &Shared),
     ) {
         let Some(queues) = &mut self.ports[usize::from(port)] else {
             return;
@@ -349,15 +365,18 @@ impl Queues {
         core::mem::swap(&mut queues.left, frames);
         let room = BURST - frames.len();
         let mut dropped = 0;
-        queues.scheduler.dequeue(
-            now,
-            room,
-            &mut |WaitingFrame(mbuf)| {
-                // there is room
-                let _ = frames.push(mbuf);
-            },
-            &mut |_| dropped += 1,
-        );
+        let PortQueues {
+            scheduler, owners, ..
+        } = &mut **queues;
+        let leave = &mut |subscriber: SubscriberIndex, frame: WaitingFrame| {
+            let owner = owners.get(subscriber.0 as usize);
+            if let Some(&owner) = owner.filter(|owner| **owner != NOBODY) {
+                sessions.count_down(owner, frame.family(), frame.0.frame_len());
+            }
+            // there is room
+            let _ = frames.push(frame.0);
+        };
+        scheduler.dequeue(now, room, leave, &mut |_| dropped += 1);
         count_drops(shared, port, DropReason::QueueDelay, dropped);
     }
 

@@ -309,7 +309,7 @@ impl Worker {
 
     fn send_outs<const TRACE: bool>(&mut self) {
         for port in 0..self.ports.len() {
-            self.queue_up(port);
+            self.queue_up::<TRACE>(port);
             self.send_out::<TRACE>(port);
         }
         for other in 0..self.handed.len() {
@@ -318,17 +318,19 @@ impl Worker {
     }
 
     /// Puts the frames that are for queues of sessions there, and all others too if the worker keeps the port's rate.
-    fn queue_up(&mut self, port: usize) {
+    fn queue_up<const TRACE: bool>(&mut self, port: usize) {
         let index = self.ports[port].index;
         let (out, now) = (usize::from(index.0), self.tables.now);
-        let queues = &mut self.tables.queues;
         let frames = self.outs.get(self.tables.queued + out);
         if !frames.is_empty() {
-            queues.take(index, frames, now, &self.shared);
+            (self.tables.queues).take(index, frames, now, &self.shared);
         }
         let frames = self.outs.get(out);
-        if !frames.is_empty() && queues.rate(index).is_some() {
-            queues.take_others(index, frames, now, &self.shared);
+        if !frames.is_empty() && self.tables.queues.rate(index).is_some() {
+            for _ in 0..frames.len() {
+                self.tables.took::<TRACE>(Edge::EgressQueued);
+            }
+            (self.tables.queues).take_others(index, frames, now, &self.shared);
         }
     }
 
@@ -379,7 +381,8 @@ impl Worker {
     fn depart_by<const TRACE: bool>(&mut self, port: usize) -> usize {
         let (now, p) = (self.tables.now, &mut self.ports[port]);
         let queues = &mut self.tables.queues;
-        queues.depart(p.index, &mut self.inbox, now, &self.shared);
+        let counts = (&mut self.tables.sessions, &*self.shared);
+        queues.depart(p.index, &mut self.inbox, now, counts);
         let n = self.inbox.len();
         if n == 0 {
             return 0;

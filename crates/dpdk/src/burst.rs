@@ -159,6 +159,14 @@ impl Burst {
         Some(first)
     }
 
+    /// Keeps a number with every packet while it waits.
+    pub fn set_note(&mut self, note: u16) {
+        for m in &self.m[..self.n] {
+            // SAFETY: the first `n` are initialised and ours.
+            unsafe { (*m.assume_init()).note = note };
+        }
+    }
+
     /// Sets the two words of every packet.
     pub fn set_meta(&mut self, meta: [u32; 2]) {
         for m in &self.m[..self.n] {
@@ -571,6 +579,13 @@ impl<R: Copy + Default> Packet<'_, R> {
     pub fn set_meta(&mut self, meta: [u32; 2]) {
         // SAFETY: ours, and borrowed with `self`.
         unsafe { (*self.m).meta = meta };
+    }
+
+    /// Keeps a number with the packet while it waits.
+    #[inline(always)]
+    pub fn set_note(&mut self, note: u16) {
+        // SAFETY: ours, and borrowed with `self`.
+        unsafe { (*self.m).note = note };
     }
 
     /// The window, where the frame as received starts at [`HEAD`](crate::HEAD).

@@ -19,7 +19,8 @@ pub(crate) struct RawMbuf {
     vlan: u16,
     /// The receive hash, which we do not use: room for two words of our own.
     pub meta: [u32; 2],
-    vlan_outer: u16,
+    /// Drivers read it only if the flags say so, which ours never do: room for a number beside the packet.
+    pub note: u16,
     pub buf_len: u16,
     pool: *mut c_void,
 }

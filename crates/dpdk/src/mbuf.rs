@@ -119,6 +119,12 @@ impl Mbuf {
         self.raw_mut().stamp = stamp;
     }
 
+    /// The number that [`Packet::set_note`](crate::Packet::set_note) has set, until the packet is sent.
+    #[inline(always)]
+    pub fn note(&self) -> u16 {
+        self.raw().note
+    }
+
     /// Takes `n` bytes from the front, or all there are.
     pub fn advance(&mut self, n: u16) {
         let m = self.raw_mut();

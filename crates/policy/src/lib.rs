@@ -24,12 +24,14 @@
 mod access;
 mod bindings;
 mod filter_rules;
+mod overhead;
 mod settings;
 mod stored;
 
 pub use access::Access;
 pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, MOST_LINKS, Role};
 pub use filter_rules::FilterRules;
+pub use overhead::Overhead;
 pub use settings::{
     ControlSettings, Keepalive, Name, Origin, Origins, Overrides, PacketSettings, PrioritySource,
     Rate, Reach, Row, Setting, TimeoutAction, TrafficPolicies,

@@ -28,17 +28,18 @@
 //!     rate: Some(policy::Rate::kbps(8_000)),
 //!     committed: None,
 //!     weight: 1,
+//!     header: 0,
 //! });
 //! // 8 Mbit/s are an octet each microsecond: the second packet waits for 1,000 of them
 //! for _ in 0..3 {
 //!     let _ = scheduler.enqueue(home, 0, Frame(1000, 0), 5_000_000);
 //! }
 //! let mut left = Vec::new();
-//! scheduler.dequeue(5_000_000, 64, &mut |frame: Frame| left.push(frame.0), &mut |_| ());
+//! scheduler.dequeue(5_000_000, 64, &mut |_, frame: Frame| left.push(frame.0), &mut |_| ());
 //! assert_eq!(left.len(), 2, "one at once, and one that makes up for a millisecond without packets");
 //! assert_eq!(scheduler.waiting(), 1);
 //! let at = scheduler.deadline().unwrap();
-//! scheduler.dequeue(at, 64, &mut |frame: Frame| left.push(frame.0), &mut |_| ());
+//! scheduler.dequeue(at, 64, &mut |_, frame: Frame| left.push(frame.0), &mut |_| ());
 //! assert_eq!(left.len(), 3);
 //! ```
 #![forbid(unsafe_code)]

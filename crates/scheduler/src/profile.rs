@@ -2,7 +2,7 @@
 use crate::codel::Delays;
 use crate::pace::Pace;
 use core::time::Duration;
-use policy::Rate;
+use policy::{Overhead, Rate};
 
 /// Classes of a subscriber.
 pub const CLASSES: usize = 4;
@@ -46,19 +46,16 @@ impl Default for ClassSettings {
 pub struct Profile {
     /// The classes. Strict ones come first; a strict class behind a weighted one has its turn before that, too.
     pub classes: [ClassSettings; CLASSES],
-    /// Octets that each frame takes on the line beside its own; negative if the line carries less of it.
-    pub overhead: i16,
-    /// Whether the line carries cells of ATM: 48 octets of the frame in 53.
-    pub cells: bool,
+    /// What a packet is charged beyond the octets behind the frame's header.
+    pub overhead: Overhead,
 }
 
 impl Default for Profile {
-    /// Four classes with the same weight, and the octets of the frame.
+    /// Four classes with the same weight, and no overhead.
     fn default() -> Self {
         Profile {
             classes: [ClassSettings::default(); CLASSES],
-            overhead: 0,
-            cells: false,
+            overhead: Overhead::IP,
         }
     }
 }
@@ -69,8 +66,7 @@ pub(crate) struct Compiled {
     pub classes: [Class; CLASSES],
     /// The strict classes.
     pub strict: u8,
-    overhead: i16,
-    cells: bool,
+    pub overhead: Overhead,
 }
 
 #[derive(Clone, Copy)]
@@ -94,17 +90,6 @@ impl Compiled {
             classes: profile.classes.map(|class| Class::new(&class, hz)),
             strict: strict.sum(),
             overhead: profile.overhead,
-            cells: profile.cells,
-        }
-    }
-
-    /// What a frame of so many octets takes on the line.
-    #[inline(always)]
-    pub fn charge(&self, octets: u32) -> u32 {
-        let octets = octets.saturating_add_signed(self.overhead.into());
-        match self.cells {
-            false => octets,
-            true => octets.div_ceil(48) * 53,
         }
     }
 }

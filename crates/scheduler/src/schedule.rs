@@ -97,7 +97,7 @@ impl<C: Chain> Scheduler<C> {
         &mut self,
         now: u64,
         most: usize,
-        leave: &mut impl FnMut(C::Packet),
+        leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(Dropped<C::Packet>),
     ) -> usize {
         let now = parts(now);
@@ -108,7 +108,7 @@ impl<C: Chain> Scheduler<C> {
             && let Some((subscriber, path)) = self.next(now)
         {
             if let Some(packet) = self.serve(subscriber, &path, now, dropped) {
-                leave(packet);
+                leave(SubscriberIndex(subscriber as u32), packet);
                 left += 1;
             }
         }
@@ -347,7 +347,8 @@ impl<C: Chain> Scheduler<C> {
             }
             if let Some(packet) = &packet {
                 let octets = packet.octets().max(1);
-                let charge = profile.charge(octets);
+                let behind = octets.saturating_sub(u32::from(subscriber.header));
+                let charge = profile.overhead.charged(behind);
                 counts.packets += 1;
                 queue.sent += u64::from(octets);
                 let slack = now.saturating_sub(self.slack);

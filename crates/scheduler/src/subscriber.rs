@@ -25,6 +25,8 @@ pub struct SubscriberSettings {
     pub committed: Option<Rate>,
     /// Its share where its aggregate is short: 1 to 1,000.
     pub weight: u16,
+    /// Octets of each frame's header, which the rates do not count.
+    pub header: u8,
 }
 
 /// What packets need of a subscriber beside the queue of their class: a cache line.
@@ -47,6 +49,8 @@ pub(crate) struct Subscriber {
     /// Classes whose queues are not empty.
     pub backlog: u8,
     pub places: Places,
+    /// Octets of each frame's header, which the rates do not count.
+    pub header: u8,
     /// Packets are not queued for it: it is gone, or its number was never given.
     pub is_vacant: bool,
 }
@@ -66,6 +70,7 @@ impl Subscriber {
         profile: 0,
         backlog: 0,
         places: Places::NOWHERE,
+        header: 0,
         is_vacant: true,
     };
 
@@ -79,6 +84,7 @@ impl Subscriber {
         self.committed_next = self.committed_next.min(now);
         self.share = Share::new(settings.weight);
         self.profile = settings.profile.0;
+        self.header = settings.header;
     }
 
     /// Is it below its committed rate?

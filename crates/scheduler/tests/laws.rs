@@ -1,7 +1,7 @@
 //! What the scheduler promises, each promise alone.
 mod common;
 use common::*;
-use policy::Rate;
+use policy::{Overhead, Rate};
 use scheduler::*;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn each_level_keeps_its_rate() {
                     tree.dequeue(
                         now,
                         usize::MAX,
-                        &mut |_| sent[(now / MS / 100) as usize] += 1,
+                        &mut |_, _| sent[(now / MS / 100) as usize] += 1,
                         &mut |_| (),
                     );
                     now += ROUND;
@@ -228,7 +228,7 @@ fn a_home_with_many_packets_takes_nothing_from_one_with_few() {
         tree.dequeue(
             now,
             usize::MAX,
-            &mut |frame| {
+            &mut |_, frame| {
                 if frame.to == quiet {
                     sent += 1;
                     waited = waited.max(now - frame.came);
@@ -245,26 +245,27 @@ fn a_home_with_many_packets_takes_nothing_from_one_with_few() {
 }
 
 #[test]
-fn atm_and_overhead_are_charged_to_the_subscriber() {
-    for (overhead, cells, charged) in [
-        (0, false, 1000),
-        (38, false, 1038),
-        (-14, false, 986),
-        (16, true, 22 * 53),
+fn overhead_is_charged_to_the_subscriber_and_headers_are_not() {
+    for (overhead, header, charged) in [
+        (Overhead::IP, 0, 1000),
+        (Overhead::IP, 30, 970),
+        (Overhead::octets(38), 14, 1024),
+        (Overhead::atm(10), 0, 22 * 53),
     ] {
         let mut tree = tree(None);
         let profile = tree.add_profile(&Profile {
             overhead,
-            cells,
             ..plain()
         });
-        let source = Source::new(tree.add(PORT, &home(profile, Some(10_000))), 1000);
+        let settings = SubscriberSettings {
+            header,
+            ..home(profile, Some(10_000))
+        };
+        let source = Source::new(tree.add(PORT, &settings), 1000);
         octets(&mut tree, &[source], (0, 100 * MS));
         let sent = octets(&mut tree, &[source], (100 * MS, 1_100 * MS))[0];
-        assert!(
-            is_near(sent, at_rate(10_000, 1_000 * MS) * 1000 / charged, 10),
-            "{charged}: {sent}"
-        );
+        let wanted = at_rate(10_000, 1_000 * MS) * 1000 / charged;
+        assert!(is_near(sent, wanted, 10), "{charged}: {sent}");
     }
 }
 
@@ -335,7 +336,7 @@ fn codel_keeps_the_delay_near_its_target_and_a_limit_alone_does_not() {
             tree.dequeue(
                 now,
                 usize::MAX,
-                &mut |frame| {
+                &mut |_, frame| {
                     left += 1;
                     if now > 10_000 * MS {
                         waited.push(now - frame.came);

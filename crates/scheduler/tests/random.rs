@@ -130,6 +130,7 @@ proptest! {
                     rate: Some(Rate::kbps(home.kbps)),
                     committed: Rate::new(kbps),
                     weight: home.weight,
+                    header: 0,
                 };
                 sources.push(Source::new(tree.add(index, &settings), home.octets));
             }
@@ -171,6 +172,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                 .random_bool(0.3)
                 .then(|| Rate::kbps(random.random_range(1..5_000))),
             weight: random.random_range(0..20),
+            header: random.random_range(0..40),
         };
         let mut homes: Vec<SubscriberIndex> = Vec::new();
         let [mut came, mut left, mut dropped, mut refused, mut purged] = [0u64; 5];
@@ -211,7 +213,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
             tree.dequeue(
                 now,
                 most,
-                &mut |frame| {
+                &mut |_, frame| {
                     assert!(homes.contains(&frame.to), "it is gone");
                     left += 1;
                 },
@@ -226,7 +228,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
         // and with nothing more coming, all that waits leaves
         while let Some(at) = tree.deadline() {
             now = now.max(at);
-            tree.dequeue(now, 64, &mut |_| left += 1, &mut |_| dropped += 1);
+            tree.dequeue(now, 64, &mut |_, _| left += 1, &mut |_| dropped += 1);
         }
         assert_eq!(tree.waiting(), 0);
         assert_eq!(came, left + dropped + refused + purged);

@@ -3,8 +3,9 @@
 use config::model::{Ipv4Options, PrioritySource, SourceCheck};
 use config::{Document, Fault, SvlanSet};
 use dataplane::{
-    HoldDown, Levels, MeterSettings, Overhead, PacketSettings, PolicerSettings, PolicyClass,
-    PolicyRules, PuntLimits, PuntRate, Rate as BitRate, SampleRate, Segment,
+    ClassSettings, HoldDown, Levels, MeterSettings, Overhead, PacketSettings, PolicerSettings,
+    PolicyClass, PolicyRules, Profile, PuntLimits, PuntRate, QueueRules, Rate as BitRate,
+    SampleRate, Segment, Turn,
 };
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
@@ -194,6 +195,9 @@ pub struct Session {
     /// It was there, and is gone before the first packet comes.
     #[serde(default)]
     pub removed: bool,
+    /// It goes so many milliseconds after the first packet, if packets wait then.
+    #[serde(default)]
+    pub ends_after: Option<u64>,
 }
 
 /// A policy of the packets of a direction.
@@ -214,6 +218,42 @@ pub struct Policy {
     /// Code point of what neither a rule nor a class marks.
     #[serde(default)]
     mark: Option<String>,
+    /// Packets wait in queues for the session's rate, which all have these settings.
+    #[serde(default)]
+    queues: Option<Queues>,
+}
+
+/// Queues of a policy.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Queues {
+    /// Octets of frames that wait at most.
+    limit: u32,
+    /// Target and interval of CoDel, in milliseconds.
+    #[serde(default)]
+    delays: Option<[u64; 2]>,
+    /// Position of the class whose packets come first, from 1; 0: none has.
+    #[serde(default)]
+    strict: usize,
+}
+
+impl Queues {
+    fn rules(self) -> QueueRules {
+        let mut profile = Profile::default();
+        let delays = self.delays.map(|all| all.map(Duration::from_millis));
+        for (at, class) in profile.classes.iter_mut().enumerate() {
+            *class = ClassSettings {
+                turn: match at == self.strict && at > 0 {
+                    true => Turn::Strict,
+                    false => Turn::Weighted(1),
+                },
+                rate: None,
+                limit: self.limit,
+                delays: delays.map(|[target, interval]| (target, interval)),
+            };
+        }
+        QueueRules { profile, weight: 1 }
+    }
 }
 
 /// A class of packets.
@@ -271,6 +311,7 @@ impl Policy {
             rules: self.rules.iter().map(rule).collect::<Result<_, _>>()?,
             unmatched_pass: self.unmatched_pass,
             denies_undetermined: !self.matches_undetermined,
+            queues: self.queues.map(Queues::rules),
             ..PolicyRules::default()
         })
     }

@@ -163,6 +163,8 @@ pub struct Plane {
     peers: BTreeMap<String, Vec<MemoryPeer>>,
     /// What had been dropped before this round.
     dropped: Vec<DropCounter>,
+    /// Sessions that end while packets wait, and when.
+    ending: Vec<(Duration, SessionIndex)>,
 }
 
 /// Number of a policy; those that are not there share one.
@@ -206,6 +208,7 @@ impl Plane {
             workers,
             pool,
             peers: BTreeMap::new(),
+            ending: Vec::new(),
         };
         let refused = |why| wrong(file, why);
         let options = ipv4_options(conf.ipv4_options);
@@ -357,6 +360,11 @@ impl Plane {
         }
         self.settle()?;
         while self.controller.poll_removed().is_some() {}
+        for (name, session) in &conf.sessions {
+            let index = self.names.session(name).expect("its own name");
+            let after = session.ends_after.map(Duration::from_millis);
+            self.ending.extend(after.map(|after| (after, index)));
+        }
         Ok(())
     }
 
@@ -385,7 +393,7 @@ impl Plane {
         }
     }
 
-    /// Works until there is nothing left to do, also when packets that wait for their ports' rates may leave.
+    /// Works until there is nothing left to do, also when packets that wait for their turn may leave.
     fn work(&mut self, mut at: Duration) {
         loop {
             while self
@@ -397,7 +405,11 @@ impl Plane {
             let Some(next) = departures.min() else {
                 return;
             };
-            at = next;
+            at = at.max(next);
+            let ends = self.ending.iter().position(|(end, _)| *end <= at);
+            if let Some((_, session)) = ends.map(|ends| self.ending.swap_remove(ends)) {
+                self.command(|c| c.remove_session(session));
+            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
 use crate::model::{
-    AccessProfile, Acl, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES,
-    MOST_POLICY_RULES, Policer, Port, PortRole, RouterAdvertisements, TrafficPolicy, User,
-    UserPlaneDocument,
+    AboveRate, AccessProfile, Acl, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS,
+    MOST_CLASSES, MOST_POLICY_RULES, Policer, Port, PortRole, RouterAdvertisements, TrafficPolicy,
+    User, UserPlaneDocument,
 };
 use crate::{Fault, Path, password};
 use std::collections::BTreeMap;
@@ -259,6 +259,7 @@ impl Found {
         }
         for (name, policy) in policies {
             self.classes(&Path::from_iter(["policies", name]), policy, acls);
+            self.queues(&Path::from_iter(["policies", name]), policy);
             let rules = policy.acls.iter().filter_map(|name| acls.get(name));
             let rules: usize = rules.map(|acl| acl.rules.len()).sum();
             if rules > MOST_POLICY_RULES {
@@ -297,6 +298,31 @@ impl Found {
                 );
                 self.at(here, "acls", why);
             }
+        }
+    }
+
+    /// Nothing is said of queues that there are not, strict ones leave something to the others, and nothing else limits the session.
+    fn queues(&mut self, here: &Path, policy: &TrafficPolicy) {
+        let of_classes = policy.classes.iter();
+        let of_classes =
+            of_classes.map(|(name, class)| (here.join("classes").join(name), &class.queue));
+        let all = of_classes.chain([(here.clone(), &policy.queue)]);
+        let waits = policy.above_rate == AboveRate::Wait;
+        for (place, queue) in all {
+            let Some(queue) = queue else {
+                continue;
+            };
+            if !waits {
+                let why = "has no effect where `above-rate` is `drop`: set it to `wait`";
+                self.at(&place, "queue", why.into());
+            } else if queue.strict && queue.rate.is_none() {
+                let why = "a strict queue without a rate may starve the others: add `rate`";
+                self.at(&place.join("queue"), "strict", why.into());
+            }
+        }
+        if waits && policy.policer.is_some() {
+            let why = "limits the session beside `above-rate: wait`, which keeps its rate: remove one of them";
+            self.at(here, "policer", why.into());
         }
     }
 

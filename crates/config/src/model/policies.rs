@@ -93,6 +93,67 @@ pub struct TrafficClass {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-format" = "dscp", "x-example" = "ef"))]
     pub mark: Option<String>,
+    /// Queue of the packets of the class to each subscriber, where `above-rate` is `wait`. Default: the defaults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+}
+
+/// Queue of packets to a subscriber. The rate of the session is divided among the queues that are not empty: strict ones first, the others
+/// by weight. `show session` shows how long they are and what was dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Queue {
+    /// Whether its packets come before all those of queues that are not strict. Needs `rate`, so that these do not starve.
+    pub strict: bool,
+    /// Share in what strict queues leave, beside the other queues of the subscriber.
+    #[schemars(range(min = 1, max = 255))]
+    pub weight: u8,
+    /// Rate that its packets do not exceed. Default: that of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub rate: Option<u32>,
+    /// Octets of frames that wait at most (`queue-full`); a single frame always may.
+    #[schemars(range(min = 1_600, max = 100_000_000), extend("x-unit" = "octets"))]
+    pub limit: u32,
+    /// Delay that packets may have for long. While it is longer for 100 ms, packets are dropped, one at first, then more often, so that their
+    /// senders send less (CoDel, RFC 8289; `queue-delay`). 0: packets are dropped only at the limit.
+    #[schemars(range(min = 0, max = 1_000), extend("x-unit" = "ms"))]
+    pub target_delay: u16,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Queue {
+            strict: false,
+            weight: 1,
+            rate: None,
+            limit: 262_144,
+            target_delay: 5,
+        }
+    }
+}
+
+/// What happens to packets to a subscriber that are above the rate of the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AboveRate {
+    /// They are dropped (`rate-exceeded-down`).
+    #[default]
+    Drop,
+    /// They wait in queues, one for each class and one for packets in no class.
+    Wait,
+}
+
+impl AboveRate {
+    /// Whether packets are dropped, which user planes of before know as well.
+    fn is_drop(&self) -> bool {
+        *self == AboveRate::Drop
+    }
+}
+
+/// Whether a weight is the default.
+fn is_one(weight: &u16) -> bool {
+    *weight == 1
 }
 
 /// How a policer finds colours.
@@ -125,7 +186,7 @@ pub enum Overhead {
 
 /// Policy of the packets of one direction. Subscriber profiles, users and RADIUS name it (`policy-up`, `policy-down`, Filter-Id). A change
 /// reaches online sessions at once.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct TrafficPolicy {
     /// ACLs, in the order in which they are tried: at most 8,000 rules together. Default: every packet passes.
@@ -145,12 +206,51 @@ pub struct TrafficPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-format" = "dscp", "x-example" = "be"))]
     pub mark: Option<String>,
+    /// What happens to packets to the subscriber that are above the rate of the session (`rate-down` of subscriber profile, user, RADIUS). From
+    /// the subscriber, they are always dropped.
+    #[serde(skip_serializing_if = "AboveRate::is_drop")]
+    pub above_rate: AboveRate,
+    /// Queue of packets in no class, where `above-rate` is `wait`. Default: the defaults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// Where `above-rate` is `wait`, what a packet takes of the rates of the session and of its classes: its own octets, or those on the access
+    /// line.
+    #[serde(skip_serializing_if = "Overhead::is_ip")]
+    pub overhead: Overhead,
+    /// Share of a session beside other sessions with queues where the rate of their port is short.
+    #[serde(skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 1_000))]
+    pub weight: u16,
     /// What happens to packets that no rule of `acls` matches.
     pub unmatched: Unmatched,
     /// What happens to packets whose transport header the gateway cannot see or trust: their options or extension headers reach beyond the
     /// first 96 octets of the frame, the packet ends in the header (RFC 1858 §3, RFC 7112), or it is the fragment of TCP that could
     /// overwrite the flags (RFC 1858 §4).
     pub undetermined_transport: UndeterminedTransport,
+}
+
+impl Overhead {
+    /// Whether it is the default.
+    fn is_ip(&self) -> bool {
+        *self == Overhead::Ip
+    }
+}
+
+impl Default for TrafficPolicy {
+    fn default() -> Self {
+        TrafficPolicy {
+            acls: Vec::new(),
+            policer: None,
+            classes: BTreeMap::new(),
+            mark: None,
+            above_rate: AboveRate::default(),
+            queue: None,
+            overhead: Overhead::default(),
+            weight: 1,
+            unmatched: Unmatched::default(),
+            undetermined_transport: UndeterminedTransport::default(),
+        }
+    }
 }
 
 /// What happens to packets that no rule matches.

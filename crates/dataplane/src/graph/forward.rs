@@ -1,6 +1,7 @@
 //! Where the destination leads: lookup's result → (another worker) → hop → rewrite → port.
 use super::{IP, Tables};
 use crate::api::{AdjacencyIndex, Event, InstanceIndex, PortIndex, SessionIndex};
+use crate::chain;
 use crate::compiled::Matched;
 use crate::drops::DropReason;
 use crate::edges::Edge;
@@ -171,6 +172,12 @@ enum Turn {
 }
 
 impl Turn {
+    /// A frame that waits is counted when it leaves: it may be dropped before.
+    #[inline(always)]
+    fn is_now(self) -> bool {
+        matches!(self, Turn::Now)
+    }
+
     /// The way out for a port's frames.
     #[inline(always)]
     fn way(self, t: &Tables, port: usize) -> usize {
@@ -196,12 +203,14 @@ fn encapsulated<const TRACE: bool>(
         Some((down, mut carry))
             if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) =>
         {
-            carry.count(down, a.family, total);
+            if turn.is_now() {
+                carry.count(down, a.family, total);
+            }
             rewrite::to_subscriber(down, a.family, w, a.ip(), total)
         }
         _ => return closer_to_subscriber::<TRACE>(t, index, a, total, turn, packet),
     };
-    leave::<TRACE>(t, frame, turn, packet)
+    leave::<TRACE>(t, frame, a.family, turn, packet)
 }
 
 /// A frame to a subscriber is ready.
@@ -209,6 +218,7 @@ fn encapsulated<const TRACE: bool>(
 fn leave<const TRACE: bool>(
     t: &mut Tables,
     frame: rewrite::Frame,
+    family: Family,
     turn: Turn,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
@@ -217,6 +227,7 @@ fn leave<const TRACE: bool>(
         Turn::Of(queue) => {
             t.took::<TRACE>(Edge::Queued);
             packet.set_meta(queue);
+            packet.set_note(chain::note(family));
         }
     }
     let way = turn.way(t, frame.port);
@@ -372,14 +383,16 @@ fn closer_to_subscriber<const TRACE: bool>(
     if total > mtu as usize {
         return large_to_subscriber::<TRACE>(t, index, a, total, turn, packet);
     }
-    carry.count(down, a.family, total);
+    if turn.is_now() {
+        carry.count(down, a.family, total);
+    }
     let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip(), total);
     if sampled {
         t.took::<TRACE>(Edge::SampledDown);
         let octets = frame.start..WINDOW.min(frame.start + frame.len);
         t.show_down(index, frame.port, packet.window().bytes(octets));
     }
-    leave::<TRACE>(t, frame, turn, packet)
+    leave::<TRACE>(t, frame, a.family, turn, packet)
 }
 
 /// To a subscriber, larger than it takes packets.
@@ -397,7 +410,9 @@ fn large_to_subscriber<const TRACE: bool>(
     };
     let (mtu, port, sampled) = (down.mtu, down.port as usize, down.is_sampled());
     let header = |w: &mut Window, ip, total| {
-        carry.count(down, a.family, total);
+        if turn.is_now() {
+            carry.count(down, a.family, total);
+        }
         rewrite::to_subscriber(down, a.family, w, ip, total)
     };
     let mut fragments = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
@@ -414,6 +429,7 @@ fn large_to_subscriber<const TRACE: bool>(
         Turn::Now => Edge::Fragments,
         Turn::Of(queue) => {
             fragments.set_meta(queue);
+            fragments.set_note(chain::note(a.family));
             Edge::QueuedFragments
         }
     };

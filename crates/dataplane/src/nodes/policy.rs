@@ -188,8 +188,8 @@ fn within_limits(
 ) -> Result<(), Refused> {
     let Some(policer) = compiled.policer() else {
         return match compiled.queues() {
-            None => within_rates(lines, packet),
-            Some(_) => within_home(lines, packet),
+            Some(_) if lines.is_down() => within_home(lines, packet),
+            _ => within_rates(lines, packet),
         };
     };
     let before = *lines.meter().tokens();

@@ -1,7 +1,7 @@
 //! What a meter is told: algorithm, rates and bursts.
 use policy::Rate;
 
-/// Rates and bursts of a [`Meter`](super::Meter). Bursts are in octets as [`Overhead`](super::Overhead) charges them; a packet that is
+/// Rates and bursts of a [`Meter`](super::Meter). Bursts are in octets as [`Overhead`](policy::Overhead) charges them; a packet that is
 /// charged more than a burst never has its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterSettings {

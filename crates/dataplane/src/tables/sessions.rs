@@ -244,6 +244,17 @@ impl Sessions {
         Some((self.down.get_mut(place)?, DownCarry { known, place }))
     }
 
+    /// Counts a frame of so many octets to the subscriber of the session at a place, if there is one.
+    #[inline(always)]
+    pub fn count_down(&mut self, place: u32, family: Family, octets: usize) {
+        let place = place as usize;
+        if let Some(down) = self.down.get_mut(place) {
+            let known = &mut self.known;
+            let packet = octets.saturating_sub(down.length.into());
+            DownCarry { known, place }.count(down, family, packet);
+        }
+    }
+
     /// Carries over the counters of an upstream entry that have no room for a packet of so many octets.
     pub fn carry_up(&mut self, slot: u32, family: Family, octets: usize) {
         let place = self.place(self.index(slot));

@@ -62,6 +62,7 @@ pub fn home(profile: ProfileIndex, kbps: Option<u64>) -> SubscriberSettings {
         rate: kbps.map(Rate::kbps),
         committed: None,
         weight: 1,
+        header: 0,
     }
 }
 
@@ -125,7 +126,12 @@ pub fn pass(
                 }
             }
         }
-        tree.dequeue(now, usize::MAX, &mut |frame| leave(now, frame), &mut |_| ());
+        tree.dequeue(
+            now,
+            usize::MAX,
+            &mut |_, frame| leave(now, frame),
+            &mut |_| (),
+        );
         now += ROUND;
     }
 }

@@ -1,13 +1,18 @@
 //! What policies are, by the document and by rules of subscribers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use acl::{Action, Rule};
 use config::UserPlaneDocument;
 use config::model::{
-    Algorithm, Policer, TrafficClass, TrafficPolicy, UndeterminedTransport, Unmatched,
+    AboveRate, Algorithm, Policer, Queue, TrafficClass, TrafficPolicy, UndeterminedTransport,
+    Unmatched,
 };
-use dataplane::{MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules, Rate};
+use dataplane::{
+    ClassSettings, MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules, Profile,
+    QueueRules, Rate, Turn,
+};
 use policy::{FilterRules, Name};
 
 use super::numbers::PolicyKey;
@@ -81,6 +86,7 @@ impl Definition {
         let classes = policy.classes.iter();
         let classes = classes.map(|(name, class)| class_of(document, name, class));
         definition.rules.classes = classes.collect();
+        definition.rules.queues = queues(policy);
         definition
     }
 
@@ -126,6 +132,52 @@ fn class_of(document: &UserPlaneDocument, name: &str, class: &TrafficClass) -> P
     }
 }
 
+/// What a packet is charged.
+fn overhead(overhead: config::model::Overhead) -> Overhead {
+    match overhead {
+        config::model::Overhead::Ip => Overhead::IP,
+        config::model::Overhead::Ethernet => Overhead::ethernet(2, PPPOE),
+        config::model::Overhead::Atm => Overhead::atm(LLC + 14 + PPPOE),
+        config::model::Overhead::Ptm => Overhead::ptm(ETHERNET + PPPOE),
+    }
+}
+
+/// The queues of a policy at the workers: of packets in no class, and of each class.
+fn queues(policy: &TrafficPolicy) -> Option<QueueRules> {
+    if policy.above_rate == AboveRate::Drop {
+        return None;
+    }
+    let mut profile = Profile {
+        overhead: overhead(policy.overhead),
+        ..Profile::default()
+    };
+    let of_classes = policy.classes.values().map(|class| &class.queue);
+    let all = [&policy.queue].into_iter().chain(of_classes);
+    for (class, queue) in profile.classes.iter_mut().zip(all) {
+        *class = queue_settings(&queue.clone().unwrap_or_default());
+    }
+    Some(QueueRules {
+        profile,
+        weight: policy.weight,
+    })
+}
+
+/// Time in which senders are expected to react to a drop (RFC 8289 §4.3).
+const INTERVAL: Duration = Duration::from_millis(100);
+
+fn queue_settings(queue: &Queue) -> ClassSettings {
+    let target = Duration::from_millis(queue.target_delay.into());
+    ClassSettings {
+        turn: match queue.strict {
+            true => Turn::Strict,
+            false => Turn::Weighted(queue.weight),
+        },
+        rate: queue.rate.map(|rate| Rate::kbps(rate.into())),
+        limit: queue.limit,
+        delays: (!target.is_zero()).then_some((target, INTERVAL)),
+    }
+}
+
 /// What a policer of the configuration is at the workers.
 fn policer_settings(policer: &Policer) -> PolicerSettings {
     // 100 ms of the rate
@@ -147,12 +199,7 @@ fn policer_settings(policer: &Policer) -> PolicerSettings {
                 MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs }
             }
         },
-        overhead: match policer.overhead {
-            config::model::Overhead::Ip => Overhead::IP,
-            config::model::Overhead::Ethernet => Overhead::ethernet(2, PPPOE),
-            config::model::Overhead::Atm => Overhead::atm(LLC + 14 + PPPOE),
-            config::model::Overhead::Ptm => Overhead::ptm(ETHERNET + PPPOE),
-        },
+        overhead: overhead(policer.overhead),
         is_colour_aware: policer.colour_aware,
         yellow_mark: policer.yellow_mark.as_deref().and_then(acl::dscp_value),
     }

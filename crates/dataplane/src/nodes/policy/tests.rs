@@ -1,11 +1,12 @@
 use super::*;
 use crate::api::*;
 use crate::compiled::{Hits, PolicyClass, PolicyCompiler, PolicyRules};
-use crate::police::{MeterSettings, Overhead};
+use crate::police::MeterSettings;
 use crate::tables::classes::ClassCounts;
 use crate::tables::sessions::Sources;
 use core::num::NonZeroU16;
 use dpdk::HEAD;
+use policy::Overhead;
 use policy::{PacketSettings, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;

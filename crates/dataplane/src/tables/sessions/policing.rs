@@ -204,6 +204,12 @@ impl Sessions {
 }
 
 impl PolicedLines<'_> {
+    /// Are they those of what is sent to the subscriber?
+    #[inline(always)]
+    pub fn is_down(&self) -> bool {
+        self.direction == Direction::Down
+    }
+
     /// The meter of the policy's policer.
     #[inline(always)]
     pub fn meter(&mut self) -> &mut MeterLine {
