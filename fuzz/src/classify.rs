@@ -122,6 +122,7 @@ fn policy(compiler: PolicyCompiler) -> CompiledPolicy {
         classes: vec![class],
         mark: Some(0),
         policer: Some(policer),
+        queues: None,
     };
     compiler.compile(&rules).expect("a small policy")
 }

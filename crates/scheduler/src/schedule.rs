@@ -117,6 +117,9 @@ impl<C: Chain> Scheduler<C> {
 
     /// The tick at which there is something to do next, if packets wait. It may be over.
     pub fn deadline(&self) -> Option<u64> {
+        if self.waiting == 0 {
+            return None;
+        }
         let root = &self.nodes[ROOT as usize];
         let port = root.band().map(|_| root.next);
         let wheel = self.wheel.first().map(|slot| slot << WHEEL_SLOT);

@@ -3,8 +3,8 @@
 use super::listing::word;
 use super::units::octets;
 use northbound::{
-    ClassCounts, Denial, DenialReason, DirectionPolicy, FILTER_RULES, PolicySetting, SessionPolicy,
-    TrafficPolicyState,
+    ClassCounts, Denial, DenialReason, DirectionPolicy, FILTER_RULES, PolicySetting, QueueState,
+    SessionPolicy, TrafficPolicyState,
 };
 
 /// The settings of a session's policy, each with the origin of its value.
@@ -70,6 +70,7 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
         let above = format!("{}{of_home}", counted(did.exceeded_packets));
         rows.push((format!("above rate {way}"), above));
         rows.extend(did.classes.iter().map(|class| class_row(way, class)));
+        rows.extend(did.queues.iter().map(queue_row));
         let last = did.last_denial.as_ref().map(last_denial);
         rows.extend(last.map(|last| (format!("last denial {way}"), last)));
     }
@@ -85,6 +86,27 @@ fn class_row(way: &str, class: &ClassCounts) -> (String, String) {
     }
     told.push_str(&format!(", {} above its rate", class.exceeded_packets));
     (format!("class {} {way}", class.name), told)
+}
+
+/// What waits in a queue, and what was dropped there.
+fn queue_row(queue: &QueueState) -> (String, String) {
+    let waiting = octets(queue.waiting_octets);
+    let most = octets(queue.most_octets);
+    let mut told = format!("{waiting} wait (most {most}), {} left", queue.packets);
+    if queue.full_drops > 0 {
+        told.push_str(&format!(", {} found it full", queue.full_drops));
+    }
+    if queue.delay_drops > 0 {
+        told.push_str(&format!(", {} dropped for the delay", queue.delay_drops));
+    }
+    (format!("queue {}", queue_name(queue)), told)
+}
+
+fn queue_name(queue: &QueueState) -> &str {
+    match &*queue.class {
+        "" => "of no class",
+        class => class,
+    }
 }
 
 fn last_denial(denial: &Denial) -> String {
@@ -144,6 +166,21 @@ pub(super) fn sentences(policy: &SessionPolicy) -> Vec<String> {
                 class.exceeded_packets, class.name
             )
         }));
+        for queue in &did.queues {
+            let name = queue_name(queue);
+            if queue.full_drops > 0 {
+                said.push(format!(
+                    "{} {packets} found queue {name} full and were dropped (queue-full).",
+                    queue.full_drops
+                ));
+            }
+            if queue.delay_drops > 0 {
+                said.push(format!(
+                    "{} {packets} were dropped since queue {name} was long for some time (queue-delay): more is sent than the rate lets pass.",
+                    queue.delay_drops
+                ));
+            }
+        }
         if did.subscriber_exceeded_packets > 0 {
             said.push(format!(
                 "{} {packets} were above the rate of all its sessions together and were dropped.",
@@ -319,11 +356,27 @@ mod tests {
                     exceeded_packets: 3,
                 },
             ],
+            queues: vec![
+                QueueState {
+                    waiting_octets: 3_000,
+                    most_octets: 6_000,
+                    packets: 70,
+                    ..QueueState::default()
+                },
+                QueueState {
+                    class: "video".into(),
+                    full_drops: 4,
+                    delay_drops: 5,
+                    ..QueueState::default()
+                },
+            ],
             ..DirectionPolicy::default()
         };
         let sentences = said(None, Some(down.clone()));
         assert!(
             sentences.contains("3 packets to the subscriber in class voice were above the rate of the class and were dropped.")
+                && sentences.contains("4 packets to the subscriber found queue video full and were dropped (queue-full).")
+                && sentences.contains("5 packets to the subscriber were dropped since queue video was long for some time (queue-delay)")
                 && sentences.contains("9 packets to the subscriber were above the rate of all its sessions together and were dropped."),
             "{sentences}"
         );
@@ -350,6 +403,11 @@ mod tests {
             (
                 "class voice down",
                 "50 passed (20 above its committed rate), 3 above its rate",
+            ),
+            ("queue of no class", "3.0 kB wait (most 6.0 kB), 70 left"),
+            (
+                "queue video",
+                "0 B wait (most 0 B), 0 left, 4 found it full, 5 dropped for the delay",
             ),
         ];
         assert_eq!(rows, expected);

@@ -207,17 +207,17 @@ pub struct TrafficPolicy {
     #[schemars(extend("x-format" = "dscp", "x-example" = "be"))]
     pub mark: Option<String>,
     /// What happens to packets to the subscriber that are above the rate of the session (`rate-down` of subscriber profile, user, RADIUS). From
-    /// the subscriber, they are always dropped.
+    /// the subscriber, they are always dropped. Default: drop. User planes of before know nothing of queues.
     #[serde(skip_serializing_if = "AboveRate::is_drop")]
     pub above_rate: AboveRate,
     /// Queue of packets in no class, where `above-rate` is `wait`. Default: the defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Where `above-rate` is `wait`, what a packet takes of the rates of the session and of its classes: its own octets, or those on the access
-    /// line.
+    /// line. Default: ip.
     #[serde(skip_serializing_if = "Overhead::is_ip")]
     pub overhead: Overhead,
-    /// Share of a session beside other sessions with queues where the rate of their port is short.
+    /// Share of a session beside other sessions with queues where the rate of their port (`egress-rate`) is short. Default: 1.
     #[serde(skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 1_000))]
     pub weight: u16,

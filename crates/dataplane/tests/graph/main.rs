@@ -9,6 +9,7 @@ mod inspect;
 mod model;
 mod mtu;
 mod ports;
+mod queues;
 mod routed;
 mod samples;
 mod sources;

@@ -6,8 +6,8 @@ use std::ops::Bound;
 use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionIndex};
 use mi::{Answer, ListAclRulesResponse, Response, SessionPlace};
 use northbound::{
-    AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, Refusal, SessionPolicy,
-    TrafficPolicy, TrafficPolicyState,
+    AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, QueueState, Refusal,
+    SessionPolicy, TrafficPolicy, TrafficPolicyState,
 };
 use policy::{Direction, Name};
 use tokio::sync::oneshot;
@@ -188,6 +188,19 @@ impl UserPlane {
             exceeded_packets: counts.exceeded,
         });
         let classes = classes.collect();
+        let of_none = key.iter().map(|_| "");
+        let names = of_none.chain(key.iter().flat_map(|key| self.policies.classes(key)));
+        let queues = names.zip(did.queues.iter().flatten());
+        let queues = queues.map(|(class, state)| QueueState {
+            class: class.to_owned(),
+            waiting_octets: state.waiting_octets.into(),
+            most_octets: state.most_octets.into(),
+            packets: state.packets,
+            octets: state.octets,
+            full_drops: state.full_drops,
+            delay_drops: state.delay_drops,
+        });
+        let queues = queues.collect();
         let standing = key.as_ref().map(|key| self.policies.standing(key));
         let state = standing.as_ref().map(|standing| standing.state);
         let drops_all = standing.as_ref().is_some_and(|s| s.octets.is_none());
@@ -202,6 +215,7 @@ impl UserPlane {
             yellow_packets: did.yellow_packets,
             subscriber_exceeded_packets: did.subscriber_exceeded_packets,
             classes,
+            queues,
             last_denial: did.last_denial.map(|denial| self.denial(denial)),
         }
     }

@@ -1,0 +1,228 @@
+//! Sessions whose packets wait for their rate.
+use crate::cases::homes;
+use crate::frames::{GATEWAY, Home, frame, v4};
+use crate::world::*;
+use dataplane::*;
+use policy::{Direction, Rate};
+use std::num::NonZeroU16;
+use std::sync::Arc;
+use std::time::Duration;
+
+const INTERNET: [u8; 4] = [192, 0, 2, 7];
+/// Octets of an IP packet.
+const PACKET: usize = 1000;
+/// When tests begin: later than the machine's time.
+const BEGIN: Duration = Duration::from_secs(1 << 26);
+const MS: Duration = Duration::from_millis(1);
+/// A packet each millisecond.
+const RATE: Rate = Rate::kbps(PACKET as u64 * 8);
+
+fn policy(number: u16) -> PolicyIndex {
+    PolicyIndex(NonZeroU16::new(number).unwrap())
+}
+
+/// Rules with queues, of which each holds 20,000 octets.
+fn rules() -> PolicyRules {
+    let class = ClassSettings {
+        limit: 20_000,
+        delays: None,
+        ..ClassSettings::default()
+    };
+    let profile = Profile {
+        classes: [class; MOST_CLASSES + 1],
+        ..Profile::default()
+    };
+    PolicyRules {
+        unmatched_pass: true,
+        queues: Some(QueueRules { profile, weight: 1 }),
+        ..PolicyRules::default()
+    }
+}
+
+fn set_policy(w: &mut World, number: u16, rules: Option<&PolicyRules>) {
+    let compiler = w.controller.policy_compiler();
+    let compiled = rules.map(|rules| Arc::new(compiler.compile(rules).unwrap()));
+    w.controller.set_policy(policy(number), compiled).unwrap();
+    w.settle();
+}
+
+fn set_session(w: &mut World, home: &Home, number: Option<u16>, rate: Option<Rate>) {
+    let mut entry = World::entry(home);
+    entry.packets.rate_down = rate;
+    entry.policies.down = number.map(policy);
+    w.controller.set_session(entry).unwrap();
+    w.settle();
+}
+
+/// A world in which the first home has queues.
+fn world(workers: u16, queues: u16) -> (Vec<Home>, World) {
+    let (homes, mut w) = (homes(), World::shared(workers, queues));
+    w.online(&homes);
+    w.settle_at(BEGIN);
+    set_policy(&mut w, 1, Some(&rules()));
+    set_session(&mut w, &homes[0], Some(1), Some(RATE));
+    (homes, w)
+}
+
+/// So many packets from the internet to a home, numbered from `first` on.
+fn send(w: &mut World, home: &Home, first: u8, n: u8) {
+    for number in first..first + n {
+        let packet = v4(INTERNET, home.v4, 64, 0, &[number; PACKET - 20]);
+        w.send(CORE, &frame(GATEWAY, ROUTER, &packet));
+    }
+}
+
+/// The numbers of those that left until a time.
+fn left(w: &mut World, at: Duration) -> Vec<u8> {
+    w.settle_at(at);
+    let all = w.receive().into_iter();
+    all.map(|(_, frame)| *frame.last().unwrap()).collect()
+}
+
+/// Those that leave in the next second, from so many milliseconds on.
+fn rest(w: &mut World, from: u32) -> Vec<u8> {
+    (from..from + 1000)
+        .flat_map(|ms| left(w, BEGIN + ms * MS))
+        .collect()
+}
+
+#[test]
+fn packets_leave_at_the_rate_and_are_counted_when_they_leave() {
+    for (workers, queues) in [(1, 1), (4, 4), (4, 1)] {
+        let (homes, mut w) = world(workers, queues);
+        send(&mut w, &homes[0], 0, 30);
+        let mut all = left(&mut w, BEGIN);
+        // one, and one more for a millisecond without packets
+        assert!(all.len() <= 2, "{all:?}");
+        // 19 frames are 20,000 octets
+        let most = 30 - w.drops()["queue-full"] as usize;
+        assert!((19..=21).contains(&most), "{most}");
+        for ms in 1..30 {
+            all.extend(left(&mut w, BEGIN + ms * MS));
+            let wanted = ms as usize..=ms as usize + 2;
+            assert!(
+                wanted.contains(&all.len()) || all.len() == most,
+                "{} after {ms} ms",
+                all.len()
+            );
+            w.events();
+            let usage = w.usage(homes[0].index).ipv4;
+            assert_eq!(usage.down_packets, all.len() as u64);
+            assert_eq!(usage.down_octets, (all.len() * PACKET) as u64);
+        }
+        // by several queues they come in another order
+        let ordered = all.iter().copied().eq(0..most as u8);
+        assert!(ordered || queues > 1, "{all:?}");
+        assert_eq!(w.next_departure(), None);
+    }
+}
+
+#[test]
+fn other_sessions_do_not_wait() {
+    let (homes, mut w) = world(1, 1);
+    send(&mut w, &homes[0], 0, 10);
+    send(&mut w, &homes[1], 100, 10);
+    let all = left(&mut w, BEGIN);
+    assert_eq!(all.iter().filter(|number| **number >= 100).count(), 10);
+    assert!(all.len() <= 12, "{all:?}");
+    assert_eq!(all.len() + rest(&mut w, 0).len(), 20);
+}
+
+#[test]
+fn what_waits_is_kept_when_policy_and_rate_change() {
+    let (homes, mut w) = world(1, 1);
+    send(&mut w, &homes[0], 0, 15);
+    let mut all = left(&mut w, BEGIN);
+    // another version of the policy, another policy, and a rate that is a hundred times as high
+    let mut others = rules();
+    others.queues.as_mut().unwrap().weight = 7;
+    set_policy(&mut w, 1, Some(&others));
+    set_policy(&mut w, 2, Some(&rules()));
+    let faster = Rate::kbps(RATE.get() * 100);
+    set_session(&mut w, &homes[0], Some(2), Some(faster));
+    assert!(all.len() <= 2);
+    // the next packet brings the new settings
+    send(&mut w, &homes[0], 15, 1);
+    all.extend(left(&mut w, BEGIN + MS));
+    all.extend(left(&mut w, BEGIN + 2 * MS));
+    assert!(all.iter().copied().eq(0..16), "{all:?}");
+    // without queues there is no wait, and what waits goes at its rate
+    send(&mut w, &homes[0], 16, 10);
+    set_session(&mut w, &homes[0], None, None);
+    send(&mut w, &homes[0], 26, 1);
+    let all = left(&mut w, BEGIN + 3 * MS);
+    assert!(all.contains(&26), "{all:?}");
+    assert_eq!(all.len() + rest(&mut w, 4).len(), 11);
+    assert_eq!(w.drops(), Default::default());
+}
+
+#[test]
+fn what_waits_is_dropped_when_its_session_ends_and_the_next_one_has_its_own() {
+    let (homes, mut w) = world(1, 1);
+    send(&mut w, &homes[0], 0, 10);
+    let before = left(&mut w, BEGIN).len() as u64;
+    let index = SessionIndex(homes[0].index);
+    w.controller.remove_session(index).unwrap();
+    w.settle_at(BEGIN);
+    assert_eq!(w.drops()["queue-purged"], 10 - before);
+    assert_eq!(w.next_departure(), None);
+    set_session(&mut w, &homes[0], Some(1), Some(RATE));
+    send(&mut w, &homes[0], 50, 5);
+    let all = rest(&mut w, 10);
+    assert_eq!(all, [50, 51, 52, 53, 54]);
+    w.events();
+    w.controller.read_policy(index, Direction::Down).unwrap();
+    w.settle();
+    let told = w.events();
+    let state = told.iter().find_map(|event| match event {
+        Event::PolicyState { state, .. } => *state,
+        _ => None,
+    });
+    let queue = state.and_then(|state| state.queues).unwrap()[0];
+    assert_eq!((queue.packets, queue.waiting_octets), (5, 0));
+}
+
+#[test]
+fn a_port_that_goes_takes_what_waits_with_it() {
+    let (homes, mut w) = world(1, 1);
+    send(&mut w, &homes[0], 0, 10);
+    let before = left(&mut w, BEGIN).len() as u64;
+    let port = homes[0].port;
+    w.remove(port);
+    assert_eq!(w.drops()["queue-purged"], 10 - before);
+    assert_eq!(w.next_departure(), None);
+}
+
+#[test]
+fn sessions_share_the_rate_of_their_port() {
+    let (homes, mut w) = world(1, 1);
+    let two: Vec<&Home> = homes
+        .iter()
+        .filter(|home| home.port == homes[0].port)
+        .take(2)
+        .collect();
+    // the port has half of what both may have, and twice as much for the second
+    let wire = (PACKET + 24 + 22 + 8) as u64;
+    let rate = Rate::kbps(wire * 8);
+    let mut weighted = rules();
+    weighted.queues.as_mut().unwrap().weight = 2;
+    set_policy(&mut w, 2, Some(&weighted));
+    set_session(&mut w, two[0], Some(1), Some(RATE));
+    set_session(&mut w, two[1], Some(2), Some(RATE));
+    w.controller
+        .set_egress_rate(PortIndex(homes[0].port), Some(rate))
+        .unwrap();
+    w.settle();
+    let mut all = Vec::new();
+    for ms in 0..300 {
+        if ms % 10 == 0 {
+            send(&mut w, two[0], 0, 12);
+            send(&mut w, two[1], 100, 12);
+        }
+        all.extend(left(&mut w, BEGIN + ms * MS));
+    }
+    let second = all.iter().filter(|number| **number >= 100).count();
+    assert!((290..=305).contains(&all.len()), "{}", all.len());
+    assert!((190..=210).contains(&second), "{second} of {}", all.len());
+    rest(&mut w, 300);
+}
