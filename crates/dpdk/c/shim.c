@@ -45,6 +45,7 @@ uint64_t sl_tsc_hz(void) { return rte_get_tsc_hz(); }
 struct rte_ring *sl_ring(const char *name, unsigned n) {
   return rte_ring_create(name, n, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
 }
+void sl_ring_free(struct rte_ring *r) { rte_ring_free(r); }
 int sl_errno(void) { return rte_errno; }
 
 int sl_find_port(const char *name) {

@@ -50,6 +50,7 @@ unsafe extern "C" {
     pub(crate) fn sl_tsc_hz() -> u64;
     pub(crate) fn sl_pool(name: *const c_char, n: c_uint, cache: c_uint) -> *mut c_void;
     pub(crate) fn sl_ring(name: *const c_char, n: c_uint) -> *mut c_void;
+    pub(crate) fn sl_ring_free(ring: *mut c_void);
     pub(crate) fn sl_errno() -> c_int;
     pub(crate) fn sl_find_port(name: *const c_char) -> c_int;
     pub(crate) fn sl_probe(devargs: *const c_char) -> c_int;

@@ -3,6 +3,7 @@ use crate::ffi::{self, M, sl_dequeue, sl_enqueue, sl_ring_count};
 use crate::{BURST, Burst, Eal, Error, Mbuf};
 use core::ffi::{c_uint, c_void};
 use std::ffi::CString;
+use std::sync::Arc;
 
 /// The sending end of a ring; there is one, so neither `Clone` nor usable from two threads at once.
 ///
@@ -10,13 +11,31 @@ use std::ffi::CString;
 /// fn both(p: &dpdk::Producer) { std::thread::scope(|s| { s.spawn(|| p.len()); }); }
 /// ```
 #[derive(Debug)]
-pub struct Producer(*mut c_void);
+pub struct Producer(*mut c_void, Option<Arc<Ring>>);
 
 /// The receiving end of a ring; there is one.
 #[derive(Debug)]
-pub struct Consumer(*mut c_void);
+pub struct Consumer(*mut c_void, Option<Arc<Ring>>);
 
-// SAFETY: rings are never freed, and one end may be used by one thread, whichever it is.
+/// A ring that both its ends own: it goes with the second of them, and what is in it.
+#[derive(Debug)]
+struct Ring(*mut c_void);
+
+// SAFETY: nobody uses it beside its ends, and it is freed when both have gone.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // What waits is received, and freed.
+        while Consumer(self.0, None).recv().is_some() {}
+        // SAFETY: neither end is there any more.
+        unsafe { ffi::sl_ring_free(self.0) }
+    }
+}
+
+// SAFETY: a ring is there as long as an end is, or for ever, and one end may be used by one thread, whichever it is.
 unsafe impl Send for Producer {}
 // SAFETY: as above.
 unsafe impl Send for Consumer {}
@@ -25,7 +44,11 @@ impl Eal {
     /// Makes a ring that holds up to `size` packets.
     pub fn ring(&self, name: &str, size: u32) -> Result<(Producer, Consumer), Error> {
         let ring = self.raw_ring(name, size)?;
-        Ok((Producer(ring), Consumer(ring)))
+        let both = Arc::new(Ring(ring));
+        Ok((
+            Producer(ring, Some(both.clone())),
+            Consumer(ring, Some(both)),
+        ))
     }
 
     pub(crate) fn raw_ring(&self, name: &str, size: u32) -> Result<*mut c_void, Error> {
@@ -43,9 +66,9 @@ impl Eal {
 
 impl Producer {
     /// # Safety
-    /// The ring's only sending end.
+    /// The ring's only sending end; the ring is never freed.
     pub(crate) unsafe fn of(ring: *mut c_void) -> Self {
-        Producer(ring)
+        Producer(ring, None)
     }
 
     /// Sends a packet, or gives it back if the ring is full.
@@ -74,7 +97,7 @@ impl Producer {
 
     /// How many packets wait in the ring.
     pub fn len(&self) -> usize {
-        // SAFETY: the ring lives for ever.
+        // SAFETY: the ring is there as long as its ends.
         unsafe { sl_ring_count(self.0) as usize }
     }
 
@@ -86,9 +109,9 @@ impl Producer {
 
 impl Consumer {
     /// # Safety
-    /// The ring's only receiving end.
+    /// The ring's only receiving end; the ring is never freed.
     pub(crate) unsafe fn of(ring: *mut c_void) -> Self {
-        Consumer(ring)
+        Consumer(ring, None)
     }
 
     /// Receives a packet if there is one.
@@ -112,7 +135,7 @@ impl Consumer {
 
     /// How many packets wait in the ring.
     pub fn len(&self) -> usize {
-        // SAFETY: the ring lives for ever.
+        // SAFETY: the ring is there as long as its ends.
         unsafe { sl_ring_count(self.0) as usize }
     }
 
