@@ -48,6 +48,37 @@ impl Sent {
     }
 }
 
+/// Sends TCP to the home, and pings from there meanwhile: bits per second that arrived, and the median of the pings' times in milliseconds.
+pub fn run_with_pings(home: &Home, server: &str) -> Result<(f64, f64)> {
+    let report = "/tmp/iperf3.json";
+    let command = format!(
+        "iperf3 -c {server} -J -t 8 -O 2 -R > {report} & sleep 3; ping -c 25 -i 0.2 {server}; wait; echo; cat {report}"
+    );
+    let done = home.run(&command, PATIENCE)?;
+    let (pings, report) = done
+        .output
+        .split_once("\n{")
+        .with_context(|| format!("no report: {}", done.output))?;
+    let report: Value =
+        serde_json::from_str(&format!("{{{report}")).context("iperf3 printed no JSON")?;
+    let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
+    Ok((rate.context("no rate")?, median(pings)?))
+}
+
+/// The median of the times that ping printed, in milliseconds.
+pub fn median(pings: &str) -> Result<f64> {
+    let times = pings.lines().filter_map(|line| {
+        let time = line.split_once("time=")?.1;
+        time.split_whitespace().next()?.parse().ok()
+    });
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    let middle = times.get(times.len() / 2);
+    middle
+        .copied()
+        .with_context(|| format!("no times: {pings}"))
+}
+
 /// Sends TCP with these options, `-R` towards the home.
 pub fn run(home: &Home, server: &str, options: &str) -> Result<Sent> {
     let command = format!("iperf3 -c {server} -J {options}");

@@ -74,6 +74,7 @@ set subscriber-profiles home policy-down open"
 
     policed(&mut judge)?;
     classified(lab, &mut judge)?;
+    queued(lab, &scenario, &mut judge, &ids)?;
     refused(lab, &sluice, &ids)?;
     judge.nothing_is_lost("what was refused changes nothing")?;
     crowd.check()?;
@@ -213,6 +214,31 @@ delete policies open classes"
     judge.nothing_is_lost("classes are deleted")
 }
 
+/// With queues, packets above the rate wait, and what is lost found its queue full. A rate that RADIUS changes holds at once. A user plane
+/// that is killed makes the queues again.
+fn queued(lab: &Lab, scenario: &Scenario, judge: &mut Judge<'_>, ids: &[String]) -> Result<()> {
+    let sluice = judge.sluice;
+    sluice.configure(
+        "set policies open above-rate wait
+set policies open queue limit 2000
+set policies open queue target-delay 0
+set subscriber-profiles home rate-down 48",
+    )?;
+    judge.has_rate(48)?;
+    judge.is_lost("queue-full", "queues of 2,000 octets")?;
+    change(lab, ids, "WISPr-Bandwidth-Max-Down = 32000")?;
+    judge.has_rate(32)?;
+    scenario.gateway.kill(Daemon::UserPlane(UP))?;
+    (scenario.gateway).wait_ready(Daemon::UserPlane(UP), PATIENCE)?;
+    judge.settles("queue-full")?;
+    judge.has_rate(32)?;
+    judge.is_lost("queue-full", "after a death")?;
+    let page = sluice.run(&["show", "session", &ids[0]])?;
+    ensure!(page.contains("queue of no class"), "{page}");
+    sluice.configure("delete policies open above-rate\ndelete policies open queue\ndelete subscriber-profiles home rate-down")?;
+    judge.nothing_is_lost("queues are deleted")
+}
+
 /// What homes send reaches the core with the mark of the rule, in both families.
 fn marked(lab: &Lab) -> Result<()> {
     let wire = Capture::of(lab, Place::Internet, UP.core_link(), "marks", "udp")?;
@@ -295,6 +321,19 @@ fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
             "4 classes: expected at most 3",
         ),
         ("set policies open classes a!b", "1 to 32 letters"),
+        (
+            "set policies open queue weight 2",
+            "has no effect where `above-rate` is `drop`",
+        ),
+        (
+            "set policies open above-rate wait\nset policies open queue strict true",
+            "a strict queue without a rate may starve the others: add `rate`",
+        ),
+        (
+            "set policers p algorithm single-rate\nset policers p committed-rate 9\nset policies open policer p\nset policies open above-rate wait",
+            "limits the session beside `above-rate: wait`",
+        ),
+        ("set policies open queue weight 0", "1 to 255"),
     ] {
         let why = sluice.configure(edit).err().map(|why| format!("{why:#}"));
         let why = why.with_context(|| format!("{edit} is accepted"))?;

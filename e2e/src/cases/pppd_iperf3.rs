@@ -1,3 +1,4 @@
+use super::policies::sessions;
 use crate::fixture::{Fixture, Stage};
 use crate::home::Home;
 use crate::iperf::{self, Server};
@@ -32,6 +33,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         }
     }
     limited(&stage, &home)?;
+    queued(&stage, &home)?;
     home.hang_up()
 }
 
@@ -59,5 +61,52 @@ set subscriber-profiles standard policy-down plan",
 delete subscriber-profiles standard policy-down
 delete policies plan
 delete policers plan",
+    )
+}
+
+/// How much longer a ping takes in the median beside TCP that fills the home's rate, in milliseconds: with CoDel alone, and in a strict class.
+const MORE: [f64; 2] = [10.0, 3.0];
+
+/// TCP to the home through a queue, and pings meanwhile.
+fn queued(stage: &Stage<'_>, home: &Home) -> Result<()> {
+    let sluice = stage.site.sluice();
+    sluice.configure(&format!(
+        "set acls plan rules 10 permit icmp from any to any
+set acls plan rules 20 permit ip from any to any
+set policies plan acls plan
+set policies plan above-rate wait
+set subscriber-profiles standard rate-down {:.0}
+set subscriber-profiles standard policy-down plan",
+        RATE / 1000.0
+    ))?;
+    let idle = iperf::median(&home.ping(&INTERNET_V4.to_string(), 20)?)?;
+    for (class, most) in ["none", "strict"].into_iter().zip(MORE) {
+        if class == "strict" {
+            sluice.configure(
+                "set acls plan rules 10 permit icmp from any to any class pings
+set policies plan classes pings queue strict true
+set policies plan classes pings queue rate 1000",
+            )?;
+        }
+        let (sent, loaded) = iperf::run_with_pings(home, &INTERNET_V4.to_string())?;
+        println!(
+            "        class {class}: {:.1} Mbit/s, a ping takes {idle:.1} ms idle and {loaded:.1} ms beside it",
+            sent / 1e6
+        );
+        ensure!(OF_RATE.contains(&(sent / RATE)), "{class}: {sent}");
+        ensure!(loaded - idle <= most, "{class}: {loaded} ms, {idle} idle");
+    }
+    let sessions = sessions(&sluice)?;
+    let session = sessions.first().context("a session")?;
+    let page = sluice.run(&["show", "session", &session.id])?;
+    ensure!(
+        page.contains("queue pings") && page.contains("queue of no class"),
+        "{page}"
+    );
+    sluice.configure(
+        "delete subscriber-profiles standard policy-down
+delete subscriber-profiles standard rate-down
+delete policies plan
+delete acls plan",
     )
 }

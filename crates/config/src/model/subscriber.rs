@@ -68,14 +68,16 @@ pub struct SubscriberProfile {
     /// 1,500 octets, whichever is more. 0: no limit.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_up: u32,
-    /// Rate of IP packets to the subscriber, with the same burst. 0: no limit.
+    /// Rate of IP packets to the subscriber, with the same burst; or that of its queues, if `above-rate` of `policy-down` is `wait`. 0: no
+    /// limit.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_down: u32,
     /// Committed rate of IP packets from the subscriber, in place of that of the policer of `policy-up`, if this has two rates. It is not
     /// above the peak rate. 0: the policer's own.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub committed_rate_up: u32,
-    /// Committed rate of IP packets to the subscriber, in place of that of the policer of `policy-down`. 0: the policer's own.
+    /// Committed rate of IP packets to the subscriber, in place of that of the policer of `policy-down`. With queues, what is below this rate
+    /// comes before what is above those of other sessions. 0: the policer's own; queues have none.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub committed_rate_down: u32,
     /// Rate of IP packets from all sessions of the subscriber together, beside the rates of each session. Packets above it are dropped
