@@ -33,6 +33,15 @@ impl Load {
         self.0.iter().copied().map(u64::from).sum()
     }
 
+    /// Lane for the next session of an aggregate: of the lanes of its worker the one with the fewest sessions. Aggregates with successive
+    /// numbers have different workers.
+    pub fn of_aggregate(&self, lanes: &Lanes, aggregate: u32) -> u8 {
+        let worker = lanes.0[1 + aggregate as usize % 255];
+        let of_worker = (1..=u8::MAX).filter(|lane| lanes.0[usize::from(*lane)] == worker);
+        let lightest = of_worker.min_by_key(|lane| self.0[usize::from(*lane)]);
+        lightest.unwrap_or_default()
+    }
+
     /// Lane for the next session: of the worker with the fewest sessions, the one with the fewest. Lane 0 comes last, because
     /// 0 is no session id.
     pub fn lightest(&self, lanes: &Lanes) -> u8 {
@@ -56,6 +65,24 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_of_an_aggregate_have_one_worker_and_aggregates_have_several() {
+        let mut load = Load::NONE;
+        let lanes = Lanes::even(4);
+        let mut workers = [0; 4];
+        for aggregate in 0..8 {
+            let of_first = lanes.0[usize::from(load.of_aggregate(&lanes, aggregate))];
+            workers[usize::from(of_first)] += 1;
+            for _ in 0..300 {
+                let lane = load.of_aggregate(&lanes, aggregate);
+                load.add(lane);
+                assert_eq!(lanes.0[usize::from(lane)], of_first);
+            }
+        }
+        assert_eq!(workers, [2; 4]);
+        assert!(load.0.iter().all(|sessions| *sessions <= 10), "{load:?}");
+    }
 
     #[test]
     fn the_next_session_is_the_least_loaded_workers() {

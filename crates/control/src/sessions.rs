@@ -270,6 +270,14 @@ impl SessionTable {
         self.on_user_plane.get(&plane).map_or(0, Load::sessions)
     }
 
+    /// The same for the next session of an aggregate.
+    pub fn lane_of_aggregate(&self, plane: UserPlaneId, lanes: &Lanes, aggregate: u32) -> u8 {
+        self.on_user_plane
+            .get(&plane)
+            .unwrap_or(&Load::NONE)
+            .of_aggregate(lanes, aggregate)
+    }
+
     /// Lane for the next session of a user plane whose workers have these.
     pub fn lightest_lane(&self, plane: UserPlaneId, lanes: &Lanes) -> u8 {
         self.on_user_plane

@@ -176,8 +176,32 @@ pub struct Segment {
     /// Name of the access profile; `None` for the built-in one.
     pub access_profile: Option<String>,
     s_vlans: SvlanSet,
+    /// Parts of it whose sessions share a rate.
+    pub aggregates: Aggregates,
     /// Whether the configuration no longer contains it.
     pub retired: bool,
+}
+
+/// Parts of a segment whose sessions share a rate, so that one worker has to have them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aggregates {
+    /// None.
+    #[default]
+    None,
+    /// The whole segment.
+    Whole,
+    /// Each outer VLAN.
+    EachVlan,
+}
+
+impl Aggregates {
+    fn of(segment: &config::model::Segment) -> Self {
+        match (segment.egress_rate, segment.vlan_egress_rate) {
+            (Some(_), _) => Aggregates::Whole,
+            (None, Some(_)) => Aggregates::EachVlan,
+            (None, None) => Aggregates::None,
+        }
+    }
 }
 
 /// A network instance.
@@ -309,6 +333,7 @@ impl Topology {
             let id = known.unwrap_or_else(|| self.new_segment(id, &name));
             let entry = self.segments.get_mut(&id.0).expect("just there");
             entry.retired = false;
+            entry.aggregates = Aggregates::of(&segment);
             entry.s_vlans = segment.s_vlans;
             entry.access_profile = segment.access_profile;
         }
@@ -434,6 +459,7 @@ impl Topology {
             port,
             access_profile: None,
             s_vlans: SvlanSet::default(),
+            aggregates: Aggregates::None,
             retired: true,
         };
         self.segments.insert(id, segment);

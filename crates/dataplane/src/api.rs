@@ -7,7 +7,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use ipnet::{IpNet, Ipv6Net};
-use policy::{Direction, PacketSettings};
+use policy::{Direction, PacketSettings, Rate};
 use wire::eth::{MacAddr, Tags};
 
 /// A logical interface, chosen by the control thread: a port, or a subinterface of a core port; 0 to
@@ -96,6 +96,20 @@ impl Segment {
             vlans: vec![0..=4095],
         }]
     }
+}
+
+/// Rates of the frames to the sessions of an access segment whose policies have queues, in octets of the wire (IEEE 802.3: preamble, gap and
+/// frame check sequence included).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SegmentRates {
+    /// Which segment of the port it is.
+    pub id: u16,
+    /// Its (outer) VLAN ids, 0 to 4095.
+    pub vlans: Vec<RangeInclusive<u16>>,
+    /// Rate of all of them together.
+    pub rate: Option<Rate>,
+    /// Rate of each.
+    pub vlan_rate: Option<Rate>,
 }
 
 /// How the source of a packet from a core port or subinterface is checked (RFC 3704 §2).

@@ -43,6 +43,10 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             None
         }
         Command::SetAdjacency(index, to) => set_adjacency(worker, index, to),
+        Command::SetSegmentRates(port, rates) => {
+            worker.tables.queues.set_segment_rates(port, rates);
+            None
+        }
         Command::SetEgress(port, egress, rate) => {
             worker.set_egress(port, egress, rate);
             None

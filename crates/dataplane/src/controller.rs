@@ -201,6 +201,19 @@ impl Controller {
         })?)
     }
 
+    /// Sets the rates of the segments of an access port. Each worker keeps them for its own sessions: those of a segment or VLAN with a rate
+    /// belong to one worker.
+    pub fn set_segment_rates(
+        &mut self,
+        index: PortIndex,
+        rates: &[SegmentRates],
+    ) -> Result<(), PortError> {
+        self.settled()?;
+        self.ports.queues(index)?;
+        let rates: Arc<[SegmentRates]> = rates.into();
+        Ok(self.send_all(|_| Command::SetSegmentRates(index, rates.clone()))?)
+    }
+
     /// Changes the segments of an access port. Sessions whose VLAN is not in the segment any more are removed;
     /// [`Event::Usage`] has their last counters.
     pub fn set_segments(&mut self, index: PortIndex, to: &[Segment]) -> Result<(), PortError> {

@@ -36,6 +36,7 @@ pub(crate) enum Command {
     SetMtu(PortIndex, u16),
     SetSourceCheck(PortIndex, SourceCheck),
     SetPrioritySource(PortIndex, PrioritySource),
+    SetSegmentRates(PortIndex, Arc<[SegmentRates]>),
     SetEgress(PortIndex, Egress, Option<Rate>),
     SetPuntLimits(Box<PuntLimits>),
     SetIpv4Options(Ipv4Options),

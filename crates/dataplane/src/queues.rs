@@ -1,7 +1,7 @@
 //! Node `queue`: frames wait for their turn. Frames of sessions whose policies have queues are in those of their classes; by a port with a
 //! rate, all other frames have a queue as well. What the turn is, the scheduler says. Drops: `queue-full`, `queue-delay`, `queue-purged`,
 //! `egress-queue-full`.
-use crate::api::{PolicyIndex, PortIndex, SessionEntry};
+use crate::api::{PolicyIndex, PortIndex, SegmentRates, SessionEntry};
 use crate::chain::{FrameChain, WaitingFrame};
 use crate::compiled::CompiledPolicy;
 use crate::counters::{Shared, add};
@@ -11,9 +11,11 @@ use crate::tables::sessions::Sessions;
 use dpdk::{BURST, Burst, Mbuf};
 use policy::Rate;
 use scheduler::{
-    CLASSES, ClassSettings, PORT, Profile, ProfileIndex, Refused, Scheduler, Settings,
-    SubscriberIndex, SubscriberSettings, Turn,
+    AggregateIndex, AggregateSettings, CLASSES, ClassSettings, PORT, Profile, ProfileIndex,
+    Refused, Scheduler, Settings, SubscriberIndex, SubscriberSettings, Turn,
 };
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Queues of the frames of a policy's classes, and the share of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +80,50 @@ struct PortQueues {
     profiles: Vec<(PolicyIndex, u32, ProfileIndex)>,
     /// The profile and queue of frames that are in no session's queue.
     others: (ProfileIndex, SubscriberIndex),
+    aggregates: Aggregates,
     /// Place of the session of each queue's subscriber.
     owners: Vec<u32>,
     /// Frames whose turn it was but that the port did not take.
     left: Burst,
+}
+
+/// Parts of a port with rates of their own.
+#[derive(Default)]
+struct Aggregates {
+    rates: Arc<[SegmentRates]>,
+    known: BTreeMap<Aggregate, AggregateIndex>,
+}
+
+/// A part of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Aggregate {
+    Segment(u16),
+    /// A VLAN of a segment, which has a rate itself or not.
+    Vlan(u16, u16, bool),
+}
+
+impl Aggregate {
+    /// The parts with rates that a VLAN is in, from above, and their rates.
+    fn of_vlan(rates: &[SegmentRates], vlan: u16) -> [Option<(Aggregate, Rate)>; 2] {
+        let has = |rates: &&SegmentRates| rates.vlans.iter().any(|range| range.contains(&vlan));
+        let Some(rates) = rates.iter().find(has) else {
+            return [None; 2];
+        };
+        let of_vlan = Aggregate::Vlan(rates.id, vlan, rates.rate.is_some());
+        [
+            rates.rate.map(|rate| (Aggregate::Segment(rates.id), rate)),
+            rates.vlan_rate.map(|rate| (of_vlan, rate)),
+        ]
+    }
+
+    /// The rate of the part, if it has one.
+    fn rate(self, rates: &[SegmentRates]) -> Option<Rate> {
+        let find = |id| rates.iter().find(|rates| rates.id == id);
+        match self {
+            Aggregate::Segment(id) => find(id)?.rate,
+            Aggregate::Vlan(id, ..) => find(id)?.vlan_rate,
+        }
+    }
 }
 
 /// Owner of frames that are in no session's queue.
@@ -131,6 +173,7 @@ impl PortQueues {
             rate: None,
             profiles: Vec::new(),
             others: (profile, others),
+            aggregates: Aggregates::default(),
             owners: Vec::new(),
             left: Burst::new(),
         }
@@ -141,6 +184,29 @@ impl PortQueues {
         self.scheduler.set_rate(PORT, rate);
         let (profile, _) = self.others;
         self.scheduler.set_profile(profile, &others_profile(rate));
+    }
+
+    /// Where a session of a VLAN stands in the tree.
+    fn parent(&mut self, vlan: u16) -> AggregateIndex {
+        let mut parent = PORT;
+        let Aggregates { rates, known } = &mut self.aggregates;
+        for (part, rate) in Aggregate::of_vlan(rates, vlan).into_iter().flatten() {
+            let settings = AggregateSettings {
+                parent,
+                rate: Some(rate),
+                weight: 1,
+            };
+            let add = || self.scheduler.add_aggregate(&settings);
+            parent = *known.entry(part).or_insert_with(add);
+        }
+        parent
+    }
+
+    fn set_segment_rates(&mut self, rates: Arc<[SegmentRates]>) {
+        for (part, index) in &self.aggregates.known {
+            self.scheduler.set_rate(*index, part.rate(&rates));
+        }
+        self.aggregates.rates = rates;
     }
 
     /// The profile of a policy as it is now.
@@ -184,6 +250,14 @@ impl Queues {
         if rate.is_some() || self.ports[usize::from(port)].is_some() {
             self.port(port).set_rate(rate);
         }
+    }
+
+    /// The rates of segments of an access port. What waits goes on waiting, at the new rates.
+    pub fn set_segment_rates(&mut self, PortIndex(port): PortIndex, rates: Arc<[SegmentRates]>) {
+        self.port(port).set_segment_rates(rates);
+        // the next packet of a session may find its place elsewhere
+        let lines = self.sessions.iter_mut().filter(|line| line.port == port);
+        lines.for_each(|line| line.made_of = 0);
     }
 
     fn port(&mut self, port: u16) -> &mut PortQueues {
@@ -235,12 +309,14 @@ impl Queues {
             weight: rules.weight,
             header: session::headers(entry.tags.count()) as u8,
         };
+        let parent = port.parent(entry.tags.outer.map_or(0, |tag| tag.vid));
         let subscriber = match known {
             Some(subscriber) => {
                 port.scheduler.set(subscriber, &settings);
+                port.scheduler.place(subscriber, parent);
                 subscriber
             }
-            None => port.scheduler.add(PORT, &settings),
+            None => port.scheduler.add(parent, &settings),
         };
         let at = subscriber.0 as usize;
         if port.owners.len() <= at {

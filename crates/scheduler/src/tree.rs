@@ -184,6 +184,19 @@ impl<C: Chain> Scheduler<C> {
         self.wake(at, 0, self.now);
     }
 
+    /// Puts a subscriber under another aggregate or the port. What waits goes on waiting; if it has had its turn in sight, until that comes.
+    ///
+    /// # Panics
+    /// If there is no such aggregate.
+    pub fn place(&mut self, subscriber: SubscriberIndex, parent: AggregateIndex) {
+        let former = self.subscribers[subscriber.0 as usize].parent;
+        if former != parent.0 {
+            self.nodes[former as usize].children -= 1;
+            self.nodes[parent.0 as usize].children += 1;
+            self.subscribers[subscriber.0 as usize].parent = parent.0;
+        }
+    }
+
     /// Removes a subscriber. `gone` gets the packets that waited.
     pub fn remove(&mut self, subscriber: SubscriberIndex, gone: &mut impl FnMut(C::Packet)) {
         let at = subscriber.0 as usize;

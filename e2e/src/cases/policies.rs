@@ -114,6 +114,15 @@ impl Judge<'_> {
 
     /// Each home is sent so many kbit/s of IP, within 5 %, once what came at first is used up.
     fn has_rate(&mut self, kbps: u64) -> Result<()> {
+        let rates = self.rates();
+        println!("        {kbps} kbit/s: {rates:.1?}");
+        let is_near = |rate: &f64| (rate / kbps as f64 - 1.0).abs() <= 0.05;
+        ensure!(rates.iter().all(is_near), "{kbps} kbit/s: {rates:?}");
+        Ok(())
+    }
+
+    /// What each home is sent, in kbit/s of IP.
+    fn rates(&mut self) -> Vec<f64> {
         const BURST: Duration = Duration::from_secs(4);
         const LONG: Duration = Duration::from_secs(10);
         sleep(BURST);
@@ -124,11 +133,7 @@ impl Judge<'_> {
             let octets = (after.down - before.down) as f64;
             octets * 8.0 / 1000.0 / took.as_secs_f64()
         });
-        let rates: Vec<f64> = rates.collect();
-        println!("        {kbps} kbit/s: {rates:.1?}");
-        let is_near = |rate: &f64| (rate / kbps as f64 - 1.0).abs() <= 0.05;
-        ensure!(rates.iter().all(is_near), "{kbps} kbit/s: {rates:?}");
-        Ok(())
+        rates.collect()
     }
 
     /// Waits until no packet finds its session or its policy missing any more, and all that is lost is denied.
@@ -235,8 +240,30 @@ set subscriber-profiles home rate-down 48",
     judge.is_lost("queue-full", "after a death")?;
     let page = sluice.run(&["show", "session", &ids[0]])?;
     ensure!(page.contains("queue of no class"), "{page}");
-    sluice.configure("delete policies open above-rate\ndelete policies open queue\ndelete subscriber-profiles home rate-down")?;
+    change(lab, ids, "WISPr-Bandwidth-Max-Down = 1000000000")?;
+    sluice.configure("delete subscriber-profiles home rate-down")?;
+    shared(judge)?;
+    sluice.configure("delete policies open above-rate\ndelete policies open queue")?;
     judge.nothing_is_lost("queues are deleted")
+}
+
+/// Homes share the rate of their segment, in octets of the wire.
+fn shared(judge: &mut Judge<'_>) -> Result<()> {
+    const EACH: f64 = 40.0;
+    let sluice = judge.sluice;
+    let segment = "user-planes up1 ports access0 segments all";
+    let rate = EACH * f64::from(HOMES);
+    sluice.configure(&format!("set {segment} egress-rate {rate:.0}"))?;
+    let rates = judge.rates();
+    println!("        {rate} kbit/s of their segment: {rates:.1?}");
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let is_near = |rate: &f64| (rate / mean - 1.0).abs() <= 0.05;
+    ensure!(rates.iter().all(is_near), "{rates:?}");
+    // small packets have large headers
+    ensure!((0.4..0.95).contains(&(mean / EACH)), "{rates:?}");
+    judge.is_lost("queue-full", "a segment")?;
+    sluice.configure(&format!("delete {segment}"))?;
+    judge.nothing_is_lost("the rate of the segment is deleted")
 }
 
 /// What homes send reaches the core with the mark of the rule, in both families.
@@ -334,6 +361,10 @@ fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
             "limits the session beside `above-rate: wait`",
         ),
         ("set policies open queue weight 0", "1 to 255"),
+        (
+            "set user-planes up1 ports access0 segments all egress-rate 100\nset user-planes up1 ports access0 segments all vlan-egress-rate 101",
+            "101 kbit/s is above `egress-rate`, 100 kbit/s",
+        ),
     ] {
         let why = sluice.configure(edit).err().map(|why| format!("{why:#}"));
         let why = why.with_context(|| format!("{edit} is accepted"))?;

@@ -422,6 +422,29 @@ impl Found {
                 ),
             );
         }
+        for (name, segment) in &port.segments {
+            let rates = [
+                ("the port's `egress-rate`", port.egress_rate),
+                ("`egress-rate`", segment.egress_rate),
+                ("`vlan-egress-rate`", segment.vlan_egress_rate),
+            ];
+            self.segment_rates(&here.join("segments").join(name), &rates);
+        }
+    }
+
+    /// No part of a port has more than the whole.
+    fn segment_rates(&mut self, here: &Path, rates: &[(&str, Option<u32>)]) {
+        let there = |(what, rate): &(_, Option<u32>)| Some((*what, (*rate)?));
+        let there: Vec<(&str, u32)> = rates.iter().filter_map(there).collect();
+        for pair in there.windows(2) {
+            let [(above, most), (what, rate)] = pair else {
+                continue;
+            };
+            if rate > most {
+                let why = format!("{rate} kbit/s is above {above}, {most} kbit/s");
+                self.at(here, what.trim_matches('`'), why);
+            }
+        }
     }
 
     fn subinterfaces(&mut self, here: &Path, port: &Port) {

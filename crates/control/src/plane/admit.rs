@@ -86,10 +86,10 @@ impl ControlPlane {
             tracing::info!(why, mac = %circuit.mac, "a subscriber is refused");
             return Err((Counter::SubscriberLimit, "too many sessions"));
         }
-        let home = identity
-            .as_ref()
-            .and_then(|home| self.lane_of_home(plane, home));
-        let access = self.make_room(now, (plane, segment), circuit, home)?;
+        let of_aggregate = self.lane_of_aggregate(plane, segment, circuit);
+        let of_home = || self.lane_of_home(plane, identity.as_ref()?);
+        let lane = of_aggregate.or_else(of_home);
+        let access = self.make_room(now, (plane, segment), circuit, lane)?;
         let index = self.sessions.next_index();
         let (seid, teid) = self.next_seid(index, group);
         let instance = self.first_instance(segment);

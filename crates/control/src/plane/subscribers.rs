@@ -5,7 +5,7 @@ use crate::entry::{Entry, LineIds};
 use crate::lanes::Load;
 use crate::records::Sixth;
 use crate::subscribers::{Identity, StoredMember, Subscriber, Subscribers};
-use crate::topology::{SegmentId, Seid, SubscriberId, UserPlaneId};
+use crate::topology::{Aggregates, SegmentId, Seid, SubscriberId, UserPlaneId};
 use aaa::AccessAccept;
 use config::model::SubscriberIdentity;
 use session::Circuit;
@@ -118,6 +118,26 @@ impl ControlPlane {
         let found = others.filter_map(|seid| self.sessions.find(*seid));
         let live = found.filter(|index| !self.sessions[*index].is_ending());
         live.count()
+    }
+
+    /// Lane of a session of a segment that shares a rate, as a whole or each outer VLAN: one worker has all of the aggregate's sessions.
+    pub(super) fn lane_of_aggregate(
+        &self,
+        plane: UserPlaneId,
+        segment: SegmentId,
+        circuit: &Circuit,
+    ) -> Option<u8> {
+        let number = u32::from(segment.0);
+        let aggregate = match self.topology.segment(segment).aggregates {
+            Aggregates::None => return None,
+            Aggregates::Whole => number,
+            Aggregates::EachVlan => {
+                let outer = circuit.tags.outer.map_or(0, |tag| tag.vid);
+                number + u32::from(outer)
+            }
+        };
+        let lanes = self.user_planes.lanes(plane);
+        Some(self.sessions.lane_of_aggregate(plane, &lanes, aggregate))
     }
 
     /// Lane of the sessions that a subscriber has on a user plane already.

@@ -226,3 +226,54 @@ fn sessions_share_the_rate_of_their_port() {
     assert!((190..=210).contains(&second), "{second} of {}", all.len());
     rest(&mut w, 300);
 }
+
+/// Sessions of a VLAN have its rate and that of the segment, which another VLAN has the rest of.
+#[test]
+fn segments_and_their_vlans_have_rates() {
+    let (homes, mut w) = world(1, 1);
+    let vlan = |home: &Home| World::entry(home).tags.outer.map_or(0, |tag| tag.vid);
+    let of_port = homes.iter().filter(|home| home.port == homes[0].port);
+    let of_segment: Vec<&Home> = of_port
+        .filter(|home| (100..200).contains(&vlan(home)))
+        .collect();
+    let first = of_segment[0];
+    let second = of_segment.iter().find(|home| vlan(home) != vlan(first));
+    let two = [first, second.expect("a home of another VLAN")];
+    for home in two {
+        set_session(&mut w, home, Some(1), Some(Rate::kbps(RATE.get() * 10)));
+    }
+    // frames with tags: two a millisecond in the segment, one and a half in a VLAN
+    let wire = (PACKET + 24 + 22 + 8) as u64 * 8;
+    let rates = |segment, vlan: Option<u64>| SegmentRates {
+        id: 0,
+        vlans: vec![100..=199],
+        rate: Some(Rate::kbps(segment)),
+        vlan_rate: vlan.map(Rate::kbps),
+    };
+    let port = PortIndex(first.port);
+    let mut begin = 0;
+    let mut shares = |w: &mut World, rates: SegmentRates, both: bool| {
+        w.controller.set_segment_rates(port, &[rates]).unwrap();
+        let mut all = Vec::new();
+        for ms in begin..begin + 400 {
+            if ms % 4 == 0 {
+                send(w, two[0], 0, 10);
+                send(w, two[1], 100, if both { 10 } else { 0 });
+            }
+            let left = left(w, BEGIN + ms * MS);
+            // the first hundred milliseconds are those of the rates before
+            all.extend(left.into_iter().filter(|_| ms >= begin + 100));
+        }
+        begin += 400;
+        let second = all.iter().filter(|number| **number >= 100).count();
+        (all.len() - second, second)
+    };
+    let near = |found: usize, wanted: usize| found.abs_diff(wanted) <= wanted / 50 + 3;
+    let (first, second) = shares(&mut w, rates(2 * wire, None), true);
+    assert!(near(first, 300) && near(second, 300), "{first} {second}");
+    let (first, second) = shares(&mut w, rates(2 * wire, Some(wire * 3 / 2)), false);
+    assert!(near(first, 450) && second < 10, "{first} {second}");
+    let (first, second) = shares(&mut w, rates(4 * wire, Some(wire)), true);
+    assert!(near(first, 300) && near(second, 300), "{first} {second}");
+    rest(&mut w, begin);
+}

@@ -8,7 +8,8 @@ use config::model::{
 };
 use config::{Fault, Path, capabilities::linux_interface};
 use dataplane::{
-    InstanceIndex, PortConfig, PortIndex, Rate, Role, Segment, SessionEntry, Subinterface,
+    InstanceIndex, PortConfig, PortIndex, Rate, Role, Segment, SegmentRates, SessionEntry,
+    Subinterface,
 };
 use dpdk::PortOptions;
 use ipnet::IpNet;
@@ -185,6 +186,9 @@ impl UserPlane {
         if document.egress_rate.is_some() {
             self.set_egress_rate(name, document)?;
         }
+        if document.segments().values().any(has_rate) {
+            self.set_segment_rates(name)?;
+        }
         self.change_source_check(name, document)?;
         self.change_parts(name, document)
     }
@@ -316,7 +320,20 @@ impl UserPlane {
             port.segments = ids;
             port.config.segments = new.segments.clone();
         }
-        Ok(())
+        match old.values().chain(to.values()).any(has_rate) {
+            true => self.set_segment_rates(name),
+            false => Ok(()),
+        }
+    }
+
+    /// Has the workers keep the rates of a port's segments.
+    fn set_segment_rates(&mut self, name: &str) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name, "segments"]);
+        self.catch_up(&path)?;
+        let port = &self.ports[name];
+        let rates = rates(&port.segments, &port.config.segments());
+        let set = self.controller.set_segment_rates(port.index, &rates);
+        set.map_err(|error| fault(&path, error))
     }
 
     fn change_core(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
@@ -578,6 +595,27 @@ fn lay_out(
         }
     };
     segments.iter().map(segment).collect()
+}
+
+/// Does the segment or each of its VLANs have a rate?
+fn has_rate(segment: &SegmentDocument) -> bool {
+    segment.egress_rate.is_some() || segment.vlan_egress_rate.is_some()
+}
+
+/// Rates of segments as the dataplane has them.
+fn rates(
+    ids: &BTreeMap<String, u16>,
+    segments: &BTreeMap<String, SegmentDocument>,
+) -> Vec<SegmentRates> {
+    let kbps = |rate: Option<u32>| rate.and_then(|kbps| Rate::new(kbps.into()));
+    let of_segment = |(segment, document): (Segment, &SegmentDocument)| SegmentRates {
+        id: segment.id,
+        vlans: segment.vlans,
+        rate: kbps(document.egress_rate),
+        vlan_rate: kbps(document.vlan_egress_rate),
+    };
+    let all = lay_out(ids, segments).into_iter().zip(segments.values());
+    all.map(of_segment).collect()
 }
 
 /// Segment that a VLAN belongs to.
