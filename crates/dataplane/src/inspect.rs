@@ -103,6 +103,8 @@ pub enum Held {
     Ipv4Options(Ipv4Options),
     /// The rate at which the worker lets packets leave by a port.
     EgressRate(PortIndex, Rate),
+    /// Rates that the worker keeps for an access segment of a port.
+    SegmentRates(PortIndex, SegmentRates),
     /// VLANs of an access port that have the same PPPoE session ids.
     Segment {
         /// The port.
@@ -191,6 +193,13 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
                 let rate = worker.tables.queues.rate(port.index)?;
                 Some(Held::EgressRate(port.index, rate))
             }));
+            for port in worker.ports.iter() {
+                if (from..end).contains(&port.index.0) {
+                    let rates = worker.tables.queues.segment_rates(port.index).iter();
+                    let rates = rates.filter(|rates| rates.rate.or(rates.vlan_rate).is_some());
+                    found.extend(rates.map(|rates| Held::SegmentRates(port.index, rates.clone())));
+                }
+            }
             match end < worker.limits.interfaces {
                 true => Part::Interfaces(PortIndex(end)),
                 false => Part::Segments(PortIndex(0), 0),

@@ -271,6 +271,12 @@ impl Queues {
         self.ports[usize::from(port)].as_ref()?.rate
     }
 
+    /// The rates of the segments of a port.
+    pub fn segment_rates(&self, PortIndex(port): PortIndex) -> &[SegmentRates] {
+        let queues = self.ports[usize::from(port)].as_ref();
+        queues.map_or(&[], |queues| &queues.aggregates.rates)
+    }
+
     /// When (TSC) the next frame may leave by any port, if one waits.
     pub fn deadline(&self) -> Option<u64> {
         let ports = self.ports.iter().flatten();

@@ -63,6 +63,7 @@ fn cases() -> Vec<Case> {
     };
     let of_port = |kind| ["mac", "port", "total"].map(|level| rate(kind, level));
     const CORE: &str = "user-planes up1 ports core0";
+    const SEGMENT: &str = "user-planes up1 ports access0 segments all";
     const PART: &str = "user-planes up1 ports core0 subinterfaces v300";
     let of = |above: &str, leaf: &str| -> &'static str { format!("{above} {leaf}").leak() };
     let mut rates = Vec::new();
@@ -146,6 +147,21 @@ fn cases() -> Vec<Case> {
             of(CORE, "egress-rate"),
             ["1000", "2000"],
             ["rate 1000 of core0", "rate 2000 of core0"],
+            tables,
+        ),
+        case(
+            of(SEGMENT, "egress-rate"),
+            ["1000", "2000"],
+            [
+                "rate 1000 of a segment of access0",
+                "rate 2000 of a segment of access0",
+            ],
+            tables,
+        ),
+        case(
+            of(SEGMENT, "vlan-egress-rate"),
+            ["1000", "2000"],
+            ["1000 of each VLAN", "2000 of each VLAN"],
             tables,
         ),
         case(

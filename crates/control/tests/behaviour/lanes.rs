@@ -106,3 +106,29 @@ fn a_user_plane_that_does_not_say_its_lanes_gets_ids_in_turn() {
         .collect();
     assert!(ids.iter().copied().eq(1..=HOMES as u16), "{ids:?}");
 }
+
+/// A segment, or each of its outer VLANs, that has a rate.
+#[test]
+fn sessions_that_share_a_rate_are_one_workers() {
+    for (setting, groups) in [("egress-rate", 1), ("vlan-egress-rate", 10)] {
+        let document = Choice::default().document(HOMES);
+        let shared = format!("all: {{access-profile: pppoe, {setting}: 1000}}");
+        let document = document.replace("all: {access-profile: pppoe}", &shared);
+        let mut w = World::of(HOMES, &document);
+        for home in 0..HOMES {
+            on_line(&mut w, home, 100 + home as u16 % groups);
+        }
+        w.dial_all();
+        let mut of_group: Vec<(u16, u8)> = (w.up.subscribers().into_iter())
+            .map(|rules| rules.circuit.tags.outer.map_or(0, |tag| tag.vid) % groups)
+            .zip(workers(&w))
+            .collect();
+        of_group.sort_unstable();
+        of_group.dedup();
+        assert_eq!(of_group.len(), groups.into(), "{setting}: {of_group:?}");
+        let mut workers: Vec<u8> = of_group.iter().map(|(_, worker)| *worker).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        assert_eq!(workers.len(), usize::from(groups.min(WORKERS)), "{setting}");
+    }
+}

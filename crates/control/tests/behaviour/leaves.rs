@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const OF_USER_PLANES: [&str; 4] = ["acls ", "policers ", "policies ", "protection "];
 
 /// What takes effect elsewhere: on user planes, and in the daemon around the control plane.
-const ELSEWHERE: [&str; 19] = [
+const ELSEWHERE: [&str; 21] = [
     "logging level",
     "network-instances * interface",
     "user-planes * hold-sessions",
@@ -24,6 +24,8 @@ const ELSEWHERE: [&str; 19] = [
     "user-planes * ports * device",
     "user-planes * ports * egress-rate",
     "user-planes * ports * mtu",
+    "user-planes * ports * segments * egress-rate",
+    "user-planes * ports * segments * vlan-egress-rate",
     "user-planes * ports * network-instance",
     "user-planes * ports * source-check",
     "user-planes * ports * subinterfaces * addresses",

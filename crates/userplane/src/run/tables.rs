@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use dataplane::{Adjacency, AdjacencyIndex, Destination, Held, Level, Part, PortIndex, PuntLimits};
+use dataplane::{
+    Adjacency, AdjacencyIndex, Destination, Held, Level, Part, PortIndex, PuntLimits, Rate,
+};
 
 use super::{ForWorker, UserPlane};
 
@@ -162,6 +164,14 @@ fn line(
             format!("route {net} of {} to {to}", instance.0)
         }
         Held::Ipv4Options(options) => format!("IPv4 options {options:?}"),
+        Held::SegmentRates(port, rates) => {
+            let kbps = |rate: Option<Rate>| rate.map_or(0, Rate::get);
+            let (all, each) = (kbps(rates.rate), kbps(rates.vlan_rate));
+            format!(
+                "rate {all} of a segment of {}, {each} of each VLAN",
+                name(port)
+            )
+        }
         Held::EgressRate(port, rate) => format!("rate {} of {}", rate.get(), name(port)),
         Held::Adjacency(_, to) => format!("next hop {}", hop(to)),
         Held::Session { .. }
