@@ -61,12 +61,13 @@ impl<C: Chain> Scheduler<C> {
         if subscriber.is_vacant || class >= CLASSES {
             return Err((Refused::Unknown, packet));
         }
-        let settings = &self.profiles[usize::from(subscriber.profile)].classes[class];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let settings = &profile.classes[class];
         let queue = &mut self.queues[at * CLASSES + class];
         let octets = queue.octets + packet.octets().max(1);
         let is_full = queue.octets > 0 && octets > settings.limit;
         if is_full || self.waiting >= self.most_packets {
-            self.counts[at * CLASSES + class].tail_drops += 1;
+            self.drops[at * CLASSES + class].tail += 1;
             let refused = match is_full {
                 true => Refused::ClassFull,
                 false => Refused::PortFull,
@@ -80,10 +81,12 @@ impl<C: Chain> Scheduler<C> {
         if subscriber.backlog & 1 << class != 0 {
             return Ok(());
         }
-        if queue.tag.wrapping_sub(subscriber.class_time) as i32 <= 0 {
-            queue.tag = subscriber.class_time;
+        let tag = &mut subscriber.class_tag[class];
+        if tag.wrapping_sub(subscriber.class_time) as i32 <= 0 {
+            *tag = subscriber.class_time;
         }
-        queue.next = queue.next.max(now.saturating_sub(self.slack));
+        let next = &mut subscriber.class_next[class];
+        *next = (*next).max(now.saturating_sub(self.slack));
         subscriber.backlog |= 1 << class;
         self.wake(at, 0, now);
         Ok(())
@@ -103,9 +106,9 @@ impl<C: Chain> Scheduler<C> {
         self.expire(now);
         let mut left = 0;
         while left < most
-            && let Some((subscriber, path)) = self.next(now)
+            && let Some((turn, path)) = self.next(now)
         {
-            if let Some(packet) = self.serve(subscriber, &path, now, dropped) {
+            if let Some(packet) = self.serve(turn, &path, now, dropped) {
                 leave(packet);
                 left += 1;
             }
@@ -125,9 +128,8 @@ impl<C: Chain> Scheduler<C> {
     /// it is there already. `served`: octets that it has sent just now.
     fn wake(&mut self, at: usize, served: u32, now: u64) {
         let subscriber = &mut self.subscribers[at];
-        let queues = &self.queues[at * CLASSES..(at + 1) * CLASSES];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        match choose(subscriber, queues, profile, now) {
+        match choose(subscriber, profile, now) {
             Choice::Nothing => {}
             Choice::At(time) => {
                 if !subscriber.places.is_on_wheel() {
@@ -225,8 +227,8 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// The subscriber that may send next, and the way to it.
-    fn next(&mut self, now: u64) -> Option<(usize, Path)> {
+    /// The class of a subscriber that may send next, and the way to it.
+    fn next(&mut self, now: u64) -> Option<(Turn, Path)> {
         let mut path = Path::default();
         let mut at = ROOT;
         if self.nodes[at as usize].next > now {
@@ -256,8 +258,8 @@ impl<C: Chain> Scheduler<C> {
                     }
                 }
                 Child::Subscriber(child) => {
-                    if self.is_turn(child as usize, at, band, due, now) {
-                        return Some((child as usize, path));
+                    if let Some(turn) = self.turn(child as usize, at, band, due, now) {
+                        return Some((turn, path));
                     }
                 }
             }
@@ -280,8 +282,8 @@ impl<C: Chain> Scheduler<C> {
         may_send
     }
 
-    /// The same for a subscriber.
-    fn is_turn(&mut self, child: usize, at: u32, band: Band, due: u64, now: u64) -> bool {
+    /// The class with which a subscriber that was the next one may send; if it may not, it waits where it has to.
+    fn turn(&mut self, child: usize, at: u32, band: Band, due: u64, now: u64) -> Option<Turn> {
         let subscriber = &mut self.subscribers[child];
         let is_early = band == Band::Excess && slot(subscriber.tag) > due;
         if is_early && subscriber.backlog != 0 && subscriber.parent == at {
@@ -291,90 +293,106 @@ impl<C: Chain> Scheduler<C> {
                 served: 0,
             };
             self.nodes[at as usize].insert(&mut self.blocks, band, entry);
-            return false;
+            return None;
         }
         subscriber.places.leave(band);
-        let queues = &self.queues[child * CLASSES..(child + 1) * CLASSES];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let choice = choose(subscriber, queues, profile, now);
-        let is_turn = subscriber.parent == at
-            && matches!(choice, Choice::Class(_, chosen) if chosen as u8 <= band as u8);
-        if !is_turn {
-            self.wake(child, 0, now);
-            self.release(child as u32);
+        if let Choice::Class(class, chosen) = choose(subscriber, profile, now)
+            && chosen as u8 <= band as u8
+            && subscriber.parent == at
+        {
+            return Some(Turn { at: child, class });
         }
-        is_turn
+        self.wake(child, 0, now);
+        self.release(child as u32);
+        None
     }
 
-    /// Takes the next packet of a subscriber whose turn it is, and charges it to all on the way.
+    /// Takes the next packet of a class whose turn it is, and charges it to all on the way. `None`: CoDel has dropped all that waited.
     fn serve(
         &mut self,
-        at: usize,
+        Turn { at, class }: Turn,
         path: &Path,
         now: u64,
         dropped: &mut impl FnMut(Dropped<C::Packet>),
     ) -> Option<C::Packet> {
-        let subscriber = &mut self.subscribers[at];
-        let queues = &mut self.queues[at * CLASSES..(at + 1) * CLASSES];
-        let profile = &self.profiles[usize::from(subscriber.profile)];
-        let (mut packet, mut served, mut is_committed) = (None, 0, false);
-        if let Choice::Class(class, _) = choose(subscriber, queues, profile, now) {
-            let (settings, queue) = (&profile.classes[class], &mut queues[class]);
-            let counts = &mut self.counts[at * CLASSES + class];
-            counts.most_octets = counts.most_octets.max(queue.octets);
-            while let Some(first) = queue.chain.pop() {
-                self.waiting -= 1;
-                queue.octets -= first.octets().max(1);
-                let now = stamp(now);
-                let waited = now.wrapping_sub(first.stamp());
-                let is_short = queue.octets <= SHORT;
-                let drops = |delays| queue.codel.drops(delays, waited, now, is_short);
-                if !settings.delays.is_some_and(drops) {
-                    packet = Some(first);
-                    break;
-                }
-                counts.delay_drops += 1;
-                dropped(Dropped {
-                    subscriber: SubscriberIndex(at as u32),
-                    class,
-                    packet: first,
-                });
-            }
-            if queue.octets == 0 {
-                subscriber.backlog &= !(1 << class);
-            }
-            if let Some(packet) = &packet {
-                let octets = packet.octets().max(1);
-                let charge = profile.charge(octets);
-                counts.packets += 1;
-                queue.sent += u64::from(octets);
-                let slack = now.saturating_sub(self.slack);
-                queue.next = queue.next.max(slack) + settings.pace.time(charge);
-                if profile.strict & 1 << class == 0 {
-                    subscriber.class_time = queue.tag;
-                    let charge = charge.min(MOST_CHARGE);
-                    queue.tag = queue.tag.wrapping_add(charge * settings.share);
-                }
-                is_committed = subscriber.is_below_committed(now);
-                if is_committed {
-                    let next = subscriber.committed_next.max(slack);
-                    subscriber.committed_next = next + subscriber.committed.time(charge);
-                }
-                subscriber.next = subscriber.next.max(slack) + subscriber.pace.time(charge);
-                served = octets + WIRE;
-                if !is_committed {
-                    subscriber.tag += subscriber.share.time(served);
-                }
-            }
-        }
-        if served > 0 {
-            self.charge(path, served - WIRE, is_committed, now);
+        let packet = self.take(at, class, now, dropped);
+        let mut served = 0;
+        if let Some(packet) = &packet {
+            let octets = packet.octets().max(1);
+            served = octets + WIRE;
+            let is_committed = self.charge_subscriber(at, class, octets, now);
+            self.charge(path, octets, is_committed, now);
         }
         self.wake(at, served, now);
         for at in path.upwards() {
             self.wake_node_in_all(at, served, now);
         }
         packet
+    }
+
+    /// Takes the first packet of a queue that CoDel does not drop.
+    #[inline]
+    fn take(
+        &mut self,
+        at: usize,
+        class: usize,
+        now: u64,
+        dropped: &mut impl FnMut(Dropped<C::Packet>),
+    ) -> Option<C::Packet> {
+        let subscriber = &mut self.subscribers[at];
+        let queue = &mut self.queues[at * CLASSES + class];
+        let delays = self.profiles[usize::from(subscriber.profile)].classes[class].delays;
+        let (mut packet, now) = (None, stamp(now));
+        queue.most_octets = queue.most_octets.max(queue.octets);
+        while let Some(first) = queue.chain.pop() {
+            self.waiting -= 1;
+            queue.octets -= first.octets().max(1);
+            let waited = now.wrapping_sub(first.stamp());
+            let is_short = queue.octets <= SHORT;
+            let drops = |delays| queue.codel.drops(delays, waited, now, is_short);
+            if !delays.is_some_and(drops) {
+                queue.packets += 1;
+                queue.sent += u64::from(first.octets().max(1));
+                packet = Some(first);
+                break;
+            }
+            self.drops[at * CLASSES + class].delay += 1;
+            dropped(Dropped {
+                subscriber: SubscriberIndex(at as u32),
+                class,
+                packet: first,
+            });
+        }
+        if queue.octets == 0 {
+            subscriber.backlog &= !(1 << class);
+        }
+        packet
+    }
+
+    /// Charges a packet to its subscriber and class. Returns whether it was below the committed rate.
+    #[inline]
+    fn charge_subscriber(&mut self, at: usize, class: usize, octets: u32, now: u64) -> bool {
+        let subscriber = &mut self.subscribers[at];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let settings = &profile.classes[class];
+        let (charge, slack) = (profile.charge(octets), now.saturating_sub(self.slack));
+        let next = &mut subscriber.class_next[class];
+        *next = (*next).max(slack) + settings.pace.time(charge);
+        if profile.strict & 1 << class == 0 {
+            let tag = &mut subscriber.class_tag[class];
+            subscriber.class_time = *tag;
+            *tag = tag.wrapping_add(charge.min(MOST_CHARGE) * settings.share);
+        }
+        let is_committed = subscriber.is_below_committed(now);
+        if is_committed {
+            let next = subscriber.committed_next.max(slack);
+            subscriber.committed_next = next + subscriber.committed.time(charge);
+        } else {
+            subscriber.tag += subscriber.share.time(octets + WIRE);
+        }
+        subscriber.next = subscriber.next.max(slack) + subscriber.pace.time(charge);
+        is_committed
     }
 
     /// Charges a packet to the port and to the aggregates on the way.
@@ -392,6 +410,12 @@ impl<C: Chain> Scheduler<C> {
 /// The slot of the wheel at whose beginning a time is over.
 fn wheel_slot(time: u64) -> u64 {
     (time + (1 << WHEEL_SLOT) - 1) >> WHEEL_SLOT
+}
+
+/// A class of a subscriber that sends.
+struct Turn {
+    at: usize,
+    class: usize,
 }
 
 /// Aggregates between the port and a subscriber, from above.

@@ -27,9 +27,10 @@ pub struct SubscriberSettings {
     pub weight: u16,
 }
 
-/// What packets need of a subscriber beside the queue of their class: a cache line.
+/// What packets need of a subscriber beside the queue of their class: a cache line, and one of what its classes are chosen by, so that
+/// their queues are left alone. CPUs fetch such a pair together.
 #[derive(Clone, Copy)]
-#[repr(align(64))]
+#[repr(C, align(128))]
 pub(crate) struct Subscriber {
     /// When it may send.
     pub next: u64,
@@ -49,9 +50,14 @@ pub(crate) struct Subscriber {
     pub places: Places,
     /// Packets are not queued for it: it is gone, or its number was never given.
     pub is_vacant: bool,
+    /// When each class may send, if it has a rate.
+    pub class_next: [u64; CLASSES],
+    /// Virtual time of the next packet of each class.
+    pub class_tag: [u32; CLASSES],
 }
 
-const _: () = assert!(size_of::<Subscriber>() == 64);
+const _: () = assert!(size_of::<Subscriber>() == 128);
+const _: () = assert!(core::mem::offset_of!(Subscriber, class_next) == 64);
 
 impl Subscriber {
     pub const VACANT: Subscriber = Subscriber {
@@ -67,6 +73,8 @@ impl Subscriber {
         backlog: 0,
         places: Places::NOWHERE,
         is_vacant: true,
+        class_next: [0; CLASSES],
+        class_tag: [0; CLASSES],
     };
 
     /// Changes the settings. What waits goes on waiting.
@@ -88,15 +96,13 @@ impl Subscriber {
 #[repr(align(64))]
 pub(crate) struct Queue<C> {
     pub chain: C,
-    /// Octets that wait.
+    /// Octets that wait, and the most that have.
     pub octets: u32,
-    /// Virtual time of its next packet, among the classes of its subscriber.
-    pub tag: u32,
-    /// When it may send.
-    pub next: u64,
+    pub most_octets: u32,
     pub codel: CoDel,
-    /// Octets that have left.
+    /// Octets and packets that have left.
     pub sent: u64,
+    pub packets: u64,
 }
 
 impl<C: Chain> Default for Queue<C> {
@@ -104,10 +110,10 @@ impl<C: Chain> Default for Queue<C> {
         Queue {
             chain: C::default(),
             octets: 0,
-            tag: 0,
-            next: 0,
+            most_octets: 0,
             codel: CoDel::default(),
             sent: 0,
+            packets: 0,
         }
     }
 }
@@ -133,42 +139,36 @@ pub(crate) enum Choice {
 
 /// The class whose turn it is: the first strict one, or the weighted one that is the furthest behind.
 #[inline]
-pub(crate) fn choose<C: Chain>(
-    subscriber: &Subscriber,
-    queues: &[Queue<C>],
-    profile: &Compiled,
-    now: u64,
-) -> Choice {
+pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> Choice {
     if subscriber.backlog == 0 {
         return Choice::Nothing;
     }
     if subscriber.next > now {
         return Choice::At(subscriber.next);
     }
+    let (mut ready, mut earliest) = (subscriber.backlog, u64::MAX);
+    for class in classes(ready & profile.paced) {
+        let next = subscriber.class_next[class];
+        if next > now {
+            ready &= !(1 << class);
+            earliest = earliest.min(next);
+        }
+    }
+    if ready == 0 {
+        return Choice::At(earliest);
+    }
+    if let Some(class) = classes(ready & profile.strict).next() {
+        return Choice::Class(class, Band::Guaranteed);
+    }
+    let tag = |class: usize| subscriber.class_tag[class];
+    let is_before = |one, other| (tag(one).wrapping_sub(tag(other)) as i32) < 0;
+    let furthest = |best, class| if is_before(class, best) { class } else { best };
     let band = match subscriber.is_below_committed(now) {
         true => Band::Guaranteed,
         false => Band::Excess,
     };
-    // A class without a rate of its own needs no look at its line, if it is the only one.
-    let mut earliest = u64::MAX;
-    for class in classes(subscriber.backlog & profile.strict) {
-        let next = queues[class].next;
-        if next <= now {
-            return Choice::Class(class, Band::Guaranteed);
-        }
-        earliest = earliest.min(next);
-    }
-    let mut best: Option<(usize, u32)> = None;
-    for class in classes(subscriber.backlog & !profile.strict) {
-        let queue = &queues[class];
-        if queue.next > now {
-            earliest = earliest.min(queue.next);
-        } else if best.is_none_or(|(_, tag)| (queue.tag.wrapping_sub(tag) as i32) < 0) {
-            best = Some((class, queue.tag));
-        }
-    }
-    match best {
-        Some((class, _)) => Choice::Class(class, band),
-        None => Choice::At(earliest),
+    match classes(ready).reduce(furthest) {
+        Some(class) => Choice::Class(class, band),
+        None => Choice::Nothing,
     }
 }

@@ -39,7 +39,7 @@ pub struct Scheduler<C: Chain> {
     pub(crate) subscribers: Vec<Subscriber>,
     /// [`CLASSES`] for each subscriber.
     pub(crate) queues: Vec<Queue<C>>,
-    pub(crate) counts: Vec<ClassCounts>,
+    pub(crate) drops: Vec<Drops>,
     pub(crate) profiles: Vec<Compiled>,
     /// Numbers of subscribers that are vacant and in no calendar.
     pub(crate) free: Vec<u32>,
@@ -48,6 +48,13 @@ pub struct Scheduler<C: Chain> {
     pub(crate) most_packets: usize,
     pub(crate) port_slack: u64,
     pub(crate) slack: u64,
+}
+
+/// Packets of a class that did not leave.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Drops {
+    pub tail: u64,
+    pub delay: u64,
 }
 
 /// What became of the packets of a class, beside what has left.
@@ -89,7 +96,7 @@ impl<C: Chain> Scheduler<C> {
             nodes: vec![Node::new(&port, settings.hz)],
             subscribers: Vec::new(),
             queues: Vec::new(),
-            counts: Vec::new(),
+            drops: Vec::new(),
             profiles: Vec::new(),
             free: Vec::new(),
             waiting: 0,
@@ -143,8 +150,8 @@ impl<C: Chain> Scheduler<C> {
     ) -> SubscriberIndex {
         let at = self.free.pop().unwrap_or_else(|| {
             self.subscribers.push(Subscriber::VACANT);
-            self.counts
-                .resize(self.subscribers.len() * CLASSES, ClassCounts::default());
+            self.drops
+                .resize(self.subscribers.len() * CLASSES, Drops::default());
             self.queues
                 .resize_with(self.subscribers.len() * CLASSES, Queue::default);
             self.reserve();
@@ -152,7 +159,7 @@ impl<C: Chain> Scheduler<C> {
         });
         let queues = at as usize * CLASSES..(at as usize + 1) * CLASSES;
         self.queues[queues.clone()].fill_with(Queue::default);
-        self.counts[queues].fill(ClassCounts::default());
+        self.drops[queues].fill(Drops::default());
         self.subscribers[at as usize] = Subscriber {
             parent: parent.0,
             is_vacant: false,
@@ -207,10 +214,16 @@ impl<C: Chain> Scheduler<C> {
     /// A class of a subscriber.
     pub fn state(&self, subscriber: SubscriberIndex, class: usize) -> State {
         let at = subscriber.0 as usize * CLASSES + class;
+        let (queue, drops) = (&self.queues[at], &self.drops[at]);
         State {
-            octets: self.queues[at].octets,
-            sent_octets: self.queues[at].sent,
-            counts: self.counts[at],
+            octets: queue.octets,
+            sent_octets: queue.sent,
+            counts: ClassCounts {
+                packets: queue.packets,
+                tail_drops: drops.tail,
+                delay_drops: drops.delay,
+                most_octets: queue.most_octets,
+            },
         }
     }
 
