@@ -106,6 +106,16 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
+    /// Makes room for so many subscribers in all, so that none that is added moves the others.
+    pub fn reserve(&mut self, subscribers: usize) {
+        let more = subscribers.saturating_sub(self.subscribers.len());
+        self.subscribers.reserve_exact(more);
+        self.queues.reserve_exact(more * CLASSES);
+        self.drops.reserve_exact(more * CLASSES);
+        C::large_pages(self.subscribers.spare_capacity_mut());
+        C::large_pages(self.queues.spare_capacity_mut());
+    }
+
     /// Adds a profile.
     pub fn add_profile(&mut self, profile: &Profile) -> ProfileIndex {
         self.profiles.push(Compiled::new(profile, self.hz));
@@ -130,7 +140,7 @@ impl<C: Chain> Scheduler<C> {
         );
         self.nodes[settings.parent.0 as usize].children += 1;
         self.nodes.push(Node::new(settings, self.hz));
-        self.reserve();
+        self.reserve_entries();
         AggregateIndex(self.nodes.len() as u32 - 1)
     }
 
@@ -154,7 +164,7 @@ impl<C: Chain> Scheduler<C> {
                 .resize(self.subscribers.len() * CLASSES, Drops::default());
             self.queues
                 .resize_with(self.subscribers.len() * CLASSES, Queue::default);
-            self.reserve();
+            self.reserve_entries();
             self.subscribers.len() as u32 - 1
         });
         let queues = at as usize * CLASSES..(at as usize + 1) * CLASSES;
@@ -234,7 +244,7 @@ impl<C: Chain> Scheduler<C> {
 
     /// Room for every entry of the calendars, so that packets allocate nothing: a child is in four of them at most, and a slot that is not
     /// empty has a block of its own.
-    fn reserve(&mut self) {
+    fn reserve_entries(&mut self) {
         let entries = 4 * (self.subscribers.len() + self.nodes.len());
         let slots = SLOTS + 2 * 256 * self.nodes.len();
         self.blocks.reserve(entries / 14 + entries.min(slots) + 1);
