@@ -337,6 +337,7 @@ impl Ours {
             rate: Some(Rate::kbps(PORT_KBPS)),
             most_packets: (FRAMES * case.subscribers) as usize,
         });
+        scheduler.reserve(case.subscribers as usize);
         let profile = scheduler.add_profile(&Profile {
             classes: case.weights().map(|weight| ClassSettings {
                 turn: Turn::Weighted(weight),
@@ -382,6 +383,14 @@ impl Ours {
     }
 
     fn enqueue(&mut self, coming: &mut Vec<(Address, Mbuf)>, now: u64) -> usize {
+        let to = |address: &Address| (SubscriberIndex(address.subscriber), address.class);
+        for (to, class) in coming.iter().map(|(address, _)| to(address)) {
+            self.scheduler.ask(to);
+            self.scheduler.ask_class(to, class);
+        }
+        for (to, class) in coming.iter().map(|(address, _)| to(address)) {
+            self.scheduler.ask_last(to, class);
+        }
         let mut refused = 0;
         for (to, frame) in coming.drain(..) {
             let subscriber = SubscriberIndex(to.subscriber);

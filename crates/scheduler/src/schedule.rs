@@ -36,6 +36,10 @@ const WHEEL_SLOT: u32 = 18;
 const SHORT: u32 = 1514;
 /// Virtual times of classes wrap around: a packet is charged no more than this in them.
 const MOST_CHARGE: u32 = 16_383;
+/// Those whose time has come are woken as many at a time.
+const TOGETHER: usize = 32;
+/// The lines of so many packets are asked for at a time, at most.
+const MOST_ASKED: usize = 64;
 /// The port.
 const ROOT: u32 = 0;
 
@@ -92,6 +96,37 @@ impl<C: Chain> Scheduler<C> {
         Ok(())
     }
 
+    /// Asks for a subscriber's lines, for those of its class ([`Scheduler::ask_class`]) and for a packet to come. Callers with many packets
+    /// make a pass over them with each of the three.
+    #[inline(always)]
+    pub fn ask(&self, to: SubscriberIndex) {
+        self.ask_subscriber(to.0);
+    }
+
+    #[inline(always)]
+    fn ask_subscriber(&self, at: u32) {
+        if let Some(subscriber) = self.subscribers.get(at as usize) {
+            C::prefetch(subscriber);
+            C::prefetch(&subscriber.class_next);
+        }
+    }
+
+    /// Asks for the queue of a class.
+    #[inline(always)]
+    pub fn ask_class(&self, to: SubscriberIndex, class: usize) {
+        if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
+            C::prefetch(queue);
+        }
+    }
+
+    /// Asks for what [`Scheduler::enqueue`] will need of a class.
+    #[inline(always)]
+    pub fn ask_last(&self, to: SubscriberIndex, class: usize) {
+        if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
+            queue.chain.prefetch_last();
+        }
+    }
+
     /// Lets packets leave whose time has come, at most `most`: `leave` gets them. `dropped` gets those that CoDel drops. Returns how many
     /// have left.
     #[inline]
@@ -104,6 +139,7 @@ impl<C: Chain> Scheduler<C> {
     ) -> usize {
         let now = parts(now);
         self.expire(now);
+        self.ask_next(most, now);
         let mut left = 0;
         while left < most
             && let Some((turn, path)) = self.next(now)
@@ -114,6 +150,47 @@ impl<C: Chain> Scheduler<C> {
             }
         }
         left
+    }
+
+    /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
+    fn ask_next(&self, most: usize, now: u64) {
+        let root = &self.nodes[ROOT as usize];
+        if root.next > now {
+            return;
+        }
+        let (mut next, mut n) = ([0; MOST_ASKED], 0);
+        for child in root.waiting(&self.blocks).take(most.min(MOST_ASKED)) {
+            if let Some(at) = self.first_of(child) {
+                self.ask_subscriber(at);
+                next[n] = at;
+                n += 1;
+            }
+        }
+        let mut queues = [0; MOST_ASKED];
+        for (at, queue) in next[..n].iter().zip(&mut queues) {
+            let subscriber = &self.subscribers[*at as usize];
+            let profile = &self.profiles[usize::from(subscriber.profile)];
+            let class = match choose(subscriber, profile, now) {
+                Choice::Class(class, _) => class,
+                Choice::At(_) | Choice::Nothing => 0,
+            };
+            *queue = *at as usize * CLASSES + class;
+            C::prefetch(&self.queues[*queue]);
+        }
+        for queue in &queues[..n] {
+            self.queues[*queue].chain.prefetch_first();
+        }
+    }
+
+    /// The subscriber whose turn it is when a child's is.
+    #[inline(always)]
+    fn first_of(&self, mut child: Child) -> Option<u32> {
+        loop {
+            match child {
+                Child::Subscriber(at) => return Some(at),
+                Child::Node(at) => child = self.nodes[at as usize].waiting(&self.blocks).next()?,
+            }
+        }
     }
 
     /// The tick at which there is something to do next, if packets wait. It may be over.
@@ -195,27 +272,49 @@ impl<C: Chain> Scheduler<C> {
         (&mut self.blocks, &mut self.wheel, both)
     }
 
-    /// Wakes those whose time has come.
+    /// Wakes those whose time has come: some at once, so that their lines come together.
     fn expire(&mut self, now: u64) {
         let last = now >> WHEEL_SLOT;
-        while let Some(id) = self.wheel.pop(&mut self.blocks, last) {
-            let (at, is_committed) = match Alarm::of(id) {
-                Alarm::MaySend(Child::Subscriber(at)) => (at, false),
-                Alarm::Committed(at) => (at, true),
-                Alarm::MaySend(Child::Node(at)) => {
-                    self.nodes[at as usize].places.set_on_wheel(false);
-                    self.wake_node_in_all(at, 0, now);
-                    continue;
+        let mut due = [0; TOGETHER];
+        loop {
+            let mut n = 0;
+            while n < TOGETHER
+                && let Some(id) = self.wheel.pop(&mut self.blocks, last)
+            {
+                due[n] = id;
+                n += 1;
+                if let Alarm::MaySend(Child::Subscriber(at)) | Alarm::Committed(at) = Alarm::of(id)
+                {
+                    self.ask_subscriber(at);
                 }
-            };
-            let places = &mut self.subscribers[at as usize].places;
-            match is_committed {
-                true => places.set_awaits_committed(false),
-                false => places.set_on_wheel(false),
             }
-            self.wake(at as usize, 0, now);
-            self.release(at);
+            for id in &due[..n] {
+                self.sound(Alarm::of(*id), now);
+            }
+            if n < TOGETHER {
+                return;
+            }
         }
+    }
+
+    /// Wakes one.
+    fn sound(&mut self, alarm: Alarm, now: u64) {
+        let (at, is_committed) = match alarm {
+            Alarm::MaySend(Child::Subscriber(at)) => (at, false),
+            Alarm::Committed(at) => (at, true),
+            Alarm::MaySend(Child::Node(at)) => {
+                self.nodes[at as usize].places.set_on_wheel(false);
+                self.wake_node_in_all(at, 0, now);
+                return;
+            }
+        };
+        let places = &mut self.subscribers[at as usize].places;
+        match is_committed {
+            true => places.set_awaits_committed(false),
+            false => places.set_on_wheel(false),
+        }
+        self.wake(at as usize, 0, now);
+        self.release(at);
     }
 
     /// Wakes a node in each band in which it has children.
