@@ -78,6 +78,13 @@ impl Blocks {
         Some(id)
     }
 
+    /// The number that will be taken out next.
+    #[inline(always)]
+    pub fn first(&self, set: u32) -> Option<u32> {
+        let block = self.all.get(set as usize)?;
+        block.ids.get((block.len as usize).wrapping_sub(1)).copied()
+    }
+
     /// The numbers of a set, in the order in which they will be taken out.
     #[inline(always)]
     pub fn of(&self, set: u32) -> impl Iterator<Item = u32> {
@@ -101,6 +108,7 @@ mod tests {
             }
             for (set, first) in [(&mut even, 0), (&mut odd, 1)] {
                 let wanted: Vec<u32> = blocks.of(*set).collect();
+                assert_eq!(blocks.first(*set), wanted.first().copied());
                 let mut all: Vec<u32> = std::iter::from_fn(|| blocks.pop(set)).collect();
                 assert_eq!(all, wanted);
                 all.sort_unstable();

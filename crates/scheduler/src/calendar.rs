@@ -106,6 +106,12 @@ impl<const N: usize> Calendar<N> {
         id
     }
 
+    /// The number that will be taken out next if no more come.
+    #[inline(always)]
+    pub fn next(&self, blocks: &Blocks) -> Option<u32> {
+        blocks.first(self.sets[self.first()? as usize % N])
+    }
+
     /// All numbers, in the order in which they will be taken out if no more come.
     #[inline(always)]
     pub fn all(&self, blocks: &Blocks) -> impl Iterator<Item = u32> {

@@ -113,6 +113,13 @@ impl Node {
         Some((Child::of(id), calendar.slot()))
     }
 
+    /// The child that is next.
+    #[inline(always)]
+    pub fn first(&self, blocks: &Blocks) -> Option<Child> {
+        let calendar = &self.bands[self.band()? as usize];
+        calendar.next(blocks).map(Child::of)
+    }
+
     /// The children that wait, in the order of their turns.
     #[inline(always)]
     pub fn waiting(&self, blocks: &Blocks) -> impl Iterator<Item = Child> {

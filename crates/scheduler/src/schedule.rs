@@ -159,13 +159,14 @@ impl<C: Chain> Scheduler<C> {
             return;
         }
         let (mut next, mut n) = ([0; MOST_ASKED], 0);
-        for child in root.waiting(&self.blocks).take(most.min(MOST_ASKED)) {
-            if let Some(at) = self.first_of(child) {
+        let children = root.waiting(&self.blocks).take(most.min(MOST_ASKED));
+        children
+            .filter_map(|child| self.first_of(child))
+            .for_each(|at| {
                 self.ask_subscriber(at);
                 next[n] = at;
                 n += 1;
-            }
-        }
+            });
         let mut queues = [0; MOST_ASKED];
         for (at, queue) in next[..n].iter().zip(&mut queues) {
             let subscriber = &self.subscribers[*at as usize];
@@ -188,7 +189,7 @@ impl<C: Chain> Scheduler<C> {
         loop {
             match child {
                 Child::Subscriber(at) => return Some(at),
-                Child::Node(at) => child = self.nodes[at as usize].waiting(&self.blocks).next()?,
+                Child::Node(at) => child = self.nodes[at as usize].first(&self.blocks)?,
             }
         }
     }

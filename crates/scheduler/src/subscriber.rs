@@ -138,7 +138,7 @@ pub(crate) enum Choice {
 }
 
 /// The class whose turn it is: the first strict one, or the weighted one that is the furthest behind.
-#[inline]
+#[inline(always)]
 pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> Choice {
     if subscriber.backlog == 0 {
         return Choice::Nothing;
@@ -157,18 +157,29 @@ pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> C
     if ready == 0 {
         return Choice::At(earliest);
     }
-    if let Some(class) = classes(ready & profile.strict).next() {
-        return Choice::Class(class, Band::Guaranteed);
+    let strict = ready & profile.strict;
+    if strict != 0 {
+        return Choice::Class(strict.trailing_zeros() as usize, Band::Guaranteed);
     }
-    let tag = |class: usize| subscriber.class_tag[class];
-    let is_before = |one, other| (tag(one).wrapping_sub(tag(other)) as i32) < 0;
-    let furthest = |best, class| if is_before(class, best) { class } else { best };
     let band = match subscriber.is_below_committed(now) {
         true => Band::Guaranteed,
         false => Band::Excess,
     };
-    match classes(ready).reduce(furthest) {
-        Some(class) => Choice::Class(class, band),
-        None => Choice::Nothing,
-    }
+    let class = match ready & (ready - 1) {
+        0 => ready.trailing_zeros() as usize,
+        _ => furthest_behind(subscriber, ready),
+    };
+    Choice::Class(class, band)
+}
+
+/// The class of those in a mask whose virtual time is the earliest. It is as good as random which one that is, so there is no branch.
+#[inline(always)]
+fn furthest_behind(subscriber: &Subscriber, mask: u8) -> usize {
+    let key = |class: usize| {
+        let after = subscriber.class_tag[class].wrapping_sub(subscriber.class_time) as i32;
+        let others = if mask >> class & 1 == 0 { 1 << 60 } else { 0 };
+        (i64::from(after) * CLASSES as i64 + class as i64) + others
+    };
+    let first = (1..CLASSES).fold(key(0), |first, class| first.min(key(class)));
+    (first & (CLASSES as i64 - 1)) as usize
 }
