@@ -382,7 +382,9 @@ impl Ours {
         }
     }
 
-    fn enqueue(&mut self, coming: &mut Vec<(Address, Mbuf)>, now: u64) -> usize {
+    /// Takes frames, or lets them leave at once. Returns how many are lost.
+    fn offer(&mut self, coming: &mut Vec<(Address, Mbuf)>, left: &mut Burst) -> usize {
+        let now = self.now as u64;
         let to = |address: &Address| (SubscriberIndex(address.subscriber), address.class);
         for (to, class) in coming.iter().map(|(address, _)| to(address)) {
             self.scheduler.ask(to);
@@ -391,29 +393,37 @@ impl Ours {
         for (to, class) in coming.iter().map(|(address, _)| to(address)) {
             self.scheduler.ask_last(to, class);
         }
-        let mut refused = 0;
-        for (to, frame) in coming.drain(..) {
-            let subscriber = SubscriberIndex(to.subscriber);
-            let frame = WaitingFrame(frame);
-            let result = self.scheduler.enqueue(subscriber, to.class, frame, now);
-            refused += usize::from(result.is_err());
+        let mut lost = 0;
+        for (address, frame) in coming.drain(..) {
+            let (to, class) = to(&address);
+            match self.scheduler.offer(to, class, WaitingFrame(frame), now) {
+                Ok(None) => {}
+                Ok(Some(frame)) => lost += usize::from(left.push(frame.0).is_err()),
+                Err(_) => lost += 1,
+            }
         }
-        refused
+        lost
     }
 }
 
 impl Side for Ours {
     fn take(&mut self, coming: &mut Vec<(Address, Mbuf)>) -> Result<()> {
-        let refused = self.enqueue(coming, self.now as u64);
-        ensure!(refused == 0, "{refused} frames have found no room");
+        let now = self.now as u64;
+        for (to, frame) in coming.drain(..) {
+            let subscriber = SubscriberIndex(to.subscriber);
+            let result = self
+                .scheduler
+                .enqueue(subscriber, to.class, WaitingFrame(frame), now);
+            ensure!(result.is_ok(), "a frame has found no room");
+        }
         Ok(())
     }
 
     fn turn(&mut self, coming: &mut Vec<(Address, Mbuf)>, left: &mut Burst) -> Result<u64> {
         self.now += self.burst;
-        let (mut lost, mut tries) = (0, 0);
+        let mut tries = 0;
         let begin = tsc();
-        lost += self.enqueue(coming, self.now as u64);
+        let mut lost = self.offer(coming, left);
         loop {
             let most = BURST - left.len();
             self.scheduler.dequeue(

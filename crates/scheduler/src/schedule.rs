@@ -96,6 +96,57 @@ impl<C: Chain> Scheduler<C> {
         Ok(())
     }
 
+    /// Gives a packet back at once if it may leave, and nobody waits whose turn it would be before; otherwise takes it as
+    /// [`Scheduler::enqueue`] does. It takes no share from anybody, so it is charged to rates alone.
+    #[inline]
+    pub fn offer(
+        &mut self,
+        to: SubscriberIndex,
+        class: usize,
+        packet: C::Packet,
+        now: u64,
+    ) -> Result<Option<C::Packet>, (Refused, C::Packet)> {
+        let (at, ticks) = (to.0 as usize, now);
+        let now = parts(now);
+        let Some(path) = self.free_way(at, class, now) else {
+            return self.enqueue(to, class, packet, ticks).map(|()| None);
+        };
+        let octets = packet.octets().max(1);
+        let profile = usize::from(self.subscribers[at].profile);
+        let queue = &mut self.queues[at * CLASSES + class];
+        queue.most_octets = queue.most_octets.max(octets);
+        queue.packets += 1;
+        queue.sent += u64::from(octets);
+        if let Some(delays) = self.profiles[profile].classes[class].delays {
+            queue.codel.drops(delays, 0, stamp(now), true);
+        }
+        self.charge_rates(at, class, octets, now);
+        self.charge(path.upwards().chain([ROOT]), octets, true, now);
+        Ok(Some(packet))
+    }
+
+    /// The way of a class that may send, if nobody waits there.
+    #[inline(always)]
+    fn free_way(&self, at: usize, class: usize, now: u64) -> Option<Path> {
+        let subscriber = self.subscribers.get(at)?;
+        let next = subscriber.next.max(*subscriber.class_next.get(class)?);
+        if subscriber.backlog != 0 || subscriber.is_vacant || next > now {
+            return None;
+        }
+        let (mut path, mut at) = (Path::default(), subscriber.parent);
+        loop {
+            let node = &self.nodes[at as usize];
+            if node.next > now || node.band().is_some() {
+                return None;
+            }
+            if at == ROOT {
+                return Some(path);
+            }
+            path.push(at);
+            at = node.parent;
+        }
+    }
+
     /// Asks for a subscriber's lines, for those of its class ([`Scheduler::ask_class`]) and for a packet to come. Callers with many packets
     /// make a pass over them with each of the three.
     #[inline(always)]
@@ -421,8 +472,9 @@ impl<C: Chain> Scheduler<C> {
         if let Some(packet) = &packet {
             let octets = packet.octets().max(1);
             served = octets + WIRE;
-            let is_committed = self.charge_subscriber(at, class, octets, now);
-            self.charge(path, octets, is_committed, now);
+            let is_committed = self.charge_rates(at, class, octets, now);
+            self.charge_shares(at, class, octets, is_committed);
+            self.charge(path.upwards().chain([ROOT]), octets, is_committed, now);
         }
         self.wake(at, served, now);
         for at in path.upwards() {
@@ -470,37 +522,55 @@ impl<C: Chain> Scheduler<C> {
         packet
     }
 
-    /// Charges a packet to its subscriber and class. Returns whether it was below the committed rate.
+    /// Charges a packet to the rates of its subscriber and class. Returns whether it was below the committed rate.
     #[inline]
-    fn charge_subscriber(&mut self, at: usize, class: usize, octets: u32, now: u64) -> bool {
+    fn charge_rates(&mut self, at: usize, class: usize, octets: u32, now: u64) -> bool {
         let subscriber = &mut self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let settings = &profile.classes[class];
         let (charge, slack) = (profile.charge(octets), now.saturating_sub(self.slack));
         let next = &mut subscriber.class_next[class];
-        *next = (*next).max(slack) + settings.pace.time(charge);
-        if profile.strict & 1 << class == 0 {
-            let tag = &mut subscriber.class_tag[class];
-            subscriber.class_time = *tag;
-            *tag = tag.wrapping_add(charge.min(MOST_CHARGE) * settings.share);
-        }
+        *next = (*next).max(slack) + profile.classes[class].pace.time(charge);
         let is_committed = subscriber.is_below_committed(now);
         if is_committed {
             let next = subscriber.committed_next.max(slack);
             subscriber.committed_next = next + subscriber.committed.time(charge);
-        } else {
-            subscriber.tag += subscriber.share.time(octets + WIRE);
         }
         subscriber.next = subscriber.next.max(slack) + subscriber.pace.time(charge);
         is_committed
     }
 
+    /// Charges it to the shares of both.
+    #[inline]
+    fn charge_shares(&mut self, at: usize, class: usize, octets: u32, is_committed: bool) {
+        let subscriber = &mut self.subscribers[at];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        if profile.strict & 1 << class == 0 {
+            let charge = profile.charge(octets).min(MOST_CHARGE);
+            let tag = &mut subscriber.class_tag[class];
+            subscriber.class_time = *tag;
+            *tag = tag.wrapping_add(charge * profile.classes[class].share);
+        }
+        if !is_committed {
+            subscriber.tag += subscriber.share.time(octets + WIRE);
+        }
+    }
+
     /// Charges a packet to the port and to the aggregates on the way.
-    fn charge(&mut self, path: &Path, octets: u32, is_committed: bool, now: u64) {
-        let slack = (self.slack, self.port_slack);
-        for at in path.upwards().chain([ROOT]) {
+    #[inline]
+    fn charge(
+        &mut self,
+        way: impl Iterator<Item = u32>,
+        octets: u32,
+        is_committed: bool,
+        now: u64,
+    ) {
+        for at in way {
+            let slack = if at == ROOT {
+                self.port_slack
+            } else {
+                self.slack
+            };
             let node = &mut self.nodes[at as usize];
-            let slack = if at == ROOT { slack.1 } else { slack.0 };
             node.next = node.next.max(now.saturating_sub(slack));
             node.charge(octets, is_committed);
         }
