@@ -33,6 +33,7 @@ pub mod pipeline;
 pub mod plot;
 pub mod policies;
 pub mod published;
+pub mod queues;
 pub mod radius;
 pub mod report;
 pub mod routes;

@@ -9,7 +9,7 @@ use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
     acl, admission, changes, drops, fib, full, handover, huge, kernel, latency, meters, pin,
-    pipeline, plot, published, radius, setups, swap, whole, workers,
+    pipeline, plot, published, queues, radius, setups, swap, whole, workers,
 };
 use cap::Cap;
 use clap::Parser;
@@ -32,7 +32,7 @@ struct Arguments {
     #[arg(long, default_value_t = 12)]
     rounds: usize,
     /// Only figures whose id contains this: `up-v4-64`, `up-v6`, `segments`, `instances`, `fib`, `acl`, `acl-swap`,
-    /// `meter`, `pipeline`, `up-full`, `published` (of it alone `h-tput`, `n-port`, `n-all`, `i-tput`, `b-pps`, `b-imix`), `kernel`,
+    /// `meter`, `sched`, `pipeline`, `up-full`, `published` (of it alone `h-tput`, `n-port`, `n-all`, `i-tput`, `b-pps`, `b-imix`), `kernel`,
     /// `workers`, `handover`, `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
     #[arg(long)]
     only: Option<String>,
@@ -72,6 +72,7 @@ fn main() -> Result<()> {
         radius.extend(setups::measure(rounds)?);
     }
     if is_about("memory") {
+        radius.push(queues::memory(|| ALLOCATOR.allocated()));
         radius.push(setups::memory(rounds, || ALLOCATOR.allocated())?);
     }
     let planes = ["radius", "setup", "memory"];
@@ -163,6 +164,10 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
         let routes = Routes::first(&prefixes, 600_000);
         let world = World::new(&eal, pool, "stages", Plan::plain(whole::SESSIONS, routes))?;
         entries.extend(stages(&eal, pool, world, &mut stock, core, rounds)?);
+    }
+    if wanted(queues::ID) || part.starts_with(queues::ID) {
+        eprintln!("  queues");
+        entries.extend(queues::measure(&eal, rounds)?);
     }
 
     Ok((Some(tsc_hz(&eal) / 1_000_000), entries))

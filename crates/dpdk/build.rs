@@ -80,6 +80,7 @@ fn main() {
             "c/peers_acl.c",
             "c/peers_meter.c",
             "c/peers_pipeline.c",
+            "c/peers_sched.c",
         ]);
     }
     // Before DPDK's libraries: eal.c brings functions of EAL's names that must be found first (see there).
@@ -97,7 +98,7 @@ fn main() {
         println!("cargo:rustc-link-lib=static:+whole-archive,-bundle={lib}");
     }
     let peers: &[&str] = match peers {
-        true => &["rte_acl", "rte_fib", "rte_rib"],
+        true => &["rte_acl", "rte_fib", "rte_rib", "rte_sched"],
         false => &[],
     };
     for lib in peers.iter().chain(PLAIN) {

@@ -149,6 +149,7 @@ impl Common<'_> {
         let second = tsc_hz(eal);
         // half of the buffers are for packets that arrive
         let most_waiting = pool.available() as usize / 2 / workers;
+        let places = self.shard.places(limits.sessions) as usize;
         let worker = Worker {
             eal: *eal,
             outs: TxBuffers::new(queued + others),
@@ -186,7 +187,7 @@ impl Common<'_> {
                 generations: self.generations.clone(),
                 others,
                 queued,
-                queues: Queues::new(limits.interfaces, most_waiting, second),
+                queues: Queues::new(limits.interfaces, places, most_waiting, second),
                 pool,
                 events: event_tx,
                 now: 0,

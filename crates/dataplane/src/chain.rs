@@ -1,6 +1,7 @@
 //! Frames that wait in the queues of subscribers, as the scheduler needs them.
 use crate::nodes::ip::Family;
-use dpdk::{Chain, Mbuf, prefetch};
+use core::mem::MaybeUninit;
+use dpdk::{Chain, Mbuf, large_pages, prefetch};
 
 /// A frame that waits.
 #[derive(Debug)]
@@ -63,6 +64,10 @@ impl scheduler::Chain for FrameChain {
     #[inline(always)]
     fn prefetch_last(&self) {
         prefetch(self.0.last());
+    }
+
+    fn large_pages<T>(memory: &mut [MaybeUninit<T>]) {
+        large_pages(memory);
     }
 
     #[inline(always)]

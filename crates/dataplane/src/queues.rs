@@ -66,6 +66,8 @@ pub(crate) struct Queues {
     ports: Box<[Option<Box<PortQueues>>]>,
     /// By the sessions' places.
     sessions: Vec<QueueLine>,
+    /// Sessions that there may be.
+    most_sessions: usize,
     /// Frames that wait at most, so that packets which arrive find buffers.
     most_packets: usize,
     hz: u64,
@@ -151,12 +153,13 @@ fn others_profile(rate: Option<Rate>) -> Profile {
 }
 
 impl PortQueues {
-    fn new(hz: u64, most_packets: usize) -> Self {
+    fn new(hz: u64, sessions: usize, most_packets: usize) -> Self {
         let mut scheduler = Scheduler::new(Settings {
             hz,
             rate: None,
             most_packets,
         });
+        scheduler.reserve(sessions + 1);
         let profile = scheduler.add_profile(&others_profile(None));
         let others = scheduler.add(
             PORT,
@@ -176,6 +179,26 @@ impl PortQueues {
             aggregates: Aggregates::default(),
             owners: Vec::new(),
             left: Burst::new(),
+        }
+    }
+
+    /// Does nothing wait?
+    fn is_empty(&self) -> bool {
+        self.scheduler.waiting() == 0 && self.left.is_empty()
+    }
+
+    /// Asks for what the frames of a burst will need, a kind of lines after the other.
+    fn ask(&self, frames: &Burst) {
+        for [subscriber, _] in frames.metas() {
+            self.scheduler.ask(SubscriberIndex(subscriber));
+        }
+        for [subscriber, class] in frames.metas() {
+            let to = SubscriberIndex(subscriber);
+            self.scheduler.ask_class(to, class as usize);
+        }
+        for [subscriber, class] in frames.metas() {
+            let to = SubscriberIndex(subscriber);
+            self.scheduler.ask_last(to, class as usize);
         }
     }
 
@@ -236,10 +259,11 @@ impl PortQueues {
 
 impl Queues {
     /// For so many ports. `hz` ticks are a second.
-    pub fn new(ports: u16, most_packets: usize, hz: u64) -> Self {
+    pub fn new(ports: u16, most_sessions: usize, most_packets: usize, hz: u64) -> Self {
         Queues {
             ports: (0..ports).map(|_| None).collect(),
             sessions: Vec::new(),
+            most_sessions,
             most_packets,
             hz,
         }
@@ -261,8 +285,8 @@ impl Queues {
     }
 
     fn port(&mut self, port: u16) -> &mut PortQueues {
-        let (hz, most) = (self.hz, self.most_packets);
-        let new = || Box::new(PortQueues::new(hz, most));
+        let (hz, sessions, most) = (self.hz, self.most_sessions, self.most_packets);
+        let new = || Box::new(PortQueues::new(hz, sessions, most));
         self.ports[usize::from(port)].get_or_insert_with(new)
     }
 
@@ -384,27 +408,46 @@ impl Queues {
         }
     }
 
-    /// Takes frames of sessions, whose words say which queue they are for.
+    /// Takes frames of sessions, whose words say which queue they are for. Those that need not wait are put into the burst `at_once`, which is
+    /// empty, and are counted to their sessions.
     pub fn take(
         &mut self,
         PortIndex(port): PortIndex,
         frames: &mut Burst,
+        at_once: &mut Burst,
         now: u64,
-        shared: &Shared,
+        (sessions, shared): (&mut Sessions, &Shared),
     ) {
         let Some(queues) = &mut self.ports[usize::from(port)] else {
             // the port was removed after the frames' queues had been found
             count_drops(shared, port, DropReason::QueuePurged, frames.len() as u64);
             return frames.clear();
         };
+        queues.ask(frames);
+        let PortQueues {
+            scheduler,
+            owners,
+            left,
+            ..
+        } = &mut **queues;
         frames.take_all(|mbuf| {
             let [subscriber, class] = mbuf.meta();
-            let to = SubscriberIndex(subscriber);
-            let taken = queues
-                .scheduler
-                .enqueue(to, class as usize, WaitingFrame(mbuf), now);
-            if let Err((refused, _)) = taken {
-                count_drops(shared, port, reason(refused, DropReason::QueueFull), 1);
+            let (to, class) = (SubscriberIndex(subscriber), class as usize);
+            let frame = WaitingFrame(mbuf);
+            let taken = match left.is_empty() {
+                true => scheduler.offer(to, class, frame, now),
+                false => scheduler.enqueue(to, class, frame, now).map(|()| None),
+            };
+            match taken {
+                Ok(None) => {}
+                Ok(Some(frame)) => {
+                    count(sessions, owners, to, &frame);
+                    // there is room
+                    let _ = at_once.push(frame.0);
+                }
+                Err((refused, _)) => {
+                    count_drops(shared, port, reason(refused, DropReason::QueueFull), 1);
+                }
             }
         });
     }
@@ -441,7 +484,8 @@ impl Queues {
         now: u64,
         (sessions, shared): (&mut Sessions, &Shared),
     ) {
-        let Some(queues) = &mut self.ports[usize::from(port)] else {
+        let queues = self.ports[usize::from(port)].as_mut();
+        let Some(queues) = queues.filter(|queues| !queues.is_empty()) else {
             return;
         };
         core::mem::swap(&mut queues.left, frames);
@@ -451,10 +495,7 @@ impl Queues {
             scheduler, owners, ..
         } = &mut **queues;
         let leave = &mut |subscriber: SubscriberIndex, frame: WaitingFrame| {
-            let owner = owners.get(subscriber.0 as usize);
-            if let Some(&owner) = owner.filter(|owner| **owner != NOBODY) {
-                sessions.count_down(owner, frame.family(), frame.0.frame_len());
-            }
+            count(sessions, owners, subscriber, &frame);
             // there is room
             let _ = frames.push(frame.0);
         };
@@ -487,6 +528,20 @@ impl Queues {
                 delay_drops: state.counts.delay_drops,
             }
         }))
+    }
+}
+
+/// Counts a frame that leaves to the session of its queue.
+#[inline(always)]
+fn count(
+    sessions: &mut Sessions,
+    owners: &[u32],
+    SubscriberIndex(subscriber): SubscriberIndex,
+    frame: &WaitingFrame,
+) {
+    let owner = owners.get(subscriber as usize);
+    if let Some(&owner) = owner.filter(|owner| **owner != NOBODY) {
+        sessions.count_down(owner, frame.family(), frame.0.frame_len());
     }
 }
 

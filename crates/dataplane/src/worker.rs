@@ -317,14 +317,11 @@ impl Worker {
         }
     }
 
-    /// Puts the frames that are for queues of sessions there, and all others too if the worker keeps the port's rate.
+    /// Puts the frames that are for queues of sessions there, and all others too if the worker keeps the port's rate. What need not wait is
+    /// left.
     fn queue_up<const TRACE: bool>(&mut self, port: usize) {
         let index = self.ports[port].index;
         let (out, now) = (usize::from(index.0), self.tables.now);
-        let frames = self.outs.get(self.tables.queued + out);
-        if !frames.is_empty() {
-            (self.tables.queues).take(index, frames, now, &self.shared);
-        }
         let frames = self.outs.get(out);
         if !frames.is_empty() && self.tables.queues.rate(index).is_some() {
             for _ in 0..frames.len() {
@@ -332,6 +329,16 @@ impl Worker {
             }
             (self.tables.queues).take_others(index, frames, now, &self.shared);
         }
+        let frames = self.outs.get(self.tables.queued + out);
+        if frames.is_empty() {
+            return;
+        }
+        let counts = (&mut self.tables.sessions, &*self.shared);
+        (self.tables.queues).take(index, frames, &mut self.burst, now, counts);
+        for _ in 0..self.burst.len() {
+            self.tables.took::<TRACE>(Edge::Dequeued);
+        }
+        self.outs.push_all(out, &mut self.burst);
     }
 
     /// Sends what leaves by a port at once.

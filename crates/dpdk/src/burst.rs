@@ -122,6 +122,15 @@ impl Burst {
         self.n = n - taken;
     }
 
+    /// The two words of every packet.
+    #[inline(always)]
+    pub fn metas(&self) -> impl Iterator<Item = [u32; 2]> + '_ {
+        // SAFETY: the first `n` are initialised and ours.
+        self.m[..self.n]
+            .iter()
+            .map(|m| unsafe { (*m.assume_init()).meta })
+    }
+
     /// Gives all packets away, in their order.
     #[inline(always)]
     pub fn take_all(&mut self, mut take: impl FnMut(Mbuf)) {

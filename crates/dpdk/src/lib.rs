@@ -63,7 +63,7 @@ pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use fifo::Fifo;
 pub use log::take_log;
 pub use mbuf::Mbuf;
-pub use memory::{Number, Pages, Table, Words, Zeroed, popcount};
+pub use memory::{Number, Pages, Table, Words, Zeroed, large_pages, popcount};
 pub use pool::Pool;
 pub use port::{
     Health, MAX_PORTS, MemoryPeer, Port, PortOptions, Queue, Sent, await_packets, device_name,

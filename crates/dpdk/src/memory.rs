@@ -1,13 +1,13 @@
 //! Memory of large tables: reserved once, so that what is in it never moves, and had from the system as it is touched.
 use crate::Error;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicU32};
 use std::sync::Arc;
 
 /// Size and alignment of what the system is asked for: a huge page, if it has one to give.
-#[cfg(not(miri))]
 const HUGE: usize = 2 << 20;
 
 /// Whether the process gets huge pages where it asked for them; when this is dropped, what was before holds again.
@@ -44,6 +44,18 @@ impl Drop for Pages {
         let small = self.small_before as libc::c_ulong;
         // SAFETY: as above.
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, small, 0, 0, 0) };
+    }
+}
+
+/// Asks for huge pages for memory that is not touched yet, where the system gives them to those who ask. Memory that is no huge page
+/// long stays as it is.
+pub fn large_pages<T>(memory: &mut [MaybeUninit<T>]) {
+    let range = memory.as_mut_ptr_range();
+    let start = (range.start as usize).next_multiple_of(HUGE);
+    let end = range.end as usize & !(HUGE - 1);
+    if start < end {
+        // SAFETY: how the system gives pages of a range that is the caller's changes nothing in them.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
 }
 

@@ -6,11 +6,13 @@ use std::ffi::CString;
 mod acl;
 mod meters;
 mod pipeline;
+mod sched;
 pub use acl::{
     Acl, AclCalls, AclForm, AclLists, AclRule, AclV4, AclV6, V4_KEY, V6_KEY, allow_wide_vectors,
 };
 pub use meters::{GREEN, MeterRates, Meters, RED, YELLOW};
 pub use pipeline::{ACCESS_HEADER, Downlink, Filter, Uplink, UplinkTables, session_key};
+pub use sched::{Sched, claim, small_pool};
 
 unsafe extern "C" {
     fn sl_hash(name: *const c_char, entries: u32) -> *mut c_void;

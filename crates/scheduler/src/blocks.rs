@@ -78,12 +78,19 @@ impl Blocks {
         Some(id)
     }
 
-    /// The number that so many others come before, if it is in the first block.
+    /// The number that will be taken out next.
     #[inline(always)]
-    pub fn ahead(&self, set: u32, others: usize) -> Option<u32> {
+    pub fn first(&self, set: u32) -> Option<u32> {
         let block = self.all.get(set as usize)?;
-        let at = (block.len as usize).checked_sub(1 + others)?;
-        block.ids.get(at).copied()
+        block.ids.get((block.len as usize).wrapping_sub(1)).copied()
+    }
+
+    /// The numbers of a set, in the order in which they will be taken out.
+    #[inline(always)]
+    pub fn of(&self, set: u32) -> impl Iterator<Item = u32> {
+        let first = self.all.get(set as usize);
+        let blocks = std::iter::successors(first, |block| self.all.get(block.link as usize));
+        blocks.flat_map(|block| block.ids.iter().take(block.len as usize).rev().copied())
     }
 }
 
@@ -99,9 +106,11 @@ mod tests {
             for id in 0..1000 {
                 blocks.push(if id % 2 == 0 { &mut even } else { &mut odd }, id);
             }
-            assert_eq!(blocks.ahead(even, 0), Some(998));
             for (set, first) in [(&mut even, 0), (&mut odd, 1)] {
+                let wanted: Vec<u32> = blocks.of(*set).collect();
+                assert_eq!(blocks.first(*set), wanted.first().copied());
                 let mut all: Vec<u32> = std::iter::from_fn(|| blocks.pop(set)).collect();
+                assert_eq!(all, wanted);
                 all.sort_unstable();
                 assert_eq!(all, (first..1000).step_by(2).collect::<Vec<_>>());
                 assert_eq!(*set, NONE);

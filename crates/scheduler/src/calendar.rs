@@ -50,13 +50,19 @@ impl<const N: usize> Calendar<N> {
     /// The first slot that is not empty.
     #[inline]
     pub fn first(&self) -> Option<u64> {
+        self.first_from(self.slot)
+    }
+
+    /// The first slot from this one on that is not empty.
+    #[inline]
+    fn first_from(&self, slot: u64) -> Option<u64> {
         if self.words == 0 {
             return None;
         }
-        let at = self.slot as usize % N;
+        let at = slot as usize % N;
         let later = self.full[at / 64] >> (at % 64);
         if later != 0 {
-            return Some(self.slot + u64::from(later.trailing_zeros()));
+            return Some(slot + u64::from(later.trailing_zeros()));
         }
         // the words behind this one, around the circle, and at last the beginning of this one
         let words = N / 64;
@@ -67,7 +73,7 @@ impl<const N: usize> Calendar<N> {
             above => next + above.trailing_zeros() as usize,
         };
         let found = word * 64 + self.full[word].trailing_zeros() as usize;
-        Some(self.slot + ((found + N - at) % N) as u64)
+        Some(slot + ((found + N - at) % N) as u64)
     }
 
     /// Moves on to the first slot that is not empty, but not beyond `last`, and takes a number out of it.
@@ -100,10 +106,21 @@ impl<const N: usize> Calendar<N> {
         id
     }
 
-    /// A number that comes after so many others, if it is known already.
+    /// The number that will be taken out next if no more come.
     #[inline(always)]
-    pub fn ahead(&self, blocks: &Blocks, others: usize) -> Option<u32> {
-        blocks.ahead(self.sets[self.slot as usize % N], others)
+    pub fn next(&self, blocks: &Blocks) -> Option<u32> {
+        blocks.first(self.sets[self.first()? as usize % N])
+    }
+
+    /// All numbers, in the order in which they will be taken out if no more come.
+    #[inline(always)]
+    pub fn all(&self, blocks: &Blocks) -> impl Iterator<Item = u32> {
+        let later = |slot: &u64| {
+            self.first_from(slot + 1)
+                .filter(|next| *next < self.slot + N as u64)
+        };
+        let slots = std::iter::successors(self.first(), later);
+        slots.flat_map(|slot| blocks.of(self.sets[slot as usize % N]))
     }
 }
 

@@ -113,11 +113,20 @@ impl Node {
         Some((Child::of(id), calendar.slot()))
     }
 
-    /// A child that comes after so many others, if that is known.
+    /// The child that is next.
     #[inline(always)]
-    pub fn ahead(&self, blocks: &Blocks, band: Band, others: usize) -> Option<Child> {
-        let id = self.bands[band as usize].ahead(blocks, others)?;
-        Some(Child::of(id))
+    pub fn first(&self, blocks: &Blocks) -> Option<Child> {
+        let calendar = &self.bands[self.band()? as usize];
+        calendar.next(blocks).map(Child::of)
+    }
+
+    /// The children that wait, in the order of their turns.
+    #[inline(always)]
+    pub fn waiting(&self, blocks: &Blocks) -> impl Iterator<Item = Child> {
+        self.bands
+            .iter()
+            .flat_map(|band| band.all(blocks))
+            .map(Child::of)
     }
 
     /// A packet of so many octets leaves; `is_committed`: it is not counted where the rest is shared.

@@ -1,4 +1,5 @@
 //! What the scheduler needs of packets and of queues of them.
+use core::mem::MaybeUninit;
 
 /// A packet that waits.
 pub trait Packet {
@@ -28,6 +29,9 @@ pub trait Chain: Default {
 
     /// Asks for the memory that [`Chain::push`] will need.
     fn prefetch_last(&self) {}
+
+    /// Asks for pages that suit memory of the scheduler's own, before it is touched.
+    fn large_pages<T>(_memory: &mut [MaybeUninit<T>]) {}
 
     /// Asks for a line of memory of the scheduler's own.
     fn prefetch<T>(_line: *const T) {}

@@ -66,6 +66,8 @@ pub(crate) struct Compiled {
     pub classes: [Class; CLASSES],
     /// The strict classes.
     pub strict: u8,
+    /// Those with a rate.
+    pub paced: u8,
     pub overhead: Overhead,
 }
 
@@ -83,12 +85,14 @@ const SHARE: u32 = 1 << 14;
 
 impl Compiled {
     pub fn new(profile: &Profile, hz: u64) -> Self {
-        let is_strict = |class: &ClassSettings| class.turn == Turn::Strict;
-        let strict = profile.classes.iter().enumerate();
-        let strict = strict.map(|(at, class)| u8::from(is_strict(class)) << at);
+        let mask = |is: fn(&ClassSettings) -> bool| {
+            let bits = profile.classes.iter().enumerate();
+            bits.map(|(at, class)| u8::from(is(class)) << at).sum()
+        };
         Compiled {
             classes: profile.classes.map(|class| Class::new(&class, hz)),
-            strict: strict.sum(),
+            strict: mask(|class| class.turn == Turn::Strict),
+            paced: mask(|class| class.rate.is_some()),
             overhead: profile.overhead,
         }
     }

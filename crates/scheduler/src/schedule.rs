@@ -4,8 +4,8 @@ use crate::child::{Alarm, Band, Child, slot};
 use crate::node::{Entry, Node, WIRE};
 use crate::pace::{parts, ticks};
 use crate::packet::{Chain, Packet};
-use crate::profile::{CLASSES, STAMP};
-use crate::subscriber::{Choice, SubscriberIndex, choose};
+use crate::profile::{CLASSES, Compiled, STAMP};
+use crate::subscriber::{Choice, Subscriber, SubscriberIndex, choose};
 use crate::tree::{LEVELS, Scheduler, Wheel};
 
 /// Why a packet was not taken.
@@ -36,6 +36,10 @@ const WHEEL_SLOT: u32 = 18;
 const SHORT: u32 = 1514;
 /// Virtual times of classes wrap around: a packet is charged no more than this in them.
 const MOST_CHARGE: u32 = 16_383;
+/// Those whose time has come are woken as many at a time.
+const TOGETHER: usize = 32;
+/// The lines of so many packets are asked for at a time, at most.
+const MOST_ASKED: usize = 64;
 /// The port.
 const ROOT: u32 = 0;
 
@@ -62,12 +66,13 @@ impl<C: Chain> Scheduler<C> {
         if subscriber.is_vacant || class >= CLASSES {
             return Err((Refused::Unknown, packet));
         }
-        let settings = &self.profiles[usize::from(subscriber.profile)].classes[class];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let settings = &profile.classes[class];
         let queue = &mut self.queues[at * CLASSES + class];
         let octets = queue.octets + packet.octets().max(1);
         let is_full = queue.octets > 0 && octets > settings.limit;
         if is_full || self.waiting >= self.most_packets {
-            self.counts[at * CLASSES + class].tail_drops += 1;
+            self.drops[at * CLASSES + class].tail += 1;
             let refused = match is_full {
                 true => Refused::ClassFull,
                 false => Refused::PortFull,
@@ -81,13 +86,97 @@ impl<C: Chain> Scheduler<C> {
         if subscriber.backlog & 1 << class != 0 {
             return Ok(());
         }
-        if queue.tag.wrapping_sub(subscriber.class_time) as i32 <= 0 {
-            queue.tag = subscriber.class_time;
+        let tag = &mut subscriber.class_tag[class];
+        if tag.wrapping_sub(subscriber.class_time) as i32 <= 0 {
+            *tag = subscriber.class_time;
         }
-        queue.next = queue.next.max(now.saturating_sub(self.slack));
+        let next = &mut subscriber.class_next[class];
+        *next = (*next).max(now.saturating_sub(self.slack));
         subscriber.backlog |= 1 << class;
         self.wake(at, 0, now);
         Ok(())
+    }
+
+    /// Gives a packet back at once if it may leave, and nobody waits whose turn it would be before; otherwise takes it as
+    /// [`Scheduler::enqueue`] does. It takes no share from anybody, so it is charged to rates alone.
+    #[inline]
+    pub fn offer(
+        &mut self,
+        to: SubscriberIndex,
+        class: usize,
+        packet: C::Packet,
+        now: u64,
+    ) -> Result<Option<C::Packet>, (Refused, C::Packet)> {
+        let (at, ticks) = (to.0 as usize, now);
+        let now = parts(now);
+        let Some(path) = self.free_way(at, class, now) else {
+            return self.enqueue(to, class, packet, ticks).map(|()| None);
+        };
+        let octets = packet.octets().max(1);
+        let profile = usize::from(self.subscribers[at].profile);
+        let queue = &mut self.queues[at * CLASSES + class];
+        queue.most_octets = queue.most_octets.max(octets);
+        queue.packets += 1;
+        queue.sent += u64::from(octets);
+        if let Some(delays) = self.profiles[profile].classes[class].delays {
+            queue.codel.drops(delays, 0, stamp(now), true);
+        }
+        self.charge_rates(at, class, octets, now);
+        self.charge(path.upwards().chain([ROOT]), octets, true, now);
+        Ok(Some(packet))
+    }
+
+    /// The way of a class that may send, if nobody waits there.
+    #[inline(always)]
+    fn free_way(&self, at: usize, class: usize, now: u64) -> Option<Path> {
+        let subscriber = self.subscribers.get(at)?;
+        let next = subscriber.next.max(*subscriber.class_next.get(class)?);
+        if subscriber.backlog != 0 || subscriber.is_vacant || next > now {
+            return None;
+        }
+        let (mut path, mut at) = (Path::default(), subscriber.parent);
+        loop {
+            let node = &self.nodes[at as usize];
+            if node.next > now || node.band().is_some() {
+                return None;
+            }
+            if at == ROOT {
+                return Some(path);
+            }
+            path.push(at);
+            at = node.parent;
+        }
+    }
+
+    /// Asks for a subscriber's lines, for those of its class ([`Scheduler::ask_class`]) and for a packet to come. Callers with many packets
+    /// make a pass over them with each of the three.
+    #[inline(always)]
+    pub fn ask(&self, to: SubscriberIndex) {
+        self.ask_subscriber(to.0);
+    }
+
+    #[inline(always)]
+    fn ask_subscriber(&self, at: u32) {
+        if let Some(subscriber) = self.subscribers.get(at as usize) {
+            C::prefetch(subscriber);
+            C::prefetch(&subscriber.class_next);
+        }
+    }
+
+    /// Asks for the queue of a class.
+    #[inline(always)]
+    pub fn ask_class(&self, to: SubscriberIndex, class: usize) {
+        if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
+            C::prefetch(queue);
+        }
+    }
+
+    /// Asks for what [`Scheduler::enqueue`] will need of a class.
+    #[inline(always)]
+    pub fn ask_last(&self, to: SubscriberIndex, class: usize) {
+        if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
+            queue.chain.prefetch_last();
+        }
     }
 
     /// Lets packets leave whose time has come, at most `most`: `leave` gets them. `dropped` gets those that CoDel drops. Returns how many
@@ -103,16 +192,59 @@ impl<C: Chain> Scheduler<C> {
         let now = parts(now);
         self.now = now;
         self.expire(now);
+        self.ask_next(most, now);
         let mut left = 0;
         while left < most
-            && let Some((subscriber, path)) = self.next(now)
+            && let Some((turn, path)) = self.next(now)
         {
-            if let Some(packet) = self.serve(subscriber, &path, now, dropped) {
-                leave(SubscriberIndex(subscriber as u32), packet);
+            if let Some(packet) = self.serve(turn, &path, now, dropped) {
+                leave(SubscriberIndex(turn.at as u32), packet);
                 left += 1;
             }
         }
         left
+    }
+
+    /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
+    fn ask_next(&self, most: usize, now: u64) {
+        let root = &self.nodes[ROOT as usize];
+        if root.next > now {
+            return;
+        }
+        let (mut next, mut n) = ([0; MOST_ASKED], 0);
+        let children = root.waiting(&self.blocks).take(most.min(MOST_ASKED));
+        children
+            .filter_map(|child| self.first_of(child))
+            .for_each(|at| {
+                self.ask_subscriber(at);
+                next[n] = at;
+                n += 1;
+            });
+        let mut queues = [0; MOST_ASKED];
+        for (at, queue) in next[..n].iter().zip(&mut queues) {
+            let subscriber = &self.subscribers[*at as usize];
+            let profile = &self.profiles[usize::from(subscriber.profile)];
+            let class = match choose(subscriber, profile, now) {
+                Choice::Class(class, _) => class,
+                Choice::At(_) | Choice::Nothing => 0,
+            };
+            *queue = *at as usize * CLASSES + class;
+            C::prefetch(&self.queues[*queue]);
+        }
+        for queue in &queues[..n] {
+            self.queues[*queue].chain.prefetch_first();
+        }
+    }
+
+    /// The subscriber whose turn it is when a child's is.
+    #[inline(always)]
+    fn first_of(&self, mut child: Child) -> Option<u32> {
+        loop {
+            match child {
+                Child::Subscriber(at) => return Some(at),
+                Child::Node(at) => child = self.nodes[at as usize].first(&self.blocks)?,
+            }
+        }
     }
 
     /// The tick at which there is something to do next, if packets wait. It may be over.
@@ -130,9 +262,8 @@ impl<C: Chain> Scheduler<C> {
     /// it is there already. `served`: octets that it has sent just now.
     pub(crate) fn wake(&mut self, at: usize, served: u32, now: u64) {
         let subscriber = &mut self.subscribers[at];
-        let queues = &self.queues[at * CLASSES..(at + 1) * CLASSES];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        match choose(subscriber, queues, profile, now) {
+        match choose(subscriber, profile, now) {
             Choice::Nothing => {}
             Choice::At(time) => {
                 if !subscriber.places.is_on_wheel() {
@@ -198,27 +329,49 @@ impl<C: Chain> Scheduler<C> {
         (&mut self.blocks, &mut self.wheel, both)
     }
 
-    /// Wakes those whose time has come.
+    /// Wakes those whose time has come: some at once, so that their lines come together.
     fn expire(&mut self, now: u64) {
         let last = now >> WHEEL_SLOT;
-        while let Some(id) = self.wheel.pop(&mut self.blocks, last) {
-            let (at, is_committed) = match Alarm::of(id) {
-                Alarm::MaySend(Child::Subscriber(at)) => (at, false),
-                Alarm::Committed(at) => (at, true),
-                Alarm::MaySend(Child::Node(at)) => {
-                    self.nodes[at as usize].places.set_on_wheel(false);
-                    self.wake_node_in_all(at, 0, now);
-                    continue;
+        let mut due = [0; TOGETHER];
+        loop {
+            let mut n = 0;
+            while n < TOGETHER
+                && let Some(id) = self.wheel.pop(&mut self.blocks, last)
+            {
+                due[n] = id;
+                n += 1;
+                if let Alarm::MaySend(Child::Subscriber(at)) | Alarm::Committed(at) = Alarm::of(id)
+                {
+                    self.ask_subscriber(at);
                 }
-            };
-            let places = &mut self.subscribers[at as usize].places;
-            match is_committed {
-                true => places.set_awaits_committed(false),
-                false => places.set_on_wheel(false),
             }
-            self.wake(at as usize, 0, now);
-            self.release(at);
+            for id in &due[..n] {
+                self.sound(Alarm::of(*id), now);
+            }
+            if n < TOGETHER {
+                return;
+            }
         }
+    }
+
+    /// Wakes one.
+    fn sound(&mut self, alarm: Alarm, now: u64) {
+        let (at, is_committed) = match alarm {
+            Alarm::MaySend(Child::Subscriber(at)) => (at, false),
+            Alarm::Committed(at) => (at, true),
+            Alarm::MaySend(Child::Node(at)) => {
+                self.nodes[at as usize].places.set_on_wheel(false);
+                self.wake_node_in_all(at, 0, now);
+                return;
+            }
+        };
+        let places = &mut self.subscribers[at as usize].places;
+        match is_committed {
+            true => places.set_awaits_committed(false),
+            false => places.set_on_wheel(false),
+        }
+        self.wake(at as usize, 0, now);
+        self.release(at);
     }
 
     /// Wakes a node in each band in which it has children.
@@ -230,8 +383,8 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// The subscriber that may send next, and the way to it.
-    fn next(&mut self, now: u64) -> Option<(usize, Path)> {
+    /// The class of a subscriber that may send next, and the way to it.
+    fn next(&mut self, now: u64) -> Option<(Turn, Path)> {
         let mut path = Path::default();
         let mut at = ROOT;
         if self.nodes[at as usize].next > now {
@@ -261,8 +414,8 @@ impl<C: Chain> Scheduler<C> {
                     }
                 }
                 Child::Subscriber(child) => {
-                    if self.is_turn(child as usize, at, band, due, now) {
-                        return Some((child as usize, path));
+                    if let Some(turn) = self.turn(child as usize, at, band, due, now) {
+                        return Some((turn, path));
                     }
                 }
             }
@@ -285,8 +438,8 @@ impl<C: Chain> Scheduler<C> {
         may_send
     }
 
-    /// The same for a subscriber.
-    fn is_turn(&mut self, child: usize, at: u32, band: Band, due: u64, now: u64) -> bool {
+    /// The class with which a subscriber that was the next one may send; if it may not, it waits where it has to.
+    fn turn(&mut self, child: usize, at: u32, band: Band, due: u64, now: u64) -> Option<Turn> {
         let subscriber = &mut self.subscribers[child];
         let is_early = band == Band::Excess && slot(subscriber.tag) > due;
         if is_early && subscriber.backlog != 0 && subscriber.parent == at {
@@ -296,85 +449,37 @@ impl<C: Chain> Scheduler<C> {
                 served: 0,
             };
             self.nodes[at as usize].insert(&mut self.blocks, band, entry);
-            return false;
+            return None;
         }
         subscriber.places.leave(band);
-        let queues = &self.queues[child * CLASSES..(child + 1) * CLASSES];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let choice = choose(subscriber, queues, profile, now);
-        let is_turn = subscriber.parent == at
-            && matches!(choice, Choice::Class(_, chosen) if chosen as u8 <= band as u8);
-        if !is_turn {
-            self.wake(child, 0, now);
-            self.release(child as u32);
+        if let Choice::Class(class, chosen) = choose(subscriber, profile, now)
+            && chosen as u8 <= band as u8
+            && subscriber.parent == at
+        {
+            return Some(Turn { at: child, class });
         }
-        is_turn
+        self.wake(child, 0, now);
+        self.release(child as u32);
+        None
     }
 
-    /// Takes the next packet of a subscriber whose turn it is, and charges it to all on the way.
+    /// Takes the next packet of a class whose turn it is, and charges it to all on the way. `None`: CoDel has dropped all that waited.
     fn serve(
         &mut self,
-        at: usize,
+        Turn { at, class }: Turn,
         path: &Path,
         now: u64,
         dropped: &mut impl FnMut(Dropped<C::Packet>),
     ) -> Option<C::Packet> {
-        let subscriber = &mut self.subscribers[at];
-        let queues = &mut self.queues[at * CLASSES..(at + 1) * CLASSES];
-        let profile = &self.profiles[usize::from(subscriber.profile)];
-        let (mut packet, mut served, mut is_committed) = (None, 0, false);
-        if let Choice::Class(class, _) = choose(subscriber, queues, profile, now) {
-            let (settings, queue) = (&profile.classes[class], &mut queues[class]);
-            let counts = &mut self.counts[at * CLASSES + class];
-            counts.most_octets = counts.most_octets.max(queue.octets);
-            while let Some(first) = queue.chain.pop() {
-                self.waiting -= 1;
-                queue.octets -= first.octets().max(1);
-                let now = stamp(now);
-                let waited = now.wrapping_sub(first.stamp());
-                let is_short = queue.octets <= SHORT;
-                let drops = |delays| queue.codel.drops(delays, waited, now, is_short);
-                if !settings.delays.is_some_and(drops) {
-                    packet = Some(first);
-                    break;
-                }
-                counts.delay_drops += 1;
-                dropped(Dropped {
-                    subscriber: SubscriberIndex(at as u32),
-                    class,
-                    packet: first,
-                });
-            }
-            if queue.octets == 0 {
-                subscriber.backlog &= !(1 << class);
-            }
-            if let Some(packet) = &packet {
-                let octets = packet.octets().max(1);
-                let behind = octets.saturating_sub(u32::from(subscriber.header));
-                let charge = profile.overhead.charged(behind);
-                counts.packets += 1;
-                queue.sent += u64::from(octets);
-                let slack = now.saturating_sub(self.slack);
-                queue.next = queue.next.max(slack) + settings.pace.time(charge);
-                if profile.strict & 1 << class == 0 {
-                    subscriber.class_time = queue.tag;
-                    let charge = charge.min(MOST_CHARGE);
-                    queue.tag = queue.tag.wrapping_add(charge * settings.share);
-                }
-                is_committed = subscriber.is_below_committed(now);
-                if is_committed {
-                    let next = subscriber.committed_next.max(slack);
-                    subscriber.committed_next = next + subscriber.committed.time(charge);
-                }
-                subscriber.next = subscriber.next.max(slack) + subscriber.pace.time(charge);
-                served = octets + WIRE;
-                if !is_committed {
-                    subscriber.tag += subscriber.share.time(served);
-                }
-            }
-        }
-        if served > 0 {
-            self.charge(path, served - WIRE, is_committed, now);
+        let packet = self.take(at, class, now, dropped);
+        let mut served = 0;
+        if let Some(packet) = &packet {
+            let octets = packet.octets().max(1);
+            served = octets + WIRE;
+            let is_committed = self.charge_rates(at, class, octets, now);
+            self.charge_shares(at, class, octets, is_committed);
+            self.charge(path.upwards().chain([ROOT]), octets, is_committed, now);
         }
         self.wake(at, served, now);
         for at in path.upwards() {
@@ -383,21 +488,118 @@ impl<C: Chain> Scheduler<C> {
         packet
     }
 
+    /// Takes the first packet of a queue that CoDel does not drop.
+    #[inline]
+    fn take(
+        &mut self,
+        at: usize,
+        class: usize,
+        now: u64,
+        dropped: &mut impl FnMut(Dropped<C::Packet>),
+    ) -> Option<C::Packet> {
+        let subscriber = &mut self.subscribers[at];
+        let queue = &mut self.queues[at * CLASSES + class];
+        let delays = self.profiles[usize::from(subscriber.profile)].classes[class].delays;
+        let (mut packet, now) = (None, stamp(now));
+        queue.most_octets = queue.most_octets.max(queue.octets);
+        while let Some(first) = queue.chain.pop() {
+            self.waiting -= 1;
+            queue.octets -= first.octets().max(1);
+            let waited = now.wrapping_sub(first.stamp());
+            let is_short = queue.octets <= SHORT;
+            let drops = |delays| queue.codel.drops(delays, waited, now, is_short);
+            if !delays.is_some_and(drops) {
+                queue.packets += 1;
+                queue.sent += u64::from(first.octets().max(1));
+                packet = Some(first);
+                break;
+            }
+            self.drops[at * CLASSES + class].delay += 1;
+            dropped(Dropped {
+                subscriber: SubscriberIndex(at as u32),
+                class,
+                packet: first,
+            });
+        }
+        if queue.octets == 0 {
+            subscriber.backlog &= !(1 << class);
+        }
+        packet
+    }
+
+    /// Charges a packet to the rates of its subscriber and class. Returns whether it was below the committed rate.
+    #[inline]
+    fn charge_rates(&mut self, at: usize, class: usize, octets: u32, now: u64) -> bool {
+        let subscriber = &mut self.subscribers[at];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let charge = charge(subscriber, profile, octets);
+        let slack = now.saturating_sub(self.slack);
+        let next = &mut subscriber.class_next[class];
+        *next = (*next).max(slack) + profile.classes[class].pace.time(charge);
+        let is_committed = subscriber.is_below_committed(now);
+        if is_committed {
+            let next = subscriber.committed_next.max(slack);
+            subscriber.committed_next = next + subscriber.committed.time(charge);
+        }
+        subscriber.next = subscriber.next.max(slack) + subscriber.pace.time(charge);
+        is_committed
+    }
+
+    /// Charges it to the shares of both.
+    #[inline]
+    fn charge_shares(&mut self, at: usize, class: usize, octets: u32, is_committed: bool) {
+        let subscriber = &mut self.subscribers[at];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        if profile.strict & 1 << class == 0 {
+            let charge = charge(subscriber, profile, octets).min(MOST_CHARGE);
+            let tag = &mut subscriber.class_tag[class];
+            subscriber.class_time = *tag;
+            *tag = tag.wrapping_add(charge * profile.classes[class].share);
+        }
+        if !is_committed {
+            subscriber.tag += subscriber.share.time(octets + WIRE);
+        }
+    }
+
     /// Charges a packet to the port and to the aggregates on the way.
-    fn charge(&mut self, path: &Path, octets: u32, is_committed: bool, now: u64) {
-        let slack = (self.slack, self.port_slack);
-        for at in path.upwards().chain([ROOT]) {
+    #[inline]
+    fn charge(
+        &mut self,
+        way: impl Iterator<Item = u32>,
+        octets: u32,
+        is_committed: bool,
+        now: u64,
+    ) {
+        for at in way {
+            let slack = if at == ROOT {
+                self.port_slack
+            } else {
+                self.slack
+            };
             let node = &mut self.nodes[at as usize];
-            let slack = if at == ROOT { slack.1 } else { slack.0 };
             node.next = node.next.max(now.saturating_sub(slack));
             node.charge(octets, is_committed);
         }
     }
 }
 
+/// What a frame of so many octets is charged to the rates of its subscriber and class.
+#[inline(always)]
+fn charge(subscriber: &Subscriber, profile: &Compiled, octets: u32) -> u32 {
+    let packet = octets.saturating_sub(subscriber.header.into());
+    profile.overhead.charged(packet)
+}
+
 /// The slot of the wheel at whose beginning a time is over.
 fn wheel_slot(time: u64) -> u64 {
     (time + (1 << WHEEL_SLOT) - 1) >> WHEEL_SLOT
+}
+
+/// A class of a subscriber that sends.
+#[derive(Clone, Copy)]
+struct Turn {
+    at: usize,
+    class: usize,
 }
 
 /// Aggregates between the port and a subscriber, from above.

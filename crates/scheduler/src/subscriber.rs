@@ -29,9 +29,10 @@ pub struct SubscriberSettings {
     pub header: u8,
 }
 
-/// What packets need of a subscriber beside the queue of their class: a cache line.
+/// What packets need of a subscriber beside the queue of their class: a cache line, and one of what its classes are chosen by, so that
+/// their queues are left alone. CPUs fetch such a pair together.
 #[derive(Clone, Copy)]
-#[repr(align(64))]
+#[repr(C, align(128))]
 pub(crate) struct Subscriber {
     /// When it may send.
     pub next: u64,
@@ -53,9 +54,14 @@ pub(crate) struct Subscriber {
     pub header: u8,
     /// Packets are not queued for it: it is gone, or its number was never given.
     pub is_vacant: bool,
+    /// When each class may send, if it has a rate.
+    pub class_next: [u64; CLASSES],
+    /// Virtual time of the next packet of each class.
+    pub class_tag: [u32; CLASSES],
 }
 
-const _: () = assert!(size_of::<Subscriber>() == 64);
+const _: () = assert!(size_of::<Subscriber>() == 128);
+const _: () = assert!(core::mem::offset_of!(Subscriber, class_next) == 64);
 
 impl Subscriber {
     pub const VACANT: Subscriber = Subscriber {
@@ -72,6 +78,8 @@ impl Subscriber {
         places: Places::NOWHERE,
         header: 0,
         is_vacant: true,
+        class_next: [0; CLASSES],
+        class_tag: [0; CLASSES],
     };
 
     /// Changes the settings. What waits goes on waiting.
@@ -98,15 +106,13 @@ impl Subscriber {
 #[repr(align(64))]
 pub(crate) struct Queue<C> {
     pub chain: C,
-    /// Octets that wait.
+    /// Octets that wait, and the most that have.
     pub octets: u32,
-    /// Virtual time of its next packet, among the classes of its subscriber.
-    pub tag: u32,
-    /// When it may send.
-    pub next: u64,
+    pub most_octets: u32,
     pub codel: CoDel,
-    /// Octets that have left.
+    /// Octets and packets that have left.
     pub sent: u64,
+    pub packets: u64,
 }
 
 impl<C: Chain> Default for Queue<C> {
@@ -114,10 +120,10 @@ impl<C: Chain> Default for Queue<C> {
         Queue {
             chain: C::default(),
             octets: 0,
-            tag: 0,
-            next: 0,
+            most_octets: 0,
             codel: CoDel::default(),
             sent: 0,
+            packets: 0,
         }
     }
 }
@@ -142,43 +148,48 @@ pub(crate) enum Choice {
 }
 
 /// The class whose turn it is: the first strict one, or the weighted one that is the furthest behind.
-#[inline]
-pub(crate) fn choose<C: Chain>(
-    subscriber: &Subscriber,
-    queues: &[Queue<C>],
-    profile: &Compiled,
-    now: u64,
-) -> Choice {
+#[inline(always)]
+pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> Choice {
     if subscriber.backlog == 0 {
         return Choice::Nothing;
     }
     if subscriber.next > now {
         return Choice::At(subscriber.next);
     }
+    let (mut ready, mut earliest) = (subscriber.backlog, u64::MAX);
+    for class in classes(ready & profile.paced) {
+        let next = subscriber.class_next[class];
+        if next > now {
+            ready &= !(1 << class);
+            earliest = earliest.min(next);
+        }
+    }
+    if ready == 0 {
+        return Choice::At(earliest);
+    }
+    let strict = ready & profile.strict;
+    if strict != 0 {
+        return Choice::Class(strict.trailing_zeros() as usize, Band::Guaranteed);
+    }
     let band = match subscriber.is_below_committed(now) {
         true => Band::Guaranteed,
         false => Band::Excess,
     };
-    // A class without a rate of its own needs no look at its line, if it is the only one.
-    let mut earliest = u64::MAX;
-    for class in classes(subscriber.backlog & profile.strict) {
-        let next = queues[class].next;
-        if next <= now {
-            return Choice::Class(class, Band::Guaranteed);
-        }
-        earliest = earliest.min(next);
-    }
-    let mut best: Option<(usize, u32)> = None;
-    for class in classes(subscriber.backlog & !profile.strict) {
-        let queue = &queues[class];
-        if queue.next > now {
-            earliest = earliest.min(queue.next);
-        } else if best.is_none_or(|(_, tag)| (queue.tag.wrapping_sub(tag) as i32) < 0) {
-            best = Some((class, queue.tag));
-        }
-    }
-    match best {
-        Some((class, _)) => Choice::Class(class, band),
-        None => Choice::At(earliest),
-    }
+    let class = match ready & (ready - 1) {
+        0 => ready.trailing_zeros() as usize,
+        _ => furthest_behind(subscriber, ready),
+    };
+    Choice::Class(class, band)
+}
+
+/// The class of those in a mask whose virtual time is the earliest. It is as good as random which one that is, so there is no branch.
+#[inline(always)]
+fn furthest_behind(subscriber: &Subscriber, mask: u8) -> usize {
+    let key = |class: usize| {
+        let after = subscriber.class_tag[class].wrapping_sub(subscriber.class_time) as i32;
+        let others = if mask >> class & 1 == 0 { 1 << 60 } else { 0 };
+        (i64::from(after) * CLASSES as i64 + class as i64) + others
+    };
+    let first = (1..CLASSES).fold(key(0), |first, class| first.min(key(class)));
+    (first & (CLASSES as i64 - 1)) as usize
 }

@@ -39,7 +39,7 @@ pub struct Scheduler<C: Chain> {
     pub(crate) subscribers: Vec<Subscriber>,
     /// [`CLASSES`] for each subscriber.
     pub(crate) queues: Vec<Queue<C>>,
-    pub(crate) counts: Vec<ClassCounts>,
+    pub(crate) drops: Vec<Drops>,
     pub(crate) profiles: Vec<Compiled>,
     /// Numbers of subscribers that are vacant and in no calendar.
     pub(crate) free: Vec<u32>,
@@ -50,6 +50,13 @@ pub struct Scheduler<C: Chain> {
     pub(crate) now: u64,
     pub(crate) port_slack: u64,
     pub(crate) slack: u64,
+}
+
+/// Packets of a class that did not leave.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Drops {
+    pub tail: u64,
+    pub delay: u64,
 }
 
 /// What became of the packets of a class, beside what has left.
@@ -91,7 +98,7 @@ impl<C: Chain> Scheduler<C> {
             nodes: vec![Node::new(&port, settings.hz)],
             subscribers: Vec::new(),
             queues: Vec::new(),
-            counts: Vec::new(),
+            drops: Vec::new(),
             profiles: Vec::new(),
             free: Vec::new(),
             waiting: 0,
@@ -100,6 +107,16 @@ impl<C: Chain> Scheduler<C> {
             port_slack: parts(settings.hz / PORT_SLACK),
             slack: parts(settings.hz / SLACK),
         }
+    }
+
+    /// Makes room for so many subscribers in all, so that none that is added moves the others.
+    pub fn reserve(&mut self, subscribers: usize) {
+        let more = subscribers.saturating_sub(self.subscribers.len());
+        self.subscribers.reserve_exact(more);
+        self.queues.reserve_exact(more * CLASSES);
+        self.drops.reserve_exact(more * CLASSES);
+        C::large_pages(self.subscribers.spare_capacity_mut());
+        C::large_pages(self.queues.spare_capacity_mut());
     }
 
     /// Adds a profile.
@@ -126,7 +143,7 @@ impl<C: Chain> Scheduler<C> {
         );
         self.nodes[settings.parent.0 as usize].children += 1;
         self.nodes.push(Node::new(settings, self.hz));
-        self.reserve();
+        self.reserve_entries();
         AggregateIndex(self.nodes.len() as u32 - 1)
     }
 
@@ -153,16 +170,16 @@ impl<C: Chain> Scheduler<C> {
     ) -> SubscriberIndex {
         let at = self.free.pop().unwrap_or_else(|| {
             self.subscribers.push(Subscriber::VACANT);
-            self.counts
-                .resize(self.subscribers.len() * CLASSES, ClassCounts::default());
+            self.drops
+                .resize(self.subscribers.len() * CLASSES, Drops::default());
             self.queues
                 .resize_with(self.subscribers.len() * CLASSES, Queue::default);
-            self.reserve();
+            self.reserve_entries();
             self.subscribers.len() as u32 - 1
         });
         let queues = at as usize * CLASSES..(at as usize + 1) * CLASSES;
         self.queues[queues.clone()].fill_with(Queue::default);
-        self.counts[queues].fill(ClassCounts::default());
+        self.drops[queues].fill(Drops::default());
         self.subscribers[at as usize] = Subscriber {
             parent: parent.0,
             is_vacant: false,
@@ -232,10 +249,16 @@ impl<C: Chain> Scheduler<C> {
     /// A class of a subscriber.
     pub fn state(&self, subscriber: SubscriberIndex, class: usize) -> State {
         let at = subscriber.0 as usize * CLASSES + class;
+        let (queue, drops) = (&self.queues[at], &self.drops[at]);
         State {
-            octets: self.queues[at].octets,
-            sent_octets: self.queues[at].sent,
-            counts: self.counts[at],
+            octets: queue.octets,
+            sent_octets: queue.sent,
+            counts: ClassCounts {
+                packets: queue.packets,
+                tail_drops: drops.tail,
+                delay_drops: drops.delay,
+                most_octets: queue.most_octets,
+            },
         }
     }
 
@@ -246,7 +269,7 @@ impl<C: Chain> Scheduler<C> {
 
     /// Room for every entry of the calendars, so that packets allocate nothing: a child is in four of them at most, and a slot that is not
     /// empty has a block of its own.
-    fn reserve(&mut self) {
+    fn reserve_entries(&mut self) {
         let entries = 4 * (self.subscribers.len() + self.nodes.len());
         let slots = SLOTS + 2 * 256 * self.nodes.len();
         self.blocks.reserve(entries / 14 + entries.min(slots) + 1);

@@ -399,3 +399,60 @@ fn limits_and_unknown_subscribers_are_refused_and_counted() {
         Err((Refused::Unknown, _))
     ));
 }
+
+#[test]
+fn what_leaves_at_once_is_charged_to_each_rate_and_overtakes_nobody() {
+    // the home alone, its site and the port: each of them may be what limits it
+    for kbps in [
+        [8_000, 100_000, 100_000],
+        [100_000, 8_000, 100_000],
+        [100_000, 100_000, 8_000],
+    ] {
+        let mut tree = tree(Some(kbps[2]));
+        let profile = tree.add_profile(&Profile::default());
+        let site = aggregate(&mut tree, PORT, Some(kbps[1]), 1);
+        let source = Source::new(tree.add(site, &home(profile, Some(kbps[0]))), 976);
+        let (mut at_once, mut later, mut last) = (0, 0, 0);
+        for n in 0..4_800 {
+            let now = n * MS / 2;
+            let mut leave = |frame: Frame| {
+                assert!(frame.came >= last, "{} after {last}", frame.came);
+                last = frame.came;
+            };
+            tree.dequeue(
+                now,
+                64,
+                &mut |_, frame| (later += 1, leave(frame)).0,
+                &mut |_| (),
+            );
+            // twice the rate for a while, and then half of it
+            if n < 200 || n % 4 == 0 {
+                let left = tree.offer(source.to, 0, source.frame(now), now);
+                if let Some(frame) = left.unwrap() {
+                    assert_eq!(tree.waiting(), 0);
+                    leave(frame);
+                    at_once += 1;
+                }
+            }
+            let most = 3 + now * kbps.iter().min().unwrap() / 8 / 976 / MS;
+            assert!(at_once + later <= most, "{at_once} and {later} of {most}");
+        }
+        assert!(at_once > 900 && later > 190, "{at_once} and {later}");
+        assert_eq!(tree.state(source.to, 0).counts.packets, at_once + later);
+    }
+}
+
+#[test]
+fn a_packet_does_not_leave_at_once_if_another_home_waits_for_the_same() {
+    let mut tree = tree(Some(8_000));
+    let profile = tree.add_profile(&plain());
+    let [one, other] = [0; 2].map(|_| Source::new(tree.add(PORT, &home(profile, None)), 976));
+    let mut offer = |source: Source, now| {
+        let left = tree.offer(source.to, 0, source.frame(now), now);
+        left.unwrap().is_some()
+    };
+    assert!(offer(one, MS));
+    assert!(!offer(one, MS + 1), "the port has to wait");
+    assert!(!offer(other, 10 * MS), "one of the port's packets waits");
+    assert_eq!(tree.waiting(), 2);
+}

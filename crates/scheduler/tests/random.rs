@@ -207,7 +207,10 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                     ..Source::new(to, random.random_range(1..2000))
                 };
                 came += 1;
-                refused += u64::from(tree.enqueue(to, class, source.frame(now), now).is_err());
+                match tree.offer(to, class, source.frame(now), now) {
+                    Ok(frame) => left += u64::from(frame.is_some()),
+                    Err(_) => refused += 1,
+                }
             }
             let most = random.random_range(0..64);
             tree.dequeue(

@@ -125,7 +125,11 @@ fn sessions_that_share_a_rate_are_one_workers() {
             .collect();
         of_group.sort_unstable();
         of_group.dedup();
-        assert_eq!(of_group.len(), usize::from(groups), "{setting}: {of_group:?}");
+        assert_eq!(
+            of_group.len(),
+            usize::from(groups),
+            "{setting}: {of_group:?}"
+        );
         let mut workers: Vec<u8> = of_group.iter().map(|(_, worker)| *worker).collect();
         workers.sort_unstable();
         workers.dedup();
