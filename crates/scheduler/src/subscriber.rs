@@ -4,6 +4,7 @@ use crate::codel::CoDel;
 use crate::pace::Pace;
 use crate::packet::Chain;
 use crate::profile::{CLASSES, Compiled};
+use core::hint::select_unpredictable;
 use policy::Rate;
 
 /// Number of a subscriber.
@@ -175,11 +176,12 @@ pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> C
 /// The class of those in a mask whose virtual time is the earliest. It is as good as random which one that is, so there is no branch.
 #[inline(always)]
 fn furthest_behind(subscriber: &Subscriber, mask: u8) -> usize {
-    let key = |class: usize| {
+    let (mut first, mut earliest) = (0, i32::MAX);
+    for class in 0..CLASSES {
         let after = subscriber.class_tag[class].wrapping_sub(subscriber.class_time) as i32;
-        let others = if mask >> class & 1 == 0 { 1 << 60 } else { 0 };
-        (i64::from(after) * CLASSES as i64 + class as i64) + others
-    };
-    let first = (1..CLASSES).fold(key(0), |first, class| first.min(key(class)));
-    (first & (CLASSES as i64 - 1)) as usize
+        let is_earlier = mask >> class & 1 != 0 && after < earliest;
+        first = select_unpredictable(is_earlier, class, first);
+        earliest = select_unpredictable(is_earlier, after, earliest);
+    }
+    first
 }
