@@ -1,11 +1,15 @@
 //! A subscriber, and the queues of its classes.
 use crate::child::{Band, Places, Share};
 use crate::codel::CoDel;
+use crate::node::WIRE;
 use crate::pace::Pace;
 use crate::packet::Chain;
 use crate::profile::{CLASSES, Compiled};
 use core::hint::select_unpredictable;
 use policy::Rate;
+
+/// Virtual times of classes wrap around: a packet is charged no more than this in them.
+const MOST_CHARGE: u32 = 16_383;
 
 /// Number of a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,6 +88,47 @@ impl Subscriber {
         self.committed = Pace::new(settings.committed, hz);
         self.share = Share::new(settings.weight);
         self.profile = settings.profile.0;
+    }
+
+    /// Charges a packet to its rates and that of the class. No time before `past` is made up for. Returns whether it was below the committed
+    /// rate.
+    #[inline(always)]
+    pub fn charge_rates(
+        &mut self,
+        profile: &Compiled,
+        class: usize,
+        octets: u32,
+        [past, now]: [u64; 2],
+    ) -> bool {
+        let charge = profile.charge(octets);
+        let next = &mut self.class_next[class];
+        *next = (*next).max(past) + profile.classes[class].pace.time(charge);
+        let is_committed = self.is_below_committed(now);
+        if is_committed {
+            self.committed_next = self.committed_next.max(past) + self.committed.time(charge);
+        }
+        self.next = self.next.max(past) + self.pace.time(charge);
+        is_committed
+    }
+
+    /// Charges it to its share and that of the class.
+    #[inline(always)]
+    pub fn charge_shares(
+        &mut self,
+        profile: &Compiled,
+        class: usize,
+        octets: u32,
+        is_committed: bool,
+    ) {
+        if profile.strict & 1 << class == 0 {
+            let charge = profile.charge(octets).min(MOST_CHARGE);
+            let tag = &mut self.class_tag[class];
+            self.class_time = *tag;
+            *tag = tag.wrapping_add(charge * profile.classes[class].share);
+        }
+        if !is_committed {
+            self.tag += self.share.time(octets + WIRE);
+        }
     }
 
     /// Is it below its committed rate?
