@@ -72,8 +72,8 @@ fn main() -> Result<()> {
         radius.extend(setups::measure(rounds)?);
     }
     if is_about("memory") {
-        radius.push(queues::memory(|| ALLOCATOR.allocated()));
         radius.push(setups::memory(rounds, || ALLOCATOR.allocated())?);
+        radius.push(queues::memory(|| ALLOCATOR.allocated()));
     }
     let planes = ["radius", "setup", "memory"];
     let (tsc_mhz, entries) = match planes.iter().any(|name| part.starts_with(name)) {

@@ -17,7 +17,7 @@ const PORT_KBPS: u64 = 100_000_000;
 /// Octets of a frame, and what it takes on the wire beside them.
 const FRAME: u32 = 512;
 const WIRE: u32 = 24;
-/// Frames of a subscriber that waits all the time. One of nine is on its way.
+/// Frames of a subscriber that waits all the time. One of ten is on its way.
 const FRAMES: u32 = 5;
 /// Subscribers of an aggregate.
 const AGGREGATE: u32 = 64;

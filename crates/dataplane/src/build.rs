@@ -7,7 +7,7 @@ use crate::graph::Tables;
 use crate::nodes::lookup::Batch;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
-use crate::queues::Queues;
+use crate::queues::{QueueLimits, Queues};
 use crate::routes::{Generations, Routes};
 use crate::shard::{Ids, Shard};
 use crate::tables::adjacency::{Adjacencies, Asked};
@@ -147,9 +147,14 @@ impl Common<'_> {
         let (others, workers) = (limits.interfaces as usize, self.config.workers as usize);
         let queued = others + workers;
         let second = tsc_hz(eal);
-        // half of the buffers are for packets that arrive
-        let most_waiting = pool.available() as usize / 2 / workers;
-        let places = self.shard.places(limits.sessions) as usize;
+        let queue_limits = QueueLimits {
+            ports: limits.interfaces,
+            sessions: self.shard.places(limits.sessions) as usize,
+            // half of the buffers are for packets that arrive
+            packets: pool.available() as usize / 2 / workers,
+            other_workers: workers - 1,
+            hz: second,
+        };
         let worker = Worker {
             eal: *eal,
             outs: TxBuffers::new(queued + others),
@@ -187,7 +192,7 @@ impl Common<'_> {
                 generations: self.generations.clone(),
                 others,
                 queued,
-                queues: Queues::new(limits.interfaces, places, most_waiting, second),
+                queues: Queues::new(queue_limits),
                 pool,
                 events: event_tx,
                 now: 0,

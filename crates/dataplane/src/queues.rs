@@ -66,11 +66,19 @@ pub(crate) struct Queues {
     ports: Box<[Option<Box<PortQueues>>]>,
     /// By the sessions' places.
     sessions: Vec<QueueLine>,
-    /// Sessions that there may be.
-    most_sessions: usize,
-    /// Frames that wait at most, so that packets which arrive find buffers.
-    most_packets: usize,
-    hz: u64,
+    limits: QueueLimits,
+}
+
+/// How much there may be at a worker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLimits {
+    pub ports: u16,
+    pub sessions: usize,
+    /// Frames that wait, so that packets which arrive find buffers.
+    pub packets: usize,
+    pub other_workers: usize,
+    /// Ticks in a second.
+    pub hz: u64,
 }
 
 /// What waits for a port.
@@ -80,9 +88,11 @@ struct PortQueues {
     rate: Option<Rate>,
     /// For each policy that has queues the profile, and the compilation that it was made of.
     profiles: Vec<(PolicyIndex, u32, ProfileIndex)>,
-    /// The profile and queue of frames that are in no session's queue.
-    others: (ProfileIndex, SubscriberIndex),
+    /// The profile of frames that are in no session's queue, and the queue of those of each worker.
+    others: (ProfileIndex, Box<[SubscriberIndex]>),
     aggregates: Aggregates,
+    /// Sessions with queues.
+    sessions: usize,
     /// Place of the session of each queue's subscriber.
     owners: Vec<u32>,
     /// Frames whose turn it was but that the port did not take.
@@ -134,7 +144,7 @@ const NOBODY: u32 = u32::MAX;
 /// Frames without a queue of a session wait for this long at most at the port's rate, in milliseconds; 16 of Ethernet's size always may.
 const LONGEST_WAIT: u64 = 20;
 const LEAST_QUEUE: u64 = 16 * 1500;
-/// Frames without a queue of a session come before the rest, but for strict classes and committed rates.
+/// Weight of frames without a queue of a session. If there are several workers, it is about the number of sessions that each of them has.
 const MOST_WEIGHT: u16 = 1000;
 
 /// The classes of frames that are in no session's queue: one without CoDel, as they are of many senders.
@@ -152,31 +162,48 @@ fn others_profile(rate: Option<Rate>) -> Profile {
     }
 }
 
+fn others_settings(profile: ProfileIndex, weight: u16) -> SubscriberSettings {
+    SubscriberSettings {
+        profile,
+        rate: None,
+        committed: None,
+        weight,
+        header: 0,
+    }
+}
+
 impl PortQueues {
-    fn new(hz: u64, sessions: usize, most_packets: usize) -> Self {
+    /// One session more, or less: each worker has about as many.
+    fn count_session(&mut self, more: isize, other_workers: usize) {
+        self.sessions = self.sessions.saturating_add_signed(more);
+        if other_workers > 0 {
+            let weight = self.sessions.clamp(1, MOST_WEIGHT.into()) as u16;
+            let (profile, others) = &self.others;
+            let settings = others_settings(*profile, weight);
+            for other in others {
+                self.scheduler.set(*other, &settings);
+            }
+        }
+    }
+
+    fn new(limits: QueueLimits) -> Self {
         let mut scheduler = Scheduler::new(Settings {
-            hz,
+            hz: limits.hz,
             rate: None,
-            most_packets,
+            most_packets: limits.packets,
         });
-        scheduler.reserve(sessions + 1);
+        scheduler.reserve(limits.sessions + limits.other_workers + 1);
         let profile = scheduler.add_profile(&others_profile(None));
-        let others = scheduler.add(
-            PORT,
-            &SubscriberSettings {
-                profile,
-                rate: None,
-                committed: None,
-                weight: MOST_WEIGHT,
-                header: 0,
-            },
-        );
+        let settings = others_settings(profile, MOST_WEIGHT);
+        let others = 0..=limits.other_workers;
+        let others = others.map(|_| scheduler.add(PORT, &settings)).collect();
         PortQueues {
             scheduler,
             rate: None,
             profiles: Vec::new(),
             others: (profile, others),
             aggregates: Aggregates::default(),
+            sessions: 0,
             owners: Vec::new(),
             left: Burst::new(),
         }
@@ -205,8 +232,8 @@ impl PortQueues {
     fn set_rate(&mut self, rate: Option<Rate>) {
         self.rate = rate;
         self.scheduler.set_rate(PORT, rate);
-        let (profile, _) = self.others;
-        self.scheduler.set_profile(profile, &others_profile(rate));
+        let (profile, _) = &self.others;
+        self.scheduler.set_profile(*profile, &others_profile(rate));
     }
 
     /// Where a session of a VLAN stands in the tree.
@@ -258,14 +285,12 @@ impl PortQueues {
 }
 
 impl Queues {
-    /// For so many ports. `hz` ticks are a second.
-    pub fn new(ports: u16, most_sessions: usize, most_packets: usize, hz: u64) -> Self {
+    /// Without ports.
+    pub fn new(limits: QueueLimits) -> Self {
         Queues {
-            ports: (0..ports).map(|_| None).collect(),
+            ports: (0..limits.ports).map(|_| None).collect(),
             sessions: Vec::new(),
-            most_sessions,
-            most_packets,
-            hz,
+            limits,
         }
     }
 
@@ -285,8 +310,8 @@ impl Queues {
     }
 
     fn port(&mut self, port: u16) -> &mut PortQueues {
-        let (hz, sessions, most) = (self.hz, self.most_sessions, self.most_packets);
-        let new = || Box::new(PortQueues::new(hz, sessions, most));
+        let limits = self.limits;
+        let new = || Box::new(PortQueues::new(limits));
         self.ports[usize::from(port)].get_or_insert_with(new)
     }
 
@@ -331,6 +356,7 @@ impl Queues {
             self.sessions.resize(place + 1, QueueLine::NONE);
         }
         let known = self.sessions[place].subscriber;
+        let other_workers = self.limits.other_workers;
         let port = self.port(entry.port.0);
         let settings = SubscriberSettings {
             profile: port.profile(policy, compiled.compilation(), rules),
@@ -346,7 +372,10 @@ impl Queues {
                 port.scheduler.place(subscriber, parent);
                 subscriber
             }
-            None => port.scheduler.add(parent, &settings),
+            None => {
+                port.count_session(1, other_workers);
+                port.scheduler.add(parent, &settings)
+            }
         };
         let at = subscriber.0 as usize;
         if port.owners.len() <= at {
@@ -379,6 +408,7 @@ impl Queues {
                 drop(mbuf);
             };
             queues.scheduler.remove(subscriber, free);
+            queues.count_session(-1, self.limits.other_workers);
             count_drops(shared, line.port, DropReason::QueuePurged, purged);
         }
     }
@@ -389,10 +419,12 @@ impl Queues {
             return;
         };
         queues.left.take_all(&mut leave);
-        let (_, others) = queues.others;
+        let (_, others) = &queues.others;
         queues.rate = None;
         let leave = &mut |WaitingFrame(mbuf)| leave(mbuf);
-        queues.scheduler.remove(others, leave);
+        for other in others {
+            queues.scheduler.remove(*other, leave);
+        }
     }
 
     /// The port has gone, and its sessions before it.
@@ -452,16 +484,19 @@ impl Queues {
         });
     }
 
-    /// Takes frames that are in no session's queue.
+    /// Takes frames of a worker that are in no session's queue here.
     pub fn take_others(
         &mut self,
         PortIndex(port): PortIndex,
-        frames: &mut Burst,
-        now: u64,
+        worker: usize,
+        (frames, now): (&mut Burst, u64),
         shared: &Shared,
     ) {
         let queues = self.port(port);
-        let (_, others) = queues.others;
+        let (_, others) = &queues.others;
+        let Some(&others) = others.get(worker) else {
+            return frames.clear(); // there is one for each
+        };
         frames.take_all(|mbuf| {
             let frame = WaitingFrame(mbuf);
             if let Err((refused, _)) = queues.scheduler.enqueue(others, 0, frame, now) {

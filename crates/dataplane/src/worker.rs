@@ -167,7 +167,7 @@ impl Worker {
         if commands < COMMANDS {
             // An injected packet does not overtake the commands that were given before it.
             let n = self.injects.recv_burst(&mut self.inbox);
-            self.sort::<TRACE>(Edge::GatewayFrame);
+            self.sort::<TRACE>(Edge::GatewayFrame, None);
             work += n;
         }
         for other in 0..self.taken.len() {
@@ -219,14 +219,14 @@ impl Worker {
         let n = taken.recv_burst(&mut self.inbox);
         if n > 0 {
             add(&self.shared.taken_over, n as u64);
-            self.sort::<TRACE>(Edge::TakenReady);
+            self.sort::<TRACE>(Edge::TakenReady, Some(other));
         }
         n
     }
 
     /// Does for each packet of the inbox what its words say, for all that say the same together; `ready` is the way of a frame that is
-    /// ready.
-    fn sort<const TRACE: bool>(&mut self, ready: Edge) {
+    /// ready, and `other` the worker that it comes from.
+    fn sort<const TRACE: bool>(&mut self, ready: Edge, other: Option<usize>) {
         while let Some([kind, place]) = self.inbox.split_same(&mut self.burst) {
             let port = self.ports.iter().any(|p| p.index.0 as u32 == place);
             let instance = place < self.tables.fibs.instances().into();
@@ -236,7 +236,11 @@ impl Worker {
                     for _ in 0..self.burst.len() {
                         self.tables.took::<TRACE>(ready);
                     }
-                    self.outs.push_all(place as usize, &mut self.burst);
+                    let port = PortIndex(place as u16);
+                    match other.filter(|_| self.tables.queues.rate(port).is_some()) {
+                        Some(other) => self.queue_of_other::<TRACE>(port, other),
+                        None => self.outs.push_all(place as usize, &mut self.burst),
+                    }
                 }
                 ROUTE if instance => self.pass::<TRACE>(Source::Gateway { instance: index }, 0),
                 FRAME if port => self.pass::<TRACE>(Source::Access { port: index, edge }, index),
@@ -317,6 +321,15 @@ impl Worker {
         }
     }
 
+    /// Puts the frames of another worker into its queue at a port whose rate this worker keeps.
+    fn queue_of_other<const TRACE: bool>(&mut self, port: PortIndex, other: usize) {
+        for _ in 0..self.burst.len() {
+            self.tables.took::<TRACE>(Edge::EgressQueued);
+        }
+        let frames = (&mut self.burst, self.tables.now);
+        (self.tables.queues).take_others(port, other, frames, &self.shared);
+    }
+
     /// Puts the frames that are for queues of sessions there, and all others too if the worker keeps the port's rate. What need not wait is
     /// left.
     fn queue_up<const TRACE: bool>(&mut self, port: usize) {
@@ -327,7 +340,8 @@ impl Worker {
             for _ in 0..frames.len() {
                 self.tables.took::<TRACE>(Edge::EgressQueued);
             }
-            (self.tables.queues).take_others(index, frames, now, &self.shared);
+            let own = usize::from(self.tables.sessions.shard.own);
+            (self.tables.queues).take_others(index, own, (frames, now), &self.shared);
         }
         let frames = self.outs.get(self.tables.queued + out);
         if frames.is_empty() {

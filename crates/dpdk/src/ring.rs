@@ -11,11 +11,19 @@ use std::sync::Arc;
 /// fn both(p: &dpdk::Producer) { std::thread::scope(|s| { s.spawn(|| p.len()); }); }
 /// ```
 #[derive(Debug)]
-pub struct Producer(*mut c_void, Option<Arc<Ring>>);
+pub struct Producer {
+    ring: *mut c_void,
+    /// Keeps the ring; those that are never freed have no owner.
+    _owner: Option<Arc<Ring>>,
+}
 
 /// The receiving end of a ring; there is one.
 #[derive(Debug)]
-pub struct Consumer(*mut c_void, Option<Arc<Ring>>);
+pub struct Consumer {
+    ring: *mut c_void,
+    /// As of [`Producer`].
+    _owner: Option<Arc<Ring>>,
+}
 
 /// A ring that both its ends own: it goes with the second of them, and what is in it.
 #[derive(Debug)]
@@ -29,7 +37,11 @@ unsafe impl Sync for Ring {}
 impl Drop for Ring {
     fn drop(&mut self) {
         // What waits is received, and freed.
-        while Consumer(self.0, None).recv().is_some() {}
+        let mut rest = Consumer {
+            ring: self.0,
+            _owner: None,
+        };
+        while rest.recv().is_some() {}
         // SAFETY: neither end is there any more.
         unsafe { ffi::sl_ring_free(self.0) }
     }
@@ -45,10 +57,15 @@ impl Eal {
     pub fn ring(&self, name: &str, size: u32) -> Result<(Producer, Consumer), Error> {
         let ring = self.raw_ring(name, size)?;
         let both = Arc::new(Ring(ring));
-        Ok((
-            Producer(ring, Some(both.clone())),
-            Consumer(ring, Some(both)),
-        ))
+        let sending = Producer {
+            ring,
+            _owner: Some(both.clone()),
+        };
+        let receiving = Consumer {
+            ring,
+            _owner: Some(both),
+        };
+        Ok((sending, receiving))
     }
 
     pub(crate) fn raw_ring(&self, name: &str, size: u32) -> Result<*mut c_void, Error> {
@@ -68,14 +85,14 @@ impl Producer {
     /// # Safety
     /// The ring's only sending end; the ring is never freed.
     pub(crate) unsafe fn of(ring: *mut c_void) -> Self {
-        Producer(ring, None)
+        Producer { ring, _owner: None }
     }
 
     /// Sends a packet, or gives it back if the ring is full.
     pub fn send(&mut self, mbuf: Mbuf) -> Result<(), Mbuf> {
         let mut m = mbuf.into_raw();
         // SAFETY: `m` is ours; the ring takes it, or (0) leaves it to us.
-        let taken = unsafe { sl_enqueue(self.0, &mut m, 1) };
+        let taken = unsafe { sl_enqueue(self.ring, &mut m, 1) };
         if taken == 1 {
             return Ok(());
         }
@@ -90,7 +107,7 @@ impl Producer {
     #[inline]
     pub fn send_burst(&mut self, burst: &mut Burst) -> usize {
         // SAFETY: the ring takes as many mbufs as it says, and leaves the others alone.
-        let sent = unsafe { burst.drain(|m, n| sl_enqueue(self.0, m, n as c_uint) as usize) };
+        let sent = unsafe { burst.drain(|m, n| sl_enqueue(self.ring, m, n as c_uint) as usize) };
         burst.clear();
         sent.packets
     }
@@ -98,7 +115,7 @@ impl Producer {
     /// How many packets wait in the ring.
     pub fn len(&self) -> usize {
         // SAFETY: the ring is there as long as its ends.
-        unsafe { sl_ring_count(self.0) as usize }
+        unsafe { sl_ring_count(self.ring) as usize }
     }
 
     /// Is the ring empty?
@@ -111,7 +128,7 @@ impl Consumer {
     /// # Safety
     /// The ring's only receiving end; the ring is never freed.
     pub(crate) unsafe fn of(ring: *mut c_void) -> Self {
-        Consumer(ring, None)
+        Consumer { ring, _owner: None }
     }
 
     /// Receives a packet if there is one.
@@ -119,7 +136,7 @@ impl Consumer {
         let mut m: M = core::ptr::null_mut();
         // SAFETY: what comes out of the ring is ours; if nothing does, `m` stays null.
         unsafe {
-            sl_dequeue(self.0, &mut m, 1);
+            sl_dequeue(self.ring, &mut m, 1);
             Mbuf::own(m)
         }
     }
@@ -128,7 +145,7 @@ impl Consumer {
     #[inline]
     pub fn recv_burst(&mut self, burst: &mut Burst) -> usize {
         // SAFETY: the ring writes as many mbufs as it says, and they are ours.
-        let n = unsafe { burst.fill(|m| sl_dequeue(self.0, m, BURST as c_uint) as usize) };
+        let n = unsafe { burst.fill(|m| sl_dequeue(self.ring, m, BURST as c_uint) as usize) };
         burst.fetch();
         n
     }
@@ -136,7 +153,7 @@ impl Consumer {
     /// How many packets wait in the ring.
     pub fn len(&self) -> usize {
         // SAFETY: the ring is there as long as its ends.
-        unsafe { sl_ring_count(self.0) as usize }
+        unsafe { sl_ring_count(self.ring) as usize }
     }
 
     /// Is the ring empty?

@@ -129,10 +129,11 @@ impl Node {
             .map(Child::of)
     }
 
-    /// A packet of so many octets leaves; `is_committed`: it is not counted where the rest is shared.
+    /// A packet of so many octets leaves; `is_committed`: it is not counted where the rest is shared. `past`: no time before it is made
+    /// up for.
     #[inline(always)]
-    pub fn charge(&mut self, octets: u32, is_committed: bool) {
-        self.next += self.pace.time(octets + WIRE);
+    pub fn charge(&mut self, octets: u32, is_committed: bool, past: u64) {
+        self.next = self.next.max(past) + self.pace.time(octets + WIRE);
         if !is_committed {
             self.tag += self.share.time(octets + WIRE);
         }

@@ -4,8 +4,8 @@ use crate::child::{Alarm, Band, Child, slot};
 use crate::node::{Entry, Node, WIRE};
 use crate::pace::{parts, ticks};
 use crate::packet::{Chain, Packet};
-use crate::profile::{CLASSES, Compiled, STAMP};
-use crate::subscriber::{Choice, Subscriber, SubscriberIndex, choose};
+use crate::profile::{CLASSES, STAMP};
+use crate::subscriber::{Choice, SubscriberIndex, choose};
 use crate::tree::{LEVELS, Scheduler, Wheel};
 
 /// Why a packet was not taken.
@@ -34,8 +34,6 @@ pub struct Dropped<P> {
 const WHEEL_SLOT: u32 = 18;
 /// An empty queue has no more than this behind its first packet, for CoDel.
 const SHORT: u32 = 1514;
-/// Virtual times of classes wrap around: a packet is charged no more than this in them.
-const MOST_CHARGE: u32 = 16_383;
 /// Those whose time has come are woken as many at a time.
 const TOGETHER: usize = 32;
 /// The lines of so many packets are asked for at a time, at most.
@@ -113,16 +111,18 @@ impl<C: Chain> Scheduler<C> {
             return self.enqueue(to, class, packet, ticks).map(|()| None);
         };
         let octets = packet.octets().max(1);
-        let profile = usize::from(self.subscribers[at].profile);
+        let subscriber = &mut self.subscribers[at];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
         let queue = &mut self.queues[at * CLASSES + class];
         queue.most_octets = queue.most_octets.max(octets);
         queue.packets += 1;
         queue.sent += u64::from(octets);
-        if let Some(delays) = self.profiles[profile].classes[class].delays {
+        if let Some(delays) = profile.classes[class].delays {
             queue.codel.drops(delays, 0, stamp(now), true);
         }
-        self.charge_rates(at, class, octets, now);
-        self.charge(path.upwards().chain([ROOT]), octets, true, now);
+        let past = now.saturating_sub(self.slack);
+        subscriber.charge_rates(profile, class, octets, [past, now]);
+        self.charge(&path, octets, true, now);
         Ok(Some(packet))
     }
 
@@ -477,9 +477,12 @@ impl<C: Chain> Scheduler<C> {
         if let Some(packet) = &packet {
             let octets = packet.octets().max(1);
             served = octets + WIRE;
-            let is_committed = self.charge_rates(at, class, octets, now);
-            self.charge_shares(at, class, octets, is_committed);
-            self.charge(path.upwards().chain([ROOT]), octets, is_committed, now);
+            let subscriber = &mut self.subscribers[at];
+            let profile = &self.profiles[usize::from(subscriber.profile)];
+            let past = now.saturating_sub(self.slack);
+            let is_committed = subscriber.charge_rates(profile, class, octets, [past, now]);
+            subscriber.charge_shares(profile, class, octets, is_committed);
+            self.charge(path, octets, is_committed, now);
         }
         self.wake(at, served, now);
         for at in path.upwards() {
@@ -527,67 +530,16 @@ impl<C: Chain> Scheduler<C> {
         packet
     }
 
-    /// Charges a packet to the rates of its subscriber and class. Returns whether it was below the committed rate.
-    #[inline]
-    fn charge_rates(&mut self, at: usize, class: usize, octets: u32, now: u64) -> bool {
-        let subscriber = &mut self.subscribers[at];
-        let profile = &self.profiles[usize::from(subscriber.profile)];
-        let charge = charge(subscriber, profile, octets);
-        let slack = now.saturating_sub(self.slack);
-        let next = &mut subscriber.class_next[class];
-        *next = (*next).max(slack) + profile.classes[class].pace.time(charge);
-        let is_committed = subscriber.is_below_committed(now);
-        if is_committed {
-            let next = subscriber.committed_next.max(slack);
-            subscriber.committed_next = next + subscriber.committed.time(charge);
-        }
-        subscriber.next = subscriber.next.max(slack) + subscriber.pace.time(charge);
-        is_committed
-    }
-
-    /// Charges it to the shares of both.
-    #[inline]
-    fn charge_shares(&mut self, at: usize, class: usize, octets: u32, is_committed: bool) {
-        let subscriber = &mut self.subscribers[at];
-        let profile = &self.profiles[usize::from(subscriber.profile)];
-        if profile.strict & 1 << class == 0 {
-            let charge = charge(subscriber, profile, octets).min(MOST_CHARGE);
-            let tag = &mut subscriber.class_tag[class];
-            subscriber.class_time = *tag;
-            *tag = tag.wrapping_add(charge * profile.classes[class].share);
-        }
-        if !is_committed {
-            subscriber.tag += subscriber.share.time(octets + WIRE);
-        }
-    }
-
     /// Charges a packet to the port and to the aggregates on the way.
-    #[inline]
-    fn charge(
-        &mut self,
-        way: impl Iterator<Item = u32>,
-        octets: u32,
-        is_committed: bool,
-        now: u64,
-    ) {
-        for at in way {
-            let slack = if at == ROOT {
-                self.port_slack
-            } else {
-                self.slack
-            };
-            let node = &mut self.nodes[at as usize];
-            node.next = node.next.max(now.saturating_sub(slack));
-            node.charge(octets, is_committed);
+    #[inline(always)]
+    fn charge(&mut self, path: &Path, octets: u32, is_committed: bool, now: u64) {
+        let past = now.saturating_sub(self.slack);
+        for at in path.upwards() {
+            self.nodes[at as usize].charge(octets, is_committed, past);
         }
+        let past = now.saturating_sub(self.port_slack);
+        self.nodes[ROOT as usize].charge(octets, is_committed, past);
     }
-}
-
-/// What a frame of so many octets is charged to the rates of its subscriber and class.
-#[inline(always)]
-fn charge(subscriber: &Subscriber, profile: &Compiled, octets: u32) -> u32 {
-    let packet = octets.saturating_sub(subscriber.header.into());
-    profile.overhead.charged(packet)
 }
 
 /// The slot of the wheel at whose beginning a time is over.

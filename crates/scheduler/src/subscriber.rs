@@ -1,10 +1,15 @@
 //! A subscriber, and the queues of its classes.
 use crate::child::{Band, Places, Share};
 use crate::codel::CoDel;
+use crate::node::WIRE;
 use crate::pace::Pace;
 use crate::packet::Chain;
 use crate::profile::{CLASSES, Compiled};
+use core::hint::select_unpredictable;
 use policy::Rate;
+
+/// Virtual times of classes wrap around: a packet is charged no more than this in them.
+const MOST_CHARGE: u32 = 16_383;
 
 /// Number of a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,6 +98,54 @@ impl Subscriber {
         self.share = Share::new(settings.weight);
         self.profile = settings.profile.0;
         self.header = settings.header;
+    }
+
+    /// Charges a packet to its rates and that of the class. No time before `past` is made up for. Returns whether it was below the committed
+    /// rate.
+    #[inline(always)]
+    pub fn charge_rates(
+        &mut self,
+        profile: &Compiled,
+        class: usize,
+        octets: u32,
+        [past, now]: [u64; 2],
+    ) -> bool {
+        let charge = self.charged(profile, octets);
+        let next = &mut self.class_next[class];
+        *next = (*next).max(past) + profile.classes[class].pace.time(charge);
+        let is_committed = self.is_below_committed(now);
+        if is_committed {
+            self.committed_next = self.committed_next.max(past) + self.committed.time(charge);
+        }
+        self.next = self.next.max(past) + self.pace.time(charge);
+        is_committed
+    }
+
+    /// What a frame of so many octets is charged.
+    #[inline(always)]
+    fn charged(&self, profile: &Compiled, octets: u32) -> u32 {
+        let packet = octets.saturating_sub(self.header.into());
+        profile.overhead.charged(packet)
+    }
+
+    /// Charges it to its share and that of the class.
+    #[inline(always)]
+    pub fn charge_shares(
+        &mut self,
+        profile: &Compiled,
+        class: usize,
+        octets: u32,
+        is_committed: bool,
+    ) {
+        if profile.strict & 1 << class == 0 {
+            let charge = self.charged(profile, octets).min(MOST_CHARGE);
+            let tag = &mut self.class_tag[class];
+            self.class_time = *tag;
+            *tag = tag.wrapping_add(charge * profile.classes[class].share);
+        }
+        if !is_committed {
+            self.tag += self.share.time(octets + WIRE);
+        }
     }
 
     /// Is it below its committed rate?
@@ -185,11 +238,12 @@ pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> C
 /// The class of those in a mask whose virtual time is the earliest. It is as good as random which one that is, so there is no branch.
 #[inline(always)]
 fn furthest_behind(subscriber: &Subscriber, mask: u8) -> usize {
-    let key = |class: usize| {
+    let (mut first, mut earliest) = (0, i32::MAX);
+    for class in 0..CLASSES {
         let after = subscriber.class_tag[class].wrapping_sub(subscriber.class_time) as i32;
-        let others = if mask >> class & 1 == 0 { 1 << 60 } else { 0 };
-        (i64::from(after) * CLASSES as i64 + class as i64) + others
-    };
-    let first = (1..CLASSES).fold(key(0), |first, class| first.min(key(class)));
-    (first & (CLASSES as i64 - 1)) as usize
+        let is_earlier = mask >> class & 1 != 0 && after < earliest;
+        first = select_unpredictable(is_earlier, class, first);
+        earliest = select_unpredictable(is_earlier, after, earliest);
+    }
+    first
 }

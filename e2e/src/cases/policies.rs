@@ -251,9 +251,12 @@ set subscriber-profiles home rate-down 48",
 fn shared(judge: &mut Judge<'_>) -> Result<()> {
     const EACH: f64 = 40.0;
     let sluice = judge.sluice;
-    let segment = "user-planes up1 ports access0 segments all";
-    let rate = EACH * f64::from(HOMES);
-    sluice.configure(&format!("set {segment} egress-rate {rate:.0}"))?;
+    // half of them are at each
+    let planes = ["up1", "up2"];
+    let segment = |plane: &str| format!("user-planes {plane} ports access0 segments all");
+    let rate = EACH * f64::from(HOMES / 2);
+    let set = planes.map(|plane| format!("set {} egress-rate {rate:.0}", segment(plane)));
+    sluice.configure(&set.join("\n"))?;
     let rates = judge.rates();
     println!("        {rate} kbit/s of their segment: {rates:.1?}");
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
@@ -262,7 +265,8 @@ fn shared(judge: &mut Judge<'_>) -> Result<()> {
     // small packets have large headers
     ensure!((0.4..0.95).contains(&(mean / EACH)), "{rates:?}");
     judge.is_lost("queue-full", "a segment")?;
-    sluice.configure(&format!("delete {segment}"))?;
+    let delete = planes.map(|plane| format!("delete {}", segment(plane)));
+    sluice.configure(&delete.join("\n"))?;
     judge.nothing_is_lost("the rate of the segment is deleted")
 }
 

@@ -277,3 +277,33 @@ fn segments_and_their_vlans_have_rates() {
     assert!(near(first, 300) && near(second, 300), "{first} {second}");
     rest(&mut w, begin);
 }
+
+/// One worker keeps the rate of the port, and its own sessions do not starve beside what the others hand over.
+#[test]
+fn sessions_of_all_workers_get_about_their_share_of_a_port() {
+    let (homes, mut w) = world(4, 4);
+    let all: Vec<&Home> = homes.iter().filter(|home| home.port == ACCESS).collect();
+    for home in &all {
+        set_session(&mut w, home, Some(1), Some(Rate::kbps(RATE.get() * 4)));
+    }
+    let wire = (PACKET + 24 + 22 + 8) as u64;
+    let rate = Rate::kbps(wire * 8 * all.len() as u64);
+    let port = PortIndex(ACCESS);
+    w.controller.set_egress_rate(port, Some(rate)).unwrap();
+    w.settle();
+    let mut got = vec![0; all.len()];
+    // tenths of milliseconds
+    for tenth in 0..4_000 {
+        if tenth % 20 == 0 {
+            for (number, home) in all.iter().enumerate() {
+                (0..6).for_each(|_| send(&mut w, home, number as u8, 1));
+            }
+        }
+        for number in left(&mut w, BEGIN + tenth * MS / 10) {
+            got[usize::from(number)] += usize::from(tenth >= 1_000);
+        }
+    }
+    // a packet a millisecond for each
+    assert!(got.iter().all(|got| (120..600).contains(got)), "{got:?}");
+    rest(&mut w, 400);
+}
