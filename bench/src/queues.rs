@@ -1,7 +1,7 @@
 //! Queues of subscribers in random order: our scheduler beside DPDK's.
 use crate::report::{Entry, Samples};
 use anyhow::{Context, Result, ensure};
-use dataplane::{FrameChain, Rate, WaitingFrame};
+use dataplane::{FrameChain, Overhead, Rate, WaitingFrame};
 use dpdk::peers::{Sched, claim, small_pool};
 use dpdk::{BURST, Burst, Eal, Mbuf, Pool, tsc, tsc_hz};
 use rand::rngs::SmallRng;
@@ -347,8 +347,7 @@ impl Ours {
                 },
                 ..ClassSettings::default()
             }),
-            overhead: WIRE as i16,
-            cells: false,
+            overhead: Overhead::octets(WIRE as i16),
         });
         let mut parent = PORT;
         for at in 0..case.subscribers {
@@ -357,6 +356,7 @@ impl Ours {
                 rate: Some(Rate::kbps(case.rate())),
                 committed: None,
                 weight: 1,
+                header: 0,
             };
             if case.load == Load::Full {
                 if at % AGGREGATE == 0 {
@@ -429,7 +429,7 @@ impl Side for Ours {
             self.scheduler.dequeue(
                 self.now as u64,
                 most,
-                &mut |frame: WaitingFrame| lost += usize::from(left.push(frame.0).is_err()),
+                &mut |_, frame: WaitingFrame| lost += usize::from(left.push(frame.0).is_err()),
                 &mut |dropped| drop(dropped),
             );
             tries += 1;

@@ -346,7 +346,7 @@ pub struct Adjacency {
 }
 
 /// What the worker reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The answer to `read_usage` and, as the last of a session, to `remove_session`. Unasked, with `removed`, of a
     /// session whose port or VLAN was taken away.
@@ -365,7 +365,7 @@ pub enum Event {
         /// Which packets.
         direction: Direction,
         /// What its policy did to them. `None`: it has none.
-        state: Option<PolicyState>,
+        state: Option<Box<PolicyState>>,
     },
     /// A session could not be set, and is not there now: its place is free again.
     SessionRefused {

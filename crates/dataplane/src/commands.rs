@@ -32,7 +32,7 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
         Command::ReadPolicy(index, direction) => Some(Event::PolicyState {
             index,
             direction,
-            state: policy_state(worker, index, direction),
+            state: policy_state(worker, index, direction).map(Box::new),
         }),
         Command::Sample(index, rate) => {
             let tables = &mut worker.tables;

@@ -329,11 +329,11 @@ impl Queues {
     /// When (TSC) the next frame may leave by any port, if one waits.
     pub fn deadline(&self) -> Option<u64> {
         let ports = self.ports.iter().flatten();
-        let deadline = |port: &Box<PortQueues>| match port.left.is_empty() {
+        let deadlines = ports.filter_map(|port| match port.left.is_empty() {
             true => port.scheduler.deadline(),
             false => Some(0),
-        };
-        ports.filter_map(deadline).min()
+        });
+        deadlines.min()
     }
 
     /// The queues of a session for this version of its policy, if they are known. Otherwise they have to be [made](Queues::renew).

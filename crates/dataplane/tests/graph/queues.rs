@@ -175,7 +175,7 @@ fn what_waits_is_dropped_when_its_session_ends_and_the_next_one_has_its_own() {
     w.settle();
     let told = w.events();
     let state = told.iter().find_map(|event| match event {
-        Event::PolicyState { state, .. } => *state,
+        Event::PolicyState { state, .. } => state.as_deref().copied(),
         _ => None,
     });
     let queue = state.and_then(|state| state.queues).unwrap()[0];

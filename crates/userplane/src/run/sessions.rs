@@ -104,7 +104,7 @@ impl UserPlane {
                 index,
                 direction,
                 state,
-            } => self.tell_session_policy(index, direction, state),
+            } => self.tell_session_policy(index, direction, state.map(|state| *state)),
             WorkerEvent::SessionRefused { index, reason } => {
                 warn!(index = index.0, ?reason, "the worker rejected a session");
                 self.engine.worker_refused(index, reason);
