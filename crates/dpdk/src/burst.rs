@@ -98,30 +98,6 @@ impl Burst {
         unsafe { Mbuf::own(self.m[self.n].assume_init()) }
     }
 
-    /// Gives packets away in their order, `most` of them and as long as they fit; the others stay.
-    pub(crate) fn take_while(
-        &mut self,
-        most: usize,
-        fits: &mut impl FnMut(&Mbuf) -> bool,
-        mut take: impl FnMut(Mbuf),
-    ) {
-        let (n, mut taken) = (core::mem::take(&mut self.n), 0);
-        while taken < n.min(most) {
-            // SAFETY: it was initialised and is ours, and the burst has given it up.
-            let Some(mbuf) = (unsafe { Mbuf::own(self.m[taken].assume_init()) }) else {
-                break;
-            };
-            if !fits(&mbuf) {
-                self.m[taken] = MaybeUninit::new(mbuf.into_raw());
-                break;
-            }
-            take(mbuf);
-            taken += 1;
-        }
-        self.m.copy_within(taken..n, 0);
-        self.n = n - taken;
-    }
-
     /// The two words of every packet.
     #[inline(always)]
     pub fn metas(&self) -> impl Iterator<Item = [u32; 2]> + '_ {
