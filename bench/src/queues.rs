@@ -8,8 +8,8 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use scheduler::{
-    AggregateSettings, CLASSES, ClassSettings, PORT, Profile, Scheduler, Settings, SubscriberIndex,
-    SubscriberSettings, Turn,
+    AggregateSettings, CLASSES, Discipline, PORT, QueueProfile, QueueSettings, Scheduler, Settings,
+    SubscriberIndex, SubscriberSettings,
 };
 
 /// What the port sends: 100 Gbit/s.
@@ -338,14 +338,14 @@ impl Ours {
             most_packets: (FRAMES * case.subscribers) as usize,
         });
         scheduler.reserve(case.subscribers as usize);
-        let profile = scheduler.add_profile(&Profile {
-            classes: case.weights().map(|weight| ClassSettings {
-                turn: Turn::Weighted(weight),
+        let profile = scheduler.add_profile(&QueueProfile {
+            classes: case.weights().map(|weight| QueueSettings {
+                discipline: Discipline::Weighted(weight),
                 delays: match case.load {
-                    Load::Full => ClassSettings::default().delays,
+                    Load::Full => QueueSettings::default().delays,
                     Load::Rates | Load::Idle => None,
                 },
-                ..ClassSettings::default()
+                ..QueueSettings::default()
             }),
             overhead: Overhead::octets(WIRE as i16),
         });
@@ -387,11 +387,11 @@ impl Ours {
         let now = self.now as u64;
         let to = |address: &Address| (SubscriberIndex(address.subscriber), address.class);
         for (to, class) in coming.iter().map(|(address, _)| to(address)) {
-            self.scheduler.ask(to);
-            self.scheduler.ask_class(to, class);
+            self.scheduler.prefetch_subscriber(to);
+            self.scheduler.prefetch_queue(to, class);
         }
         for (to, class) in coming.iter().map(|(address, _)| to(address)) {
-            self.scheduler.ask_last(to, class);
+            self.scheduler.prefetch_last(to, class);
         }
         let mut lost = 0;
         for (address, frame) in coming.drain(..) {

@@ -11,8 +11,8 @@ use crate::tables::sessions::Sessions;
 use dpdk::{BURST, Burst, Mbuf};
 use policy::Rate;
 use scheduler::{
-    AggregateIndex, AggregateSettings, CLASSES, ClassSettings, PORT, Profile, ProfileIndex,
-    Refused, Scheduler, Settings, SubscriberIndex, SubscriberSettings, Turn,
+    AggregateIndex, AggregateSettings, CLASSES, Discipline, PORT, ProfileIndex, QueueProfile,
+    QueueSettings, Refused, Scheduler, Settings, SubscriberIndex, SubscriberSettings,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRules {
     /// The first class is that of frames without one; the others are the policy's, in their order.
-    pub profile: Profile,
+    pub profile: QueueProfile,
     /// Share of a session where several have less than they want: 1 to 1,000.
     pub weight: u16,
 }
@@ -148,17 +148,17 @@ const LEAST_QUEUE: u64 = 16 * 1500;
 const MOST_WEIGHT: u16 = 1000;
 
 /// The classes of frames that are in no session's queue: one without CoDel, as they are of many senders.
-fn others_profile(rate: Option<Rate>) -> Profile {
+fn others_profile(rate: Option<Rate>) -> QueueProfile {
     let octets = rate.map_or(0, |rate| rate.get() * LONGEST_WAIT / 8);
-    let class = ClassSettings {
-        turn: Turn::Weighted(1),
+    let class = QueueSettings {
+        discipline: Discipline::Weighted(1),
         rate: None,
         limit: octets.max(LEAST_QUEUE).min(u32::MAX.into()) as u32,
         delays: None,
     };
-    Profile {
+    QueueProfile {
         classes: [class; CLASSES],
-        ..Profile::default()
+        ..QueueProfile::default()
     }
 }
 
@@ -215,17 +215,18 @@ impl PortQueues {
     }
 
     /// Asks for what the frames of a burst will need, a kind of lines after the other.
-    fn ask(&self, frames: &Burst) {
+    fn prefetch(&self, frames: &Burst) {
         for [subscriber, _] in frames.metas() {
-            self.scheduler.ask(SubscriberIndex(subscriber));
+            self.scheduler
+                .prefetch_subscriber(SubscriberIndex(subscriber));
         }
         for [subscriber, class] in frames.metas() {
             let to = SubscriberIndex(subscriber);
-            self.scheduler.ask_class(to, class as usize);
+            self.scheduler.prefetch_queue(to, class as usize);
         }
         for [subscriber, class] in frames.metas() {
             let to = SubscriberIndex(subscriber);
-            self.scheduler.ask_last(to, class as usize);
+            self.scheduler.prefetch_last(to, class as usize);
         }
     }
 
@@ -455,7 +456,7 @@ impl Queues {
             count_drops(shared, port, DropReason::QueuePurged, frames.len() as u64);
             return frames.clear();
         };
-        queues.ask(frames);
+        queues.prefetch(frames);
         let PortQueues {
             scheduler,
             owners,
@@ -556,11 +557,11 @@ impl Queues {
             let state = queues.scheduler.state(subscriber, class);
             QueueState {
                 waiting_octets: state.octets,
-                most_octets: state.counts.most_octets,
-                packets: state.counts.packets,
+                most_octets: state.most_octets,
+                packets: state.sent,
                 octets: state.sent_octets,
-                full_drops: state.counts.tail_drops,
-                delay_drops: state.counts.delay_drops,
+                full_drops: state.tail_drops,
+                delay_drops: state.delay_drops,
             }
         }))
     }

@@ -6,7 +6,7 @@
 /// No block.
 pub(crate) const NONE: u32 = u32::MAX;
 /// Numbers in a block.
-const ROOM: usize = 14;
+pub(crate) const ROOM: usize = 14;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]

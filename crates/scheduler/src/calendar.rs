@@ -76,6 +76,31 @@ impl<const N: usize> Calendar<N> {
         Some(slot + ((found + N - at) % N) as u64)
     }
 
+    /// Moves on to a slot, as far as nothing is due before. If that slot is farther away than the circle reaches, what was due before is due
+    /// then.
+    pub fn catch_up(&mut self, blocks: &mut Blocks, slot: u64) {
+        if slot <= self.slot {
+            return;
+        }
+        if self.first().is_none_or(|first| first >= slot) {
+            self.slot = slot;
+        } else if slot - self.slot >= N as u64 {
+            self.make_due(blocks, slot);
+        }
+    }
+
+    #[cold]
+    fn make_due(&mut self, blocks: &mut Blocks, slot: u64) {
+        let mut due = NONE;
+        while let Some(id) = self.pop(blocks, u64::MAX) {
+            blocks.push(&mut due, id);
+        }
+        self.slot = slot;
+        while let Some(id) = blocks.pop(&mut due) {
+            self.insert(blocks, slot, id);
+        }
+    }
+
     /// Moves on to the first slot that is not empty, but not beyond `last`, and takes a number out of it.
     #[inline]
     pub fn pop(&mut self, blocks: &mut Blocks, last: u64) -> Option<u32> {
@@ -83,11 +108,7 @@ impl<const N: usize> Calendar<N> {
         if self.full[at / 64] & 1 << (at % 64) == 0 {
             match self.first() {
                 Some(first) if first <= last => self.slot = first,
-                _ => {
-                    // with nothing in the calendar there is no time to keep up with
-                    self.slot = self.slot.max(if last == u64::MAX { 0 } else { last });
-                    return None;
-                }
+                _ => return None,
             }
         }
         if self.slot > last {
@@ -135,10 +156,9 @@ mod tests {
         fn each_number_comes_in_its_slot(steps in proptest::collection::vec((0u64..300, any::<bool>()), 0..400)) {
             let (mut blocks, mut calendar) = (Blocks::default(), Calendar::<256>::default());
             let mut waiting: Vec<(u64, u32)> = Vec::new();
-            let mut last = 0;
             for (id, (ahead, take)) in steps.into_iter().enumerate() {
                 if take {
-                    last = calendar.slot() + ahead / 4;
+                    let last = calendar.slot() + ahead / 4;
                     let first = waiting.iter().map(|(slot, _)| *slot).min();
                     let due = first.filter(|first| *first <= last);
                     let popped = calendar.pop(&mut blocks, last);
@@ -155,11 +175,29 @@ mod tests {
                 let first = waiting.iter().map(|(slot, _)| *slot).min();
                 prop_assert_eq!(calendar.first(), first);
             }
-            let _ = last;
             while calendar.pop(&mut blocks, u64::MAX).is_some() {
                 waiting.pop();
             }
             prop_assert!(waiting.is_empty() && calendar.is_empty());
+        }
+
+        /// After any time, what has waited comes at once, and what comes later is as far ahead as it should be.
+        #[test]
+        fn nothing_is_lost_by_catching_up(slots in proptest::collection::vec(0u64..256, 0..50), later in 0u64..1 << 40) {
+            let (mut blocks, mut calendar) = (Blocks::default(), Calendar::<256>::default());
+            for (id, slot) in slots.iter().enumerate() {
+                calendar.insert(&mut blocks, *slot, id as u32);
+            }
+            calendar.catch_up(&mut blocks, later);
+            let due = slots.iter().filter(|slot| **slot <= later).count();
+            let popped = std::iter::from_fn(|| calendar.pop(&mut blocks, later)).count();
+            prop_assert_eq!(popped, due);
+            calendar.catch_up(&mut blocks, later);
+            if due == slots.len() {
+                calendar.insert(&mut blocks, later + 100, 7);
+                prop_assert_eq!(calendar.pop(&mut blocks, later + 99), None);
+                prop_assert_eq!(calendar.pop(&mut blocks, later + 100), Some(7));
+            }
         }
     }
 }

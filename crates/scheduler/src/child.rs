@@ -1,4 +1,5 @@
 //! What stands under a node of the tree, and where it waits.
+use crate::profile::CLASSES;
 
 /// A subscriber or a node, as calendars hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,37 +8,59 @@ pub(crate) enum Child {
     Node(u32),
 }
 
-/// Who has an alarm on the wheel, and what for.
+/// Who waits on the wheel, and for what. None of them comes earlier than it was when the timer was set, unless settings change: whoever waits
+/// sends nothing in the meantime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alarm {
-    /// It may send.
-    MaySend(Child),
+pub(crate) enum Timer {
+    /// A node may send.
+    Node(u32),
+    /// A subscriber may send.
+    Subscriber(u32),
     /// A subscriber is below its committed rate again.
     Committed(u32),
+    /// A class of a subscriber may send.
+    Class(u32, usize),
 }
 
 /// Marks a node.
 const NODE: u32 = 1 << 31;
-/// Marks a subscriber that waits for its committed rate.
-const COMMITTED: u32 = 1 << 30;
+/// Where a timer of a subscriber says which one it is. There are fewer than 2^28 subscribers.
+const TIMER: u32 = 28;
 
-impl Alarm {
+impl Timer {
     #[inline(always)]
     pub fn id(self) -> u32 {
         match self {
-            Alarm::MaySend(child) => child.id(),
-            Alarm::Committed(at) => at | COMMITTED,
+            Timer::Node(at) => at | NODE,
+            Timer::Subscriber(at) => at,
+            Timer::Committed(at) => at | 1 << TIMER,
+            Timer::Class(at, class) => at | (2 + class as u32) << TIMER,
         }
     }
 
     #[inline(always)]
     pub fn of(id: u32) -> Self {
-        match id & COMMITTED {
-            0 => Alarm::MaySend(Child::of(id)),
-            _ => Alarm::Committed(id & !COMMITTED),
+        let at = id & ((1 << TIMER) - 1);
+        match id >> TIMER {
+            0 => Timer::Subscriber(at),
+            1 => Timer::Committed(at),
+            timer if timer < 8 => Timer::Class(at, timer as usize - 2),
+            _ => Timer::Node(id & !NODE),
+        }
+    }
+
+    /// Its bit among the places.
+    #[inline(always)]
+    fn place(self) -> u8 {
+        match self {
+            Timer::Node(_) | Timer::Subscriber(_) => 1 << 2,
+            Timer::Committed(_) => 1 << 3,
+            Timer::Class(_, class) => 1 << (4 + class),
         }
     }
 }
+
+const _: () = assert!(2 + CLASSES <= 8 && 4 + CLASSES <= 8);
 
 impl Child {
     #[inline(always)]
@@ -69,36 +92,27 @@ impl Band {
     pub const ALL: [Band; 2] = [Band::Guaranteed, Band::Excess];
 }
 
-/// Calendars that have a child. It may be in several: what it finds there when its time comes decides.
+/// Where a child waits: in the bands of its parent, and for what on the wheel. It may be in several places, in each once: what it finds when
+/// its time comes decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places(u8);
-
-/// The wheel, to send.
-const WHEEL: u8 = 4;
-/// The wheel, to be below the committed rate.
-const COMMITTED_WHEEL: u8 = 8;
 
 impl Places {
     pub const NOWHERE: Places = Places(0);
 
     #[inline(always)]
-    pub fn is_on_wheel(self) -> bool {
-        self.0 & WHEEL != 0
+    pub fn has(self, timer: Timer) -> bool {
+        self.0 & timer.place() != 0
     }
 
     #[inline(always)]
-    pub fn set_on_wheel(&mut self, is: bool) {
-        self.0 = self.0 & !WHEEL | if is { WHEEL } else { 0 };
+    pub fn set(&mut self, timer: Timer) {
+        self.0 |= timer.place();
     }
 
     #[inline(always)]
-    pub fn awaits_committed(self) -> bool {
-        self.0 & COMMITTED_WHEEL != 0
-    }
-
-    #[inline(always)]
-    pub fn set_awaits_committed(&mut self, is: bool) {
-        self.0 = self.0 & !COMMITTED_WHEEL | if is { COMMITTED_WHEEL } else { 0 };
+    pub fn clear(&mut self, timer: Timer) {
+        self.0 &= !timer.place();
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! CoDel (RFC 8289): drops or marks packets of a queue in which they have waited for too long for a while.
+//! CoDel (RFC 8289): drops packets of a queue in which they have waited for too long for a while.
 
 /// Delays that a queue may have, in the unit of the stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@
 //!
 //! let hz = 1_000_000_000;
 //! let mut scheduler = Scheduler::<VecDeque<Frame>>::new(Settings { hz, rate: None, most_packets: 1000 });
-//! let profile = scheduler.add_profile(&Profile::default());
+//! let profile = scheduler.add_profile(&QueueProfile::default());
 //! let home = scheduler.add(PORT, &SubscriberSettings {
 //!     profile,
 //!     rate: Some(policy::Rate::kbps(8_000)),
@@ -56,9 +56,9 @@ mod schedule;
 mod subscriber;
 mod tree;
 
-pub use node::{AggregateIndex, AggregateSettings, PORT, Sent};
+pub use node::{AggregateIndex, AggregateSettings, PORT};
 pub use packet::{Chain, Packet};
-pub use profile::{CLASSES, ClassSettings, Profile, Turn};
-pub use schedule::{Dropped, Refused};
+pub use profile::{CLASSES, Discipline, QueueProfile, QueueSettings};
+pub use schedule::Refused;
 pub use subscriber::{ProfileIndex, SubscriberIndex, SubscriberSettings};
-pub use tree::{ClassCounts, Scheduler, Settings, State};
+pub use tree::{Scheduler, Settings, State};

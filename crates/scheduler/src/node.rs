@@ -26,16 +26,7 @@ pub struct AggregateSettings {
 /// What a frame takes on the wire beside its octets: check sequence, preamble, gap (IEEE 802.3).
 pub(crate) const WIRE: u32 = 24;
 /// Slots of a calendar of virtual times: packets of 1,500 octets of a child with weight 1 are 24 of them apart.
-const SLOTS: usize = 256;
-
-/// What a node has sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Packets.
-    pub packets: u64,
-    /// Octets of frames.
-    pub octets: u64,
-}
+pub(crate) const SLOTS: usize = 256;
 
 pub(crate) struct Node {
     /// When it may send.
@@ -46,9 +37,6 @@ pub(crate) struct Node {
     pub share: Share,
     pub parent: u32,
     pub places: Places,
-    /// Subscribers and aggregates under it.
-    pub children: u32,
-    pub sent: Sent,
     bands: [Calendar<SLOTS>; 2],
 }
 
@@ -61,8 +49,6 @@ impl Node {
             share: Share::new(settings.weight),
             parent: settings.parent.0,
             places: Places::default(),
-            children: 0,
-            sent: Sent::default(),
             bands: Default::default(),
         }
     }
@@ -90,7 +76,8 @@ impl Node {
     }
 
     /// Puts a child in its turn. Guaranteed packets have turns by octets, `served` being the virtual time of the child's last packet if it goes
-    /// on; the others by the child's virtual time. A child that had nothing to send for a while has no claim for that.
+    /// on; the others by the child's virtual time. A child that had nothing to send for a while has no claim for that, and what it was guaranteed
+    /// in the past costs it no more than the calendar reaches.
     #[inline]
     pub fn insert(&mut self, blocks: &mut Blocks, band: Band, entry: Entry<'_>) {
         let calendar = &mut self.bands[band as usize];
@@ -98,7 +85,7 @@ impl Node {
         let due = match band {
             Band::Guaranteed => now + slot(entry.served),
             Band::Excess => {
-                *entry.tag = (*entry.tag).max(begin(now));
+                *entry.tag = (*entry.tag).clamp(begin(now), begin(now + SLOTS as u64) - 1);
                 slot(*entry.tag)
             }
         };
@@ -137,8 +124,6 @@ impl Node {
         if !is_committed {
             self.tag += self.share.time(octets + WIRE);
         }
-        self.sent.packets += 1;
-        self.sent.octets += u64::from(octets);
     }
 }
 

@@ -9,7 +9,7 @@ pub const CLASSES: usize = 4;
 
 /// When a class has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Discipline {
     /// Before all classes after it. Give it a rate, or the others may starve.
     Strict,
     /// Shares with the other weighted classes what the strict ones leave.
@@ -18,9 +18,9 @@ pub enum Turn {
 
 /// Settings of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClassSettings {
+pub struct QueueSettings {
     /// When it has its turn. A weight of 0 counts as 1.
-    pub turn: Turn,
+    pub discipline: Discipline,
     /// The most that it gets. `None`: as much as the subscriber.
     pub rate: Option<Rate>,
     /// Octets that wait at most. A single packet always may.
@@ -29,11 +29,11 @@ pub struct ClassSettings {
     pub delays: Option<(Duration, Duration)>,
 }
 
-impl Default for ClassSettings {
+impl Default for QueueSettings {
     /// Weight 1, 256 KiB, CoDel with the values that RFC 8289 §4.4 recommends.
     fn default() -> Self {
-        ClassSettings {
-            turn: Turn::Weighted(1),
+        QueueSettings {
+            discipline: Discipline::Weighted(1),
             rate: None,
             limit: 256 << 10,
             delays: Some((Duration::from_millis(5), Duration::from_millis(100))),
@@ -43,18 +43,18 @@ impl Default for ClassSettings {
 
 /// Classes of subscribers, in order of their priority, and what their lines take beside the octets of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile {
+pub struct QueueProfile {
     /// The classes. Strict ones come first; a strict class behind a weighted one has its turn before that, too.
-    pub classes: [ClassSettings; CLASSES],
+    pub classes: [QueueSettings; CLASSES],
     /// What a packet is charged beyond the octets behind the frame's header.
     pub overhead: Overhead,
 }
 
-impl Default for Profile {
+impl Default for QueueProfile {
     /// Four classes with the same weight, and no overhead.
     fn default() -> Self {
-        Profile {
-            classes: [ClassSettings::default(); CLASSES],
+        QueueProfile {
+            classes: [QueueSettings::default(); CLASSES],
             overhead: Overhead::IP,
         }
     }
@@ -84,14 +84,14 @@ pub(crate) struct Class {
 const SHARE: u32 = 1 << 14;
 
 impl Compiled {
-    pub fn new(profile: &Profile, hz: u64) -> Self {
-        let mask = |is: fn(&ClassSettings) -> bool| {
+    pub fn new(profile: &QueueProfile, hz: u64) -> Self {
+        let mask = |is: fn(&QueueSettings) -> bool| {
             let bits = profile.classes.iter().enumerate();
             bits.map(|(at, class)| u8::from(is(class)) << at).sum()
         };
         Compiled {
             classes: profile.classes.map(|class| Class::new(&class, hz)),
-            strict: mask(|class| class.turn == Turn::Strict),
+            strict: mask(|class| class.discipline == Discipline::Strict),
             paced: mask(|class| class.rate.is_some()),
             overhead: profile.overhead,
         }
@@ -99,10 +99,10 @@ impl Compiled {
 }
 
 impl Class {
-    fn new(settings: &ClassSettings, hz: u64) -> Self {
-        let weight = match settings.turn {
-            Turn::Strict => 1,
-            Turn::Weighted(weight) => weight.max(1),
+    fn new(settings: &QueueSettings, hz: u64) -> Self {
+        let weight = match settings.discipline {
+            Discipline::Strict => 1,
+            Discipline::Weighted(weight) => weight.max(1),
         };
         Class {
             pace: Pace::new(settings.rate, hz),

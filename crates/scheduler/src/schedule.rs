@@ -1,11 +1,11 @@
 //! Packets come and leave.
 use crate::blocks::Blocks;
-use crate::child::{Alarm, Band, Child, slot};
+use crate::child::{Band, Child, Timer, slot};
 use crate::node::{Entry, Node, WIRE};
 use crate::pace::{parts, ticks};
 use crate::packet::{Chain, Packet};
 use crate::profile::{CLASSES, STAMP};
-use crate::subscriber::{Choice, SubscriberIndex, choose};
+use crate::subscriber::{Choice, SubscriberIndex, choose, classes, limited};
 use crate::tree::{LEVELS, Scheduler, Wheel};
 
 /// Why a packet was not taken.
@@ -19,17 +19,6 @@ pub enum Refused {
     PortFull,
 }
 
-/// A packet that is dropped because packets of its class have waited for too long.
-#[derive(Debug)]
-pub struct Dropped<P> {
-    /// To whom it would have gone.
-    pub subscriber: SubscriberIndex,
-    /// Its class.
-    pub class: usize,
-    /// The packet.
-    pub packet: P,
-}
-
 /// A slot of the wheel, in parts of ticks: 2^14 ticks, 6 microseconds.
 const WHEEL_SLOT: u32 = 18;
 /// An empty queue has no more than this behind its first packet, for CoDel.
@@ -37,7 +26,7 @@ const SHORT: u32 = 1514;
 /// Those whose time has come are woken as many at a time.
 const TOGETHER: usize = 32;
 /// The lines of so many packets are asked for at a time, at most.
-const MOST_ASKED: usize = 64;
+const MOST_PREFETCHED: usize = 64;
 /// The port.
 const ROOT: u32 = 0;
 
@@ -148,15 +137,10 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// Asks for a subscriber's lines, for those of its class ([`Scheduler::ask_class`]) and for a packet to come. Callers with many packets
-    /// make a pass over them with each of the three.
+    /// Asks for a subscriber's lines. Callers with many packets make a pass over them with this, one with
+    /// [`Scheduler::prefetch_queue`], and one with [`Scheduler::prefetch_last`].
     #[inline(always)]
-    pub fn ask(&self, to: SubscriberIndex) {
-        self.ask_subscriber(to.0);
-    }
-
-    #[inline(always)]
-    fn ask_subscriber(&self, at: u32) {
+    pub fn prefetch_subscriber(&self, SubscriberIndex(at): SubscriberIndex) {
         if let Some(subscriber) = self.subscribers.get(at as usize) {
             C::prefetch(subscriber);
             C::prefetch(&subscriber.class_next);
@@ -165,15 +149,15 @@ impl<C: Chain> Scheduler<C> {
 
     /// Asks for the queue of a class.
     #[inline(always)]
-    pub fn ask_class(&self, to: SubscriberIndex, class: usize) {
+    pub fn prefetch_queue(&self, to: SubscriberIndex, class: usize) {
         if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
             C::prefetch(queue);
         }
     }
 
-    /// Asks for what [`Scheduler::enqueue`] will need of a class.
+    /// Asks for the last packet of a queue, behind which the next one comes.
     #[inline(always)]
-    pub fn ask_last(&self, to: SubscriberIndex, class: usize) {
+    pub fn prefetch_last(&self, to: SubscriberIndex, class: usize) {
         if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
             queue.chain.prefetch_last();
         }
@@ -187,12 +171,12 @@ impl<C: Chain> Scheduler<C> {
         now: u64,
         most: usize,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
-        dropped: &mut impl FnMut(Dropped<C::Packet>),
+        dropped: &mut impl FnMut(C::Packet),
     ) -> usize {
         let now = parts(now);
         self.now = now;
         self.expire(now);
-        self.ask_next(most, now);
+        self.prefetch_next(most, now);
         let mut left = 0;
         while left < most
             && let Some((turn, path)) = self.next(now)
@@ -206,27 +190,27 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
-    fn ask_next(&self, most: usize, now: u64) {
+    fn prefetch_next(&self, most: usize, now: u64) {
         let root = &self.nodes[ROOT as usize];
         if root.next > now {
             return;
         }
-        let (mut next, mut n) = ([0; MOST_ASKED], 0);
-        let children = root.waiting(&self.blocks).take(most.min(MOST_ASKED));
+        let (mut next, mut n) = ([0; MOST_PREFETCHED], 0);
+        let children = root.waiting(&self.blocks).take(most.min(MOST_PREFETCHED));
         children
             .filter_map(|child| self.first_of(child))
             .for_each(|at| {
-                self.ask_subscriber(at);
+                self.prefetch_subscriber(SubscriberIndex(at));
                 next[n] = at;
                 n += 1;
             });
-        let mut queues = [0; MOST_ASKED];
+        let mut queues = [0; MOST_PREFETCHED];
         for (at, queue) in next[..n].iter().zip(&mut queues) {
             let subscriber = &self.subscribers[*at as usize];
             let profile = &self.profiles[usize::from(subscriber.profile)];
             let class = match choose(subscriber, profile, now) {
                 Choice::Class(class, _) => class,
-                Choice::At(_) | Choice::Nothing => 0,
+                _ => 0,
             };
             *queue = *at as usize * CLASSES + class;
             C::prefetch(&self.queues[*queue]);
@@ -261,42 +245,72 @@ impl<C: Chain> Scheduler<C> {
     /// Puts a subscriber that has packets where it has to wait: on the wheel, or among the children of its aggregate. Nothing changes if
     /// it is there already. `served`: octets that it has sent just now.
     pub(crate) fn wake(&mut self, at: usize, served: u32, now: u64) {
-        let subscriber = &mut self.subscribers[at];
+        let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
         match choose(subscriber, profile, now) {
             Choice::Nothing => {}
-            Choice::At(time) => {
-                if !subscriber.places.is_on_wheel() {
-                    subscriber.places.set_on_wheel(true);
-                    let alarm = Alarm::MaySend(Child::Subscriber(at as u32));
-                    self.wheel
-                        .insert(&mut self.blocks, wheel_slot(time), alarm.id());
-                }
+            Choice::Limited => {
+                let next = subscriber.next;
+                self.set_timer(at, Timer::Subscriber(at as u32), next, now);
+            }
+            Choice::ClassesLimited => {
+                let limited = limited(subscriber, profile, now);
+                self.set_class_timers(at, limited, now);
             }
             Choice::Class(_, band) => {
-                let places = &mut subscriber.places;
-                let waits = band == Band::Excess && subscriber.committed.is_limited();
-                if waits && !places.awaits_committed() {
-                    places.set_awaits_committed(true);
-                    let (slot, alarm) = (
-                        wheel_slot(subscriber.committed_next),
-                        Alarm::Committed(at as u32),
-                    );
-                    self.wheel.insert(&mut self.blocks, slot, alarm.id());
+                if band == Band::Excess {
+                    self.await_guarantee(at, now);
                 }
-                if !places.is_in(band) {
-                    subscriber.places.enter(band);
-                    let parent = subscriber.parent;
-                    let entry = Entry {
-                        child: Child::Subscriber(at as u32),
-                        tag: &mut subscriber.tag,
-                        served: subscriber.share.time(served),
-                    };
-                    self.nodes[parent as usize].insert(&mut self.blocks, band, entry);
-                    self.wake_node(parent, band, 0, now);
-                }
+                self.enter(at, band, served, now);
             }
         }
+    }
+
+    /// A subscriber that waits for its share may be guaranteed something before its turn comes.
+    fn await_guarantee(&mut self, at: usize, now: u64) {
+        let subscriber = &self.subscribers[at];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let strict = limited(subscriber, profile, now) & profile.strict;
+        let (is_committed, next) = (subscriber.committed.is_limited(), subscriber.committed_next);
+        if is_committed {
+            self.set_timer(at, Timer::Committed(at as u32), next, now);
+        }
+        self.set_class_timers(at, strict, now);
+    }
+
+    fn set_class_timers(&mut self, at: usize, mask: u8, now: u64) {
+        for class in classes(mask) {
+            let next = self.subscribers[at].class_next[class];
+            self.set_timer(at, Timer::Class(at as u32, class), next, now);
+        }
+    }
+
+    /// Lets a timer of a subscriber run, unless it does.
+    fn set_timer(&mut self, at: usize, timer: Timer, time: u64, now: u64) {
+        let places = &mut self.subscribers[at].places;
+        if !places.has(timer) {
+            places.set(timer);
+            self.wheel.catch_up(&mut self.blocks, now >> WHEEL_SLOT);
+            self.wheel
+                .insert(&mut self.blocks, wheel_slot(time), timer.id());
+        }
+    }
+
+    /// Puts a subscriber into a band of its aggregate, unless it is there.
+    fn enter(&mut self, at: usize, band: Band, served: u32, now: u64) {
+        let subscriber = &mut self.subscribers[at];
+        if subscriber.places.is_in(band) {
+            return;
+        }
+        subscriber.places.enter(band);
+        let parent = subscriber.parent;
+        let entry = Entry {
+            child: Child::Subscriber(at as u32),
+            tag: &mut subscriber.tag,
+            served: subscriber.share.time(served),
+        };
+        self.nodes[parent as usize].insert(&mut self.blocks, band, entry);
+        self.wake_node(parent, band, 0, now);
     }
 
     /// The same for a node that has a child in this band, and for those above it.
@@ -304,10 +318,11 @@ impl<C: Chain> Scheduler<C> {
         while at != ROOT {
             let (blocks, wheel, [node, parent]) = self.with_parent(at);
             if node.next > now {
-                if !node.places.is_on_wheel() {
-                    node.places.set_on_wheel(true);
-                    let alarm = Alarm::MaySend(Child::Node(at));
-                    wheel.insert(blocks, wheel_slot(node.next), alarm.id());
+                let timer = Timer::Node(at);
+                if !node.places.has(timer) {
+                    node.places.set(timer);
+                    wheel.catch_up(blocks, now >> WHEEL_SLOT);
+                    wheel.insert(blocks, wheel_slot(node.next), timer.id());
                 }
                 return;
             }
@@ -332,6 +347,7 @@ impl<C: Chain> Scheduler<C> {
     /// Wakes those whose time has come: some at once, so that their lines come together.
     fn expire(&mut self, now: u64) {
         let last = now >> WHEEL_SLOT;
+        self.wheel.catch_up(&mut self.blocks, last);
         let mut due = [0; TOGETHER];
         loop {
             let mut n = 0;
@@ -340,38 +356,35 @@ impl<C: Chain> Scheduler<C> {
             {
                 due[n] = id;
                 n += 1;
-                if let Alarm::MaySend(Child::Subscriber(at)) | Alarm::Committed(at) = Alarm::of(id)
+                if let Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) =
+                    Timer::of(id)
                 {
-                    self.ask_subscriber(at);
+                    self.prefetch_subscriber(SubscriberIndex(at));
                 }
             }
             for id in &due[..n] {
-                self.sound(Alarm::of(*id), now);
+                self.fire(Timer::of(*id), now);
             }
             if n < TOGETHER {
-                return;
+                break;
             }
         }
+        self.wheel.catch_up(&mut self.blocks, last);
     }
 
-    /// Wakes one.
-    fn sound(&mut self, alarm: Alarm, now: u64) {
-        let (at, is_committed) = match alarm {
-            Alarm::MaySend(Child::Subscriber(at)) => (at, false),
-            Alarm::Committed(at) => (at, true),
-            Alarm::MaySend(Child::Node(at)) => {
-                self.nodes[at as usize].places.set_on_wheel(false);
+    /// A timer has run out.
+    fn fire(&mut self, timer: Timer, now: u64) {
+        match timer {
+            Timer::Node(at) => {
+                self.nodes[at as usize].places.clear(timer);
                 self.wake_node_in_all(at, 0, now);
-                return;
             }
-        };
-        let places = &mut self.subscribers[at as usize].places;
-        match is_committed {
-            true => places.set_awaits_committed(false),
-            false => places.set_on_wheel(false),
+            Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) => {
+                self.subscribers[at as usize].places.clear(timer);
+                self.wake(at as usize, 0, now);
+                self.release(at);
+            }
         }
-        self.wake(at as usize, 0, now);
-        self.release(at);
     }
 
     /// Wakes a node in each band in which it has children.
@@ -470,7 +483,7 @@ impl<C: Chain> Scheduler<C> {
         Turn { at, class }: Turn,
         path: &Path,
         now: u64,
-        dropped: &mut impl FnMut(Dropped<C::Packet>),
+        dropped: &mut impl FnMut(C::Packet),
     ) -> Option<C::Packet> {
         let packet = self.take(at, class, now, dropped);
         let mut served = 0;
@@ -498,7 +511,7 @@ impl<C: Chain> Scheduler<C> {
         at: usize,
         class: usize,
         now: u64,
-        dropped: &mut impl FnMut(Dropped<C::Packet>),
+        dropped: &mut impl FnMut(C::Packet),
     ) -> Option<C::Packet> {
         let subscriber = &mut self.subscribers[at];
         let queue = &mut self.queues[at * CLASSES + class];
@@ -518,11 +531,7 @@ impl<C: Chain> Scheduler<C> {
                 break;
             }
             self.drops[at * CLASSES + class].delay += 1;
-            dropped(Dropped {
-                subscriber: SubscriberIndex(at as u32),
-                class,
-                packet: first,
-            });
+            dropped(first);
         }
         if queue.octets == 0 {
             subscriber.backlog &= !(1 << class);

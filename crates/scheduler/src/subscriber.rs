@@ -193,9 +193,12 @@ pub(crate) fn classes(mut mask: u8) -> impl Iterator<Item = usize> {
 
 /// What a subscriber may send now.
 pub(crate) enum Choice {
+    /// Nothing waits.
     Nothing,
-    /// Not before this time.
-    At(u64),
+    /// Nothing before its own rate permits it.
+    Limited,
+    /// Nothing before the rate of a class permits it.
+    ClassesLimited,
     /// A packet of this class.
     Class(usize, Band),
 }
@@ -207,18 +210,11 @@ pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> C
         return Choice::Nothing;
     }
     if subscriber.next > now {
-        return Choice::At(subscriber.next);
+        return Choice::Limited;
     }
-    let (mut ready, mut earliest) = (subscriber.backlog, u64::MAX);
-    for class in classes(ready & profile.paced) {
-        let next = subscriber.class_next[class];
-        if next > now {
-            ready &= !(1 << class);
-            earliest = earliest.min(next);
-        }
-    }
+    let ready = subscriber.backlog & !limited(subscriber, profile, now);
     if ready == 0 {
-        return Choice::At(earliest);
+        return Choice::ClassesLimited;
     }
     let strict = ready & profile.strict;
     if strict != 0 {
@@ -233,6 +229,16 @@ pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> C
         _ => furthest_behind(subscriber, ready),
     };
     Choice::Class(class, band)
+}
+
+/// The classes that have packets but have reached their rates.
+#[inline(always)]
+pub(crate) fn limited(subscriber: &Subscriber, profile: &Compiled, now: u64) -> u8 {
+    let limited = |class: &usize| subscriber.class_next[*class] > now;
+    let paced = classes(subscriber.backlog & profile.paced);
+    paced
+        .filter(limited)
+        .fold(0, |mask, class| mask | 1 << class)
 }
 
 /// The class of those in a mask whose virtual time is the earliest. It is as good as random which one that is, so there is no branch.

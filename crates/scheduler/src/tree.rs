@@ -1,10 +1,10 @@
 //! The tree: who is in it, and with which settings.
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, ROOM as BLOCK};
 use crate::calendar::Calendar;
-use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, Sent};
+use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, SLOTS as NODE_SLOTS};
 use crate::pace::{Pace, parts};
 use crate::packet::Chain;
-use crate::profile::{CLASSES, Compiled, Profile};
+use crate::profile::{CLASSES, Compiled, QueueProfile};
 use crate::subscriber::{ProfileIndex, Queue, Subscriber, SubscriberIndex, SubscriberSettings};
 use policy::Rate;
 
@@ -59,28 +59,21 @@ pub(crate) struct Drops {
     pub delay: u64,
 }
 
-/// What became of the packets of a class, beside what has left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClassCounts {
-    /// Packets that have left.
-    pub packets: u64,
-    /// Packets that found no room.
-    pub tail_drops: u64,
-    /// Packets that CoDel has dropped.
-    pub delay_drops: u64,
-    /// The most octets that have waited.
-    pub most_octets: u32,
-}
-
-/// A class as it is now.
+/// What has become of the packets of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Octets that wait.
     pub octets: u32,
-    /// Octets that have left.
+    /// The most octets that have waited.
+    pub most_octets: u32,
+    /// Packets that have left.
+    pub sent: u64,
+    /// Their octets.
     pub sent_octets: u64,
-    /// What became of the packets.
-    pub counts: ClassCounts,
+    /// Packets that found no room.
+    pub tail_drops: u64,
+    /// Packets that CoDel has dropped.
+    pub delay_drops: u64,
 }
 
 impl<C: Chain> Scheduler<C> {
@@ -115,18 +108,19 @@ impl<C: Chain> Scheduler<C> {
         self.subscribers.reserve_exact(more);
         self.queues.reserve_exact(more * CLASSES);
         self.drops.reserve_exact(more * CLASSES);
+        self.reserve_entries(subscribers);
         C::large_pages(self.subscribers.spare_capacity_mut());
         C::large_pages(self.queues.spare_capacity_mut());
     }
 
     /// Adds a profile.
-    pub fn add_profile(&mut self, profile: &Profile) -> ProfileIndex {
+    pub fn add_profile(&mut self, profile: &QueueProfile) -> ProfileIndex {
         self.profiles.push(Compiled::new(profile, self.hz));
         ProfileIndex(self.profiles.len() as u16 - 1)
     }
 
     /// Changes a profile, for all subscribers that have it. What waits goes on waiting.
-    pub fn set_profile(&mut self, profile: ProfileIndex, settings: &Profile) {
+    pub fn set_profile(&mut self, profile: ProfileIndex, settings: &QueueProfile) {
         self.profiles[usize::from(profile.0)] = Compiled::new(settings, self.hz);
     }
 
@@ -141,9 +135,8 @@ impl<C: Chain> Scheduler<C> {
             is_first_level || above.parent == PORT.0,
             "more than {LEVELS} levels"
         );
-        self.nodes[settings.parent.0 as usize].children += 1;
         self.nodes.push(Node::new(settings, self.hz));
-        self.reserve_entries();
+        self.reserve_entries(self.subscribers.capacity());
         AggregateIndex(self.nodes.len() as u32 - 1)
     }
 
@@ -174,7 +167,7 @@ impl<C: Chain> Scheduler<C> {
                 .resize(self.subscribers.len() * CLASSES, Drops::default());
             self.queues
                 .resize_with(self.subscribers.len() * CLASSES, Queue::default);
-            self.reserve_entries();
+            self.reserve_entries(self.subscribers.len());
             self.subscribers.len() as u32 - 1
         });
         let queues = at as usize * CLASSES..(at as usize + 1) * CLASSES;
@@ -185,7 +178,6 @@ impl<C: Chain> Scheduler<C> {
             is_vacant: false,
             ..Subscriber::VACANT
         };
-        self.nodes[parent.0 as usize].children += 1;
         self.set(SubscriberIndex(at), settings);
         SubscriberIndex(at)
     }
@@ -206,12 +198,8 @@ impl<C: Chain> Scheduler<C> {
     /// # Panics
     /// If there is no such aggregate.
     pub fn place(&mut self, subscriber: SubscriberIndex, parent: AggregateIndex) {
-        let former = self.subscribers[subscriber.0 as usize].parent;
-        if former != parent.0 {
-            self.nodes[former as usize].children -= 1;
-            self.nodes[parent.0 as usize].children += 1;
-            self.subscribers[subscriber.0 as usize].parent = parent.0;
-        }
+        assert!((parent.0 as usize) < self.nodes.len());
+        self.subscribers[subscriber.0 as usize].parent = parent.0;
     }
 
     /// Removes a subscriber. `gone` gets the packets that waited.
@@ -229,7 +217,6 @@ impl<C: Chain> Scheduler<C> {
             return;
         }
         (subscriber.backlog, subscriber.is_vacant) = (0, true);
-        self.nodes[subscriber.parent as usize].children -= 1;
         self.release(at as u32);
     }
 
@@ -252,26 +239,19 @@ impl<C: Chain> Scheduler<C> {
         let (queue, drops) = (&self.queues[at], &self.drops[at]);
         State {
             octets: queue.octets,
+            most_octets: queue.most_octets,
+            sent: queue.packets,
             sent_octets: queue.sent,
-            counts: ClassCounts {
-                packets: queue.packets,
-                tail_drops: drops.tail,
-                delay_drops: drops.delay,
-                most_octets: queue.most_octets,
-            },
+            tail_drops: drops.tail,
+            delay_drops: drops.delay,
         }
     }
 
-    /// What an aggregate or the port has sent.
-    pub fn sent(&self, aggregate: AggregateIndex) -> Sent {
-        self.nodes[aggregate.0 as usize].sent
-    }
-
-    /// Room for every entry of the calendars, so that packets allocate nothing: a child is in four of them at most, and a slot that is not
-    /// empty has a block of its own.
-    fn reserve_entries(&mut self) {
-        let entries = 4 * (self.subscribers.len() + self.nodes.len());
-        let slots = SLOTS + 2 * 256 * self.nodes.len();
-        self.blocks.reserve(entries / 14 + entries.min(slots) + 1);
+    /// Room for the entries of so many subscribers in the calendars, so that packets allocate nothing. Each has eight at most: six timers, and
+    /// one in each band. A slot that is not empty has a block of its own.
+    fn reserve_entries(&mut self, subscribers: usize) {
+        let children = subscribers + self.nodes.len();
+        let slots = SLOTS + (2 * children).min(2 * NODE_SLOTS * self.nodes.len());
+        self.blocks.reserve(8 * children / BLOCK + slots + 1);
     }
 }

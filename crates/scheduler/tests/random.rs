@@ -156,7 +156,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
     for seed in 0..20 {
         let mut random = SmallRng::seed_from_u64(seed);
         let mut tree = tree(Some(200_000));
-        let profiles = [plain(), Profile::default()].map(|profile| tree.add_profile(&profile));
+        let profiles = [plain(), QueueProfile::default()].map(|profile| tree.add_profile(&profile));
         let sites: Vec<AggregateIndex> = (0..8)
             .map(|n| {
                 let parent = if n < 4 { PORT } else { AggregateIndex(n - 3) };

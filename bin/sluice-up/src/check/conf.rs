@@ -3,9 +3,9 @@
 use config::model::{Ipv4Options, PrioritySource, SourceCheck};
 use config::{Document, Fault, SvlanSet};
 use dataplane::{
-    ClassSettings, HoldDown, Levels, MeterSettings, Overhead, PacketSettings, PolicerSettings,
-    PolicyClass, PolicyRules, Profile, PuntLimits, PuntRate, QueueRules, Rate as BitRate,
-    SampleRate, Segment, Turn,
+    Discipline, HoldDown, Levels, MeterSettings, Overhead, PacketSettings, PolicerSettings,
+    PolicyClass, PolicyRules, PuntLimits, PuntRate, QueueProfile, QueueRules, QueueSettings,
+    Rate as BitRate, SampleRate, Segment,
 };
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
@@ -239,13 +239,13 @@ struct Queues {
 
 impl Queues {
     fn rules(self) -> QueueRules {
-        let mut profile = Profile::default();
+        let mut profile = QueueProfile::default();
         let delays = self.delays.map(|all| all.map(Duration::from_millis));
         for (at, class) in profile.classes.iter_mut().enumerate() {
-            *class = ClassSettings {
-                turn: match at == self.strict && at > 0 {
-                    true => Turn::Strict,
-                    false => Turn::Weighted(1),
+            *class = QueueSettings {
+                discipline: match at == self.strict && at > 0 {
+                    true => Discipline::Strict,
+                    false => Discipline::Weighted(1),
                 },
                 rate: None,
                 limit: self.limit,

@@ -158,32 +158,32 @@ fn to_subscriber<const TRACE: bool>(
     t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
     match t.sessions.down(index) {
         Some(down) if down.is_policed() => policed::<TRACE>(t, index, a, total, packet),
-        _ => encapsulated::<TRACE>(t, index, a, total, Turn::Now, packet),
+        _ => encapsulated::<TRACE>(t, index, a, total, Departure::AtOnce, packet),
     }
 }
 
 /// When a frame to a subscriber leaves.
 #[derive(Clone, Copy)]
-enum Turn {
+enum Departure {
     /// At once, by its port.
-    Now,
+    AtOnce,
     /// When it is the turn of this queue ([`Queues::take`](crate::queues::Queues::take)).
-    Of([u32; 2]),
+    Queued([u32; 2]),
 }
 
-impl Turn {
+impl Departure {
     /// A frame that waits is counted when it leaves: it may be dropped before.
     #[inline(always)]
-    fn is_now(self) -> bool {
-        matches!(self, Turn::Now)
+    fn is_at_once(self) -> bool {
+        matches!(self, Departure::AtOnce)
     }
 
     /// The way out for a port's frames.
     #[inline(always)]
     fn way(self, t: &Tables, port: usize) -> usize {
         match self {
-            Turn::Now => port,
-            Turn::Of(_) => t.queued + port,
+            Departure::AtOnce => port,
+            Departure::Queued(_) => t.queued + port,
         }
     }
 }
@@ -195,7 +195,7 @@ fn encapsulated<const TRACE: bool>(
     index: SessionIndex,
     a: PacketContext,
     total: usize,
-    turn: Turn,
+    departure: Departure,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let w = packet.window();
@@ -203,14 +203,14 @@ fn encapsulated<const TRACE: bool>(
         Some((down, mut carry))
             if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) =>
         {
-            if turn.is_now() {
+            if departure.is_at_once() {
                 carry.count(down, a.family, total);
             }
             rewrite::to_subscriber(down, a.family, w, a.ip(), total)
         }
-        _ => return closer_to_subscriber::<TRACE>(t, index, a, total, turn, packet),
+        _ => return closer_to_subscriber::<TRACE>(t, index, a, total, departure, packet),
     };
-    leave::<TRACE>(t, frame, a.family, turn, packet)
+    leave::<TRACE>(t, frame, a.family, departure, packet)
 }
 
 /// A frame to a subscriber is ready.
@@ -219,18 +219,18 @@ fn leave<const TRACE: bool>(
     t: &mut Tables,
     frame: rewrite::Frame,
     family: Family,
-    turn: Turn,
+    departure: Departure,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
-    match turn {
-        Turn::Now => t.took::<TRACE>(Edge::Encapsulated),
-        Turn::Of(queue) => {
+    match departure {
+        Departure::AtOnce => t.took::<TRACE>(Edge::Encapsulated),
+        Departure::Queued(queue) => {
             t.took::<TRACE>(Edge::Queued);
             packet.set_meta(queue);
             packet.set_note(chain::note(family));
         }
     }
-    let way = turn.way(t, frame.port);
+    let way = departure.way(t, frame.port);
     packet.send(way, frame.start as u32, frame.len as u32)
 }
 
@@ -252,13 +252,13 @@ fn policed<const TRACE: bool>(
         matched: Matched::OPEN,
         now: t.now,
     };
-    let turn = match policy::down(&mut t.sessions, &t.policies, index, examined) {
-        Ok(None) => Turn::Now,
-        Ok(Some(queued)) => t.turn(index, queued),
+    let departure = match policy::down(&mut t.sessions, &t.policies, index, examined) {
+        Ok(None) => Departure::AtOnce,
+        Ok(Some(queued)) => t.departure(index, queued),
         Err(reason) => return packet.leave(reason.into()),
     };
     t.took::<TRACE>(Edge::PermittedDown);
-    encapsulated::<TRACE>(t, index, a, total, turn, packet)
+    encapsulated::<TRACE>(t, index, a, total, departure, packet)
 }
 
 /// To a session that went while the packet was on its way to this worker; the next one with its index is not meant.
@@ -367,7 +367,7 @@ fn closer_to_subscriber<const TRACE: bool>(
     index: SessionIndex,
     a: PacketContext,
     total: usize,
-    turn: Turn,
+    departure: Departure,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     if mss::may_be_syn(a.family, packet.window(), a.ip()) {
@@ -381,9 +381,9 @@ fn closer_to_subscriber<const TRACE: bool>(
     let (mtu, sampled) = (down.mtu, down.is_sampled());
     mss::clamp(&mut packet, a.family, a.ip(), total, mtu);
     if total > mtu as usize {
-        return large_to_subscriber::<TRACE>(t, index, a, total, turn, packet);
+        return large_to_subscriber::<TRACE>(t, index, a, total, departure, packet);
     }
-    if turn.is_now() {
+    if departure.is_at_once() {
         carry.count(down, a.family, total);
     }
     let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip(), total);
@@ -392,7 +392,7 @@ fn closer_to_subscriber<const TRACE: bool>(
         let octets = frame.start..WINDOW.min(frame.start + frame.len);
         t.show_down(index, frame.port, packet.window().bytes(octets));
     }
-    leave::<TRACE>(t, frame, a.family, turn, packet)
+    leave::<TRACE>(t, frame, a.family, departure, packet)
 }
 
 /// To a subscriber, larger than it takes packets.
@@ -401,7 +401,7 @@ fn large_to_subscriber<const TRACE: bool>(
     index: SessionIndex,
     a: PacketContext,
     total: usize,
-    turn: Turn,
+    departure: Departure,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::LargeToSubscriber);
@@ -410,7 +410,7 @@ fn large_to_subscriber<const TRACE: bool>(
     };
     let (mtu, port, sampled) = (down.mtu, down.port as usize, down.is_sampled());
     let header = |w: &mut Window, ip, total| {
-        if turn.is_now() {
+        if departure.is_at_once() {
             carry.count(down, a.family, total);
         }
         rewrite::to_subscriber(down, a.family, w, ip, total)
@@ -425,16 +425,16 @@ fn large_to_subscriber<const TRACE: bool>(
             t.show_down(index, port, &frame[..frame.len().min(WINDOW - HEAD)]);
         }
     }
-    let edge = match turn {
-        Turn::Now => Edge::Fragments,
-        Turn::Of(queue) => {
+    let edge = match departure {
+        Departure::AtOnce => Edge::Fragments,
+        Departure::Queued(queue) => {
             fragments.set_meta(queue);
             fragments.set_note(chain::note(a.family));
             Edge::QueuedFragments
         }
     };
     t.took::<TRACE>(edge);
-    let leave = sent(&mut packet, turn.way(t, port), fragments);
+    let leave = sent(&mut packet, departure.way(t, port), fragments);
     packet.leave(leave)
 }
 
@@ -523,14 +523,14 @@ impl Tables {
         leave
     }
 
-    /// The turn of a packet for a queue of a session. Without queues, if the session or its policy has gone, it leaves at once.
+    /// The departure of a packet for a queue of a session. Without queues, if the session or its policy has gone, it leaves at once.
     #[inline(always)]
-    fn turn(&mut self, index: SessionIndex, queued: Queued) -> Turn {
+    fn departure(&mut self, index: SessionIndex, queued: Queued) -> Departure {
         let place = self.sessions.shard.place(index.0) as usize;
         let known = self.queues.of_session(place, queued.compilation);
         match known.or_else(|| self.renew_queues(index, place)) {
-            Some(subscriber) => Turn::Of([subscriber.0, queued.class.into()]),
-            None => Turn::Now,
+            Some(subscriber) => Departure::Queued([subscriber.0, queued.class.into()]),
+            None => Departure::AtOnce,
         }
     }
 

@@ -23,14 +23,14 @@ fn policy(number: u16) -> PolicyIndex {
 
 /// Rules with queues, of which each holds 20,000 octets.
 fn rules() -> PolicyRules {
-    let class = ClassSettings {
+    let class = QueueSettings {
         limit: 20_000,
         delays: None,
-        ..ClassSettings::default()
+        ..QueueSettings::default()
     };
-    let profile = Profile {
+    let profile = QueueProfile {
         classes: [class; MOST_CLASSES + 1],
-        ..Profile::default()
+        ..QueueProfile::default()
     };
     PolicyRules {
         unmatched_pass: true,

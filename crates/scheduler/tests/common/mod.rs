@@ -67,14 +67,14 @@ pub fn home(profile: ProfileIndex, kbps: Option<u64>) -> SubscriberSettings {
 }
 
 /// Classes that are dropped from only at their limit.
-pub fn plain() -> Profile {
-    let class = ClassSettings {
+pub fn plain() -> QueueProfile {
+    let class = QueueSettings {
         delays: None,
-        ..ClassSettings::default()
+        ..QueueSettings::default()
     };
-    Profile {
+    QueueProfile {
         classes: [class; CLASSES],
-        ..Profile::default()
+        ..QueueProfile::default()
     }
 }
 

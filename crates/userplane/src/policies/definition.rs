@@ -10,8 +10,8 @@ use config::model::{
     Unmatched,
 };
 use dataplane::{
-    ClassSettings, MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules, Profile,
-    QueueRules, Rate, Turn,
+    Discipline, MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules, QueueProfile,
+    QueueRules, QueueSettings, Rate,
 };
 use policy::{FilterRules, Name};
 
@@ -147,9 +147,9 @@ fn queues(policy: &TrafficPolicy) -> Option<QueueRules> {
     if policy.above_rate == AboveRate::Drop {
         return None;
     }
-    let mut profile = Profile {
+    let mut profile = QueueProfile {
         overhead: overhead(policy.overhead),
-        ..Profile::default()
+        ..QueueProfile::default()
     };
     let of_classes = policy.classes.values().map(|class| &class.queue);
     let all = [&policy.queue].into_iter().chain(of_classes);
@@ -165,12 +165,12 @@ fn queues(policy: &TrafficPolicy) -> Option<QueueRules> {
 /// Time in which senders are expected to react to a drop (RFC 8289 §4.3).
 const INTERVAL: Duration = Duration::from_millis(100);
 
-fn queue_settings(queue: &Queue) -> ClassSettings {
+fn queue_settings(queue: &Queue) -> QueueSettings {
     let target = Duration::from_millis(queue.target_delay.into());
-    ClassSettings {
-        turn: match queue.strict {
-            true => Turn::Strict,
-            false => Turn::Weighted(queue.weight),
+    QueueSettings {
+        discipline: match queue.strict {
+            true => Discipline::Strict,
+            false => Discipline::Weighted(queue.weight),
         },
         rate: queue.rate.map(|rate| Rate::kbps(rate.into())),
         limit: queue.limit,
