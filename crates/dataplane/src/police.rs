@@ -2,6 +2,7 @@
 use crate::api::PuntRate;
 use core::time::Duration;
 use policy::Rate as BitRate;
+use policy::pace::{Pace, parts};
 
 mod meter;
 mod settings;
@@ -61,66 +62,35 @@ impl Bucket {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Policer {
     bucket: Bucket,
-    /// Time in which the token of an octet comes; 0 without a limit.
-    per_octet: u64,
+    /// How fast tokens come.
+    pace: Pace,
     /// Time in which all tokens come.
     burst: u64,
-}
-
-/// Times finer than ticks: an octet at 100 Gbit/s takes a fifth of one.
-pub(crate) struct TickParts {
-    /// Times are counted in parts of 2^-`bits` ticks. Those of a packet of 40 octets at 100 Gbit/s are right to 0.4 %, and a machine that
-    /// has been up for ten years has not used up 64 bits of them.
-    pub bits: u32,
-    /// The time of one octet is in parts of 2^-`fraction` ticks: at 1 Tbit/s it is right to 0.005 %.
-    fraction: u32,
-}
-
-/// Parts of ticks in which tokens and departures are counted.
-pub(crate) const TICK_PARTS: TickParts = TickParts {
-    bits: 4,
-    fraction: 20,
-};
-
-impl TickParts {
-    /// Time of an octet at a rate; `hz` ticks are a second.
-    pub fn per_octet(&self, rate: BitRate, hz: u64) -> u64 {
-        // u128: a slow rate's ticks with their fraction are more than 64 bits before they are divided.
-        let ticks = ((u128::from(hz) * 8) << self.fraction) / (u128::from(rate.get()) * 1000);
-        (ticks as u64).max(1)
-    }
-
-    /// Time of so many octets.
-    #[inline(always)]
-    pub fn cost(&self, octets: u64, per_octet: u64) -> u64 {
-        (octets * per_octet) >> (self.fraction - self.bits)
-    }
 }
 
 /// A burst is as long as this at the rate, and never smaller than [`LEAST_BURST`].
 const BURST: Duration = Duration::from_millis(100);
 /// Octets that may always come at once: ten packets of Ethernet's size.
-const LEAST_BURST: u64 = 15_000;
+const LEAST_BURST: u32 = 15_000;
 
 impl Policer {
     /// `hz` ticks are a second.
     pub fn new(rate: Option<BitRate>, hz: u64) -> Self {
-        let Some(rate) = rate else {
+        if rate.is_none() {
             return Policer::default();
-        };
-        let per_octet = TICK_PARTS.per_octet(rate, hz);
-        let least = TICK_PARTS.cost(LEAST_BURST, per_octet);
+        }
+        let pace = Pace::new(rate, hz);
         let burst = hz / 1000 * BURST.as_millis() as u64;
         Policer {
             bucket: Bucket::FULL,
-            per_octet,
-            burst: least.max(burst << TICK_PARTS.bits),
+            pace,
+            burst: pace.time(LEAST_BURST).max(parts(burst)),
         }
     }
 
     /// Whether there is a packet that it denies.
     pub fn has_limit(&self) -> bool {
-        self.per_octet != 0
+        self.pace.is_limited()
     }
 
     /// The same rate with the tokens of another policer.
@@ -136,8 +106,8 @@ impl Policer {
     /// Whether a packet of so many octets is within the rate. One that is not takes no tokens.
     #[inline(always)]
     pub fn permits(&mut self, octets: usize, now: u64) -> bool {
-        let cost = TICK_PARTS.cost(octets as u64, self.per_octet);
-        self.bucket.spend(now << TICK_PARTS.bits, cost, self.burst)
+        let cost = self.pace.time(octets as u32);
+        self.bucket.spend(parts(now), cost, self.burst)
     }
 }
 
@@ -183,7 +153,7 @@ mod tests {
             (100_000_000, 40, 1),
         ] {
             let mut policer = Policer::new(Some(BitRate::kbps(kbps)), HZ);
-            let burst = (kbps * 1000 / 8 / 10).max(LEAST_BURST);
+            let burst = (kbps * 1000 / 8 / 10).max(LEAST_BURST.into());
             let all = passed(
                 &mut policer,
                 kbps,

@@ -204,7 +204,7 @@ impl PortQueues {
             others: (profile, others),
             aggregates: Aggregates::default(),
             sessions: 0,
-            owners: Vec::new(),
+            owners: Vec::with_capacity(limits.sessions + limits.other_workers + 1),
             left: Burst::new(),
         }
     }
@@ -290,7 +290,7 @@ impl Queues {
     pub fn new(limits: QueueLimits) -> Self {
         Queues {
             ports: (0..limits.ports).map(|_| None).collect(),
-            sessions: Vec::new(),
+            sessions: Vec::with_capacity(limits.sessions),
             limits,
         }
     }
@@ -420,11 +420,12 @@ impl Queues {
             return;
         };
         queues.left.take_all(&mut leave);
-        let (_, others) = &queues.others;
+        let (_, others) = &mut queues.others;
+        let others = core::mem::take(others);
         queues.rate = None;
         let leave = &mut |WaitingFrame(mbuf)| leave(mbuf);
         for other in others {
-            queues.scheduler.remove(*other, leave);
+            queues.scheduler.remove(other, leave);
         }
     }
 
@@ -496,7 +497,9 @@ impl Queues {
         let queues = self.port(port);
         let (_, others) = &queues.others;
         let Some(&others) = others.get(worker) else {
-            return frames.clear(); // there is one for each
+            // the port is going
+            count_drops(shared, port, DropReason::QueuePurged, frames.len() as u64);
+            return frames.clear();
         };
         frames.take_all(|mbuf| {
             let frame = WaitingFrame(mbuf);

@@ -25,6 +25,7 @@ mod access;
 mod bindings;
 mod filter_rules;
 mod overhead;
+pub mod pace;
 mod settings;
 mod stored;
 

@@ -49,7 +49,6 @@ mod calendar;
 mod child;
 mod codel;
 mod node;
-mod pace;
 mod packet;
 mod profile;
 mod schedule;

@@ -2,8 +2,8 @@
 use crate::blocks::Blocks;
 use crate::calendar::Calendar;
 use crate::child::{Band, Child, Places, Share, begin, slot};
-use crate::pace::Pace;
 use policy::Rate;
+use policy::pace::Pace;
 
 /// Number of an aggregate. [`PORT`] is the port itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! What many subscribers have in common: classes, and what a packet is charged.
 use crate::codel::Delays;
-use crate::pace::Pace;
 use core::time::Duration;
+use policy::pace::Pace;
 use policy::{Overhead, Rate};
 
 /// Classes of a subscriber.

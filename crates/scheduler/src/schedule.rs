@@ -2,11 +2,11 @@
 use crate::blocks::Blocks;
 use crate::child::{Band, Child, Timer, slot};
 use crate::node::{Entry, Node, WIRE};
-use crate::pace::{parts, ticks};
 use crate::packet::{Chain, Packet};
 use crate::profile::{CLASSES, STAMP};
 use crate::subscriber::{Choice, SubscriberIndex, choose, classes, limited};
 use crate::tree::{LEVELS, Scheduler, Wheel};
+use policy::pace::{parts, ticks};
 
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 use crate::child::{Band, Places, Share};
 use crate::codel::CoDel;
 use crate::node::WIRE;
-use crate::pace::Pace;
 use crate::packet::Chain;
 use crate::profile::{CLASSES, Compiled};
 use core::hint::select_unpredictable;
 use policy::Rate;
+use policy::pace::Pace;
 
 /// Virtual times of classes wrap around: a packet is charged no more than this in them.
 const MOST_CHARGE: u32 = 16_383;

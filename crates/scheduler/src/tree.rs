@@ -2,11 +2,11 @@
 use crate::blocks::{Blocks, ROOM as BLOCK};
 use crate::calendar::Calendar;
 use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, SLOTS as NODE_SLOTS};
-use crate::pace::{Pace, parts};
 use crate::packet::Chain;
 use crate::profile::{CLASSES, Compiled, QueueProfile};
 use crate::subscriber::{ProfileIndex, Queue, Subscriber, SubscriberIndex, SubscriberSettings};
 use policy::Rate;
+use policy::pace::{Pace, parts};
 
 /// Settings of a port's scheduler.
 #[derive(Clone, Copy, Debug)]

@@ -356,6 +356,10 @@ fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
             "has no effect where `above-rate` is `drop`",
         ),
         (
+            "set policies open overhead atm",
+            "has no effect where `above-rate` is `drop`",
+        ),
+        (
             "set policies open above-rate wait\nset policies open queue strict true",
             "a strict queue without a rate may starve the others: add `rate`",
         ),

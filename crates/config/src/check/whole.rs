@@ -2,8 +2,8 @@
 
 use crate::model::{
     AboveRate, AccessProfile, Acl, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS,
-    MOST_CLASSES, MOST_POLICY_RULES, Policer, Port, PortRole, RouterAdvertisements, TrafficPolicy,
-    User, UserPlaneDocument,
+    MOST_CLASSES, MOST_POLICY_RULES, Overhead, Policer, Port, PortRole, RouterAdvertisements,
+    TrafficPolicy, User, UserPlaneDocument,
 };
 use crate::{Fault, Path, password};
 use std::collections::BTreeMap;
@@ -318,6 +318,16 @@ impl Found {
             } else if queue.strict && queue.rate.is_none() {
                 let why = "a strict queue without a rate may starve the others: add `rate`";
                 self.at(&place.join("queue"), "strict", why.into());
+            }
+        }
+        let without_effect = [
+            ("overhead", policy.overhead != Overhead::Ip),
+            ("weight", policy.weight != 1),
+        ];
+        for (leaf, is_set) in without_effect {
+            if is_set && !waits {
+                let why = "has no effect where `above-rate` is `drop`: set it to `wait`";
+                self.at(here, leaf, why.into());
             }
         }
         if waits && policy.policer.is_some() {

@@ -137,10 +137,10 @@ impl Default for Queue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AboveRate {
-    /// They are dropped (`rate-exceeded-down`).
+    /// Policing: they are dropped (`rate-exceeded-down`).
     #[default]
     Drop,
-    /// They wait in queues, one for each class and one for packets in no class.
+    /// Shaping: they wait in queues, one for each class and one for packets in no class.
     Wait,
 }
 
@@ -206,8 +206,8 @@ pub struct TrafficPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-format" = "dscp", "x-example" = "be"))]
     pub mark: Option<String>,
-    /// What happens to packets to the subscriber that are above the rate of the session (`rate-down` of subscriber profile, user, RADIUS). From
-    /// the subscriber, they are always dropped. Default: drop. User planes of before know nothing of queues.
+    /// Whether the rate of the session (`rate-down` of subscriber profile, user, RADIUS) polices or shapes packets to the subscriber. Those from
+    /// the subscriber are always policed. Default: drop. User planes of before know nothing of queues.
     #[serde(skip_serializing_if = "AboveRate::is_drop")]
     pub above_rate: AboveRate,
     /// Queue of packets in no class, where `above-rate` is `wait`. Default: the defaults.

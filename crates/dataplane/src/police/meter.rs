@@ -1,7 +1,8 @@
 //! Meters of three colours in 48 octets: RFC 2697, RFC 2698 and RFC 4115, on arrival times instead of token counts.
-use super::{MeterSettings, TICK_PARTS};
+use super::MeterSettings;
 use core::hint::select_unpredictable;
 use policy::Rate;
+use policy::pace::{PARTS, parts};
 
 /// How well a packet conforms to a policy. The order is from best to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +71,7 @@ struct OctetTime {
 impl OctetTime {
     /// Right for up to 2^40 kbit/s and up to 2^36 ticks a second.
     fn new(rate: Rate, hz: u64) -> Self {
-        let bits = (u128::from(hz) * 8) << TICK_PARTS.bits;
+        let bits = (u128::from(hz) * 8) << PARTS;
         let time = (bits << 63) / (u128::from(rate.get()) * 1000);
         let excess = (u128::BITS - time.leading_zeros()).saturating_sub(32);
         OctetTime {
@@ -158,7 +159,7 @@ impl MeterRates {
     /// that it comes green. No packet gets a better colour than it had. A packet takes no tokens of a bucket that has too few.
     #[inline(always)]
     pub fn colour(&self, tokens: &mut Tokens, octets: u32, incoming: Colour, now: u64) -> Colour {
-        let now = now << TICK_PARTS.bits;
+        let now = parts(now);
         let [committed_cost, second_cost] = self.octet_times().map(|time| time.of(octets));
         let later = |time| select_unpredictable(time > now, time, now);
         let (committed, second) = (later(tokens.committed), later(tokens.second));
@@ -178,7 +179,7 @@ impl MeterRates {
     /// Tokens that a meter of unknown rates had, as those of these rates: as much time passes until the buckets are full, but none of them
     /// is emptier than empty. So a change is no burst.
     pub fn adopted(&self, tokens: Tokens, now: u64) -> Tokens {
-        let now = now << TICK_PARTS.bits;
+        let now = parts(now);
         let committed = tokens.committed.clamp(now, now + self.committed_burst);
         let base = if self.overflows { committed } else { now };
         Tokens {
@@ -236,7 +237,7 @@ impl Meter {
         if !self.has_limit() || !before.has_limit() {
             return self;
         }
-        let now = now << TICK_PARTS.bits;
+        let now = parts(now);
         let (rates, former) = (self.rates, before.rates);
         let [committed, second] = former.times(before.tokens, now);
         let ([from, second_from], [to, second_to]) = (former.octet_times(), rates.octet_times());

@@ -154,9 +154,9 @@ proptest! {
     ) {
         let mut meter = Meter::new(settings, HZ);
         for (now, (_, octets, incoming)) in times(&traffic, settings, HZ).into_iter().zip(&traffic) {
-            let before = meter.rates.times(meter.tokens, now << TICK_PARTS.bits);
+            let before = meter.rates.times(meter.tokens, parts(now));
             let colour = meter.colour(*octets, *incoming, now);
-            let [committed, second] = meter.rates.times(meter.tokens, now << TICK_PARTS.bits);
+            let [committed, second] = meter.rates.times(meter.tokens, parts(now));
             prop_assert!(colour == Colour::Green || committed == before[0]);
             prop_assert!(colour != Colour::Red || second == before[1]);
         }
@@ -169,7 +169,7 @@ proptest! {
         let (before, now) = used(old, &traffic);
         let (same, rates) = (before.rates.adopted(before.tokens, now), MeterRates::new(new, HZ));
         let adopted = rates.adopted(before.tokens, now);
-        let now = now << TICK_PARTS.bits;
+        let now = parts(now);
         prop_assert_eq!(before.rates.times(same, now), before.rates.times(before.tokens, now));
         // until the bucket is full as much time passes as before, but no more than its burst takes
         let until_full = before.tokens.committed.saturating_sub(now).min(rates.committed_burst);
@@ -198,8 +198,8 @@ proptest! {
         prop_assert!((found_second - wanted.min(f64::from(burst))).abs() < 3.0);
         prop_assert!(after.agrees(Meter::new(new, HZ)));
         // Nobody waits longer than a burst takes, or both where one fills after the other.
-        let full = now + ((after.rates.committed_burst + after.rates.second_burst) >> TICK_PARTS.bits) + 1;
-        prop_assert_eq!(after.rates.times(after.tokens, full << TICK_PARTS.bits), [after.rates.committed_burst, after.rates.second_burst]);
+        let full = now + ((after.rates.committed_burst + after.rates.second_burst) >> PARTS) + 1;
+        prop_assert_eq!(after.rates.times(after.tokens, parts(full)), [after.rates.committed_burst, after.rates.second_burst]);
     }
 }
 
@@ -216,7 +216,7 @@ fn used(settings: MeterSettings, traffic: &[Arrival]) -> (Meter, u64) {
 
 /// Tokens of both buckets in octets.
 fn octets_of(meter: Meter, now: u64) -> [f64; 2] {
-    let tokens = meter.rates.times(meter.tokens, now << TICK_PARTS.bits);
+    let tokens = meter.rates.times(meter.tokens, parts(now));
     let times = meter
         .rates
         .octet_times()

@@ -1,31 +1,32 @@
-//! Times: ticks of the caller's clock, and parts of them.
-use policy::Rate;
+//! How long octets take at a rate: in ticks of a clock, and parts of them. An octet at 100 Gbit/s takes a fifth of a tick.
+use crate::Rate;
 
 /// Times are counted in parts of 2^-4 ticks: those of a packet of 40 octets at 100 Gbit/s are right to 0.4 %, and a machine that has been
 /// up for ten years has not used up 64 bits of them.
-const PARTS: u32 = 4;
+pub const PARTS: u32 = 4;
 /// The time of an octet is in parts of 2^-20 ticks: at 1 Tbit/s it is right to 0.005 %.
 const FRACTION: u32 = 20;
 
 /// A point in time, or a time, in parts of ticks.
-pub(crate) const fn parts(ticks: u64) -> u64 {
+#[inline(always)]
+pub const fn parts(ticks: u64) -> u64 {
     ticks << PARTS
 }
 
 /// The tick in which a point in time is over.
-pub(crate) const fn ticks(parts: u64) -> u64 {
+pub const fn ticks(parts: u64) -> u64 {
     (parts >> PARTS) + 1
 }
 
 /// How long an octet takes at a rate. Without a rate it takes no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pace(u64);
+pub struct Pace(u64);
 
 impl Pace {
     /// No rate.
     pub const NONE: Pace = Pace(0);
 
-    /// `hz` ticks are a second.
+    /// That of a rate; `hz` ticks are a second.
     pub fn new(rate: Option<Rate>, hz: u64) -> Self {
         let Some(rate) = rate else {
             return Pace::default();
@@ -54,5 +55,32 @@ impl Pace {
     #[inline(always)]
     pub fn time(self, octets: u32) -> u64 {
         (u64::from(octets) * self.0) >> (FRACTION - PARTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HZ: u64 = 2_600_000_000;
+
+    #[test]
+    fn octets_take_as_long_as_their_bits() {
+        for kbps in [1, 64, 1_000, 1_000_000, 100_000_000] {
+            let pace = Pace::new(Some(Rate::kbps(kbps)), HZ);
+            // 1,250 octets are 10,000 bits
+            let (time, wanted) = (pace.time(1250), parts(HZ) * 10 / kbps);
+            assert!(time.abs_diff(wanted) <= wanted / 1000 + 1, "{kbps}: {time}");
+        }
+        assert!(!Pace::NONE.is_limited() && Pace::NONE.time(9000) == 0);
+    }
+
+    #[test]
+    fn what_is_left_of_a_time_is_as_many_octets_at_another_rate() {
+        let of = |kbps| Pace::new(Some(Rate::kbps(kbps)), HZ);
+        let left = of(1_000).rescaled(of(64).time(1500), of(64));
+        assert!(left.abs_diff(of(1_000).time(1500)) <= 1);
+        assert_eq!(Pace::NONE.rescaled(7, of(64)), 0);
+        assert_eq!(of(64).rescaled(7, Pace::NONE), 0);
     }
 }
