@@ -78,10 +78,14 @@ impl<const N: usize> Calendar<N> {
 
     /// Moves on to a slot, as far as nothing is due before. If that slot is farther away than the circle reaches, what was due before is due
     /// then.
+    #[inline(always)]
     pub fn catch_up(&mut self, blocks: &mut Blocks, slot: u64) {
-        if slot <= self.slot {
-            return;
+        if slot > self.slot {
+            self.move_on(blocks, slot);
         }
+    }
+
+    fn move_on(&mut self, blocks: &mut Blocks, slot: u64) {
         if self.first().is_none_or(|first| first >= slot) {
             self.slot = slot;
         } else if slot - self.slot >= N as u64 {
@@ -90,6 +94,7 @@ impl<const N: usize> Calendar<N> {
     }
 
     #[cold]
+    #[inline(never)]
     fn make_due(&mut self, blocks: &mut Blocks, slot: u64) {
         let mut due = NONE;
         while let Some(id) = self.pop(blocks, u64::MAX) {

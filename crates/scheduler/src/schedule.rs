@@ -267,6 +267,7 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// A subscriber that waits for its share may be guaranteed something before its turn comes.
+    #[inline]
     fn await_guarantee(&mut self, at: usize, now: u64) {
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
@@ -286,6 +287,7 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Lets a timer of a subscriber run, unless it does.
+    #[inline(always)]
     fn set_timer(&mut self, at: usize, timer: Timer, time: u64, now: u64) {
         let places = &mut self.subscribers[at].places;
         if !places.has(timer) {
@@ -297,6 +299,7 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Puts a subscriber into a band of its aggregate, unless it is there.
+    #[inline(always)]
     fn enter(&mut self, at: usize, band: Band, served: u32, now: u64) {
         let subscriber = &mut self.subscribers[at];
         if subscriber.places.is_in(band) {
