@@ -22,7 +22,7 @@ const BOOT_LIMIT: Duration = Duration::from_secs(240);
 /// Software emulation, a network card whose TAP has no vnet header (so that the guest computes every checksum itself,
 /// as a home router would), and the port that commands come on. There is room for a second processor because
 /// QEMU before 8.1 leaves out the guest's memory barriers if there is none ("tcg: Do not elide memory barriers for !CF_PARALLEL in system mode"),
-/// though the network card runs in another thread: the likely reason for a guest that ran and sent nothing, in two of some thirty runs.
+/// though the network card runs in another thread: the likely reason why a guest now and then ran on and sent nothing any more.
 const MACHINE: &str =
     "-accel tcg -cpu max -smp cpus=1,maxcpus=2 -m 256 -nodefaults -no-user-config -display none -no-reboot
     -device virtio-net-pci,netdev=net,romfile=
