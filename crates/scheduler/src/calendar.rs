@@ -106,6 +106,13 @@ impl<const N: usize> Calendar<N> {
         }
     }
 
+    /// Calls each slot by a number that is smaller by so many, which are whole circles.
+    #[cold]
+    pub fn go_back(&mut self, slots: u64) {
+        debug_assert!(slots.is_multiple_of(N as u64));
+        self.slot -= slots;
+    }
+
     /// Moves on to the first slot that is not empty, but not beyond `last`, and takes a number out of it.
     #[inline]
     pub fn pop(&mut self, blocks: &mut Blocks, last: u64) -> Option<u32> {

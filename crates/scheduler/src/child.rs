@@ -167,7 +167,7 @@ impl Share {
 
 /// The slot of a virtual time.
 #[inline(always)]
-pub(crate) fn slot(tag: u64) -> u64 {
+pub(crate) const fn slot(tag: u64) -> u64 {
     tag >> SLOT
 }
 

@@ -28,6 +28,10 @@ pub(crate) const WIRE: u32 = 24;
 /// Slots of a calendar of virtual times: packets of 1,500 octets of a child with weight 1 are 24 of them apart.
 pub(crate) const SLOTS: usize = 256;
 
+/// Slots after which virtual time begins again, since 64 bits are 280 TB of a child with weight 1: then all are ahead of it for once, and are put
+/// back as far as the calendar reaches.
+const AGE: u64 = slot(1 << 63);
+
 pub(crate) struct Node {
     /// When it may send.
     pub next: u64,
@@ -81,6 +85,9 @@ impl Node {
     #[inline]
     pub fn insert(&mut self, blocks: &mut Blocks, band: Band, entry: Entry<'_>) {
         let calendar = &mut self.bands[band as usize];
+        if band == Band::Excess && calendar.slot() >= AGE {
+            calendar.go_back(AGE);
+        }
         let now = calendar.slot();
         let due = match band {
             Band::Guaranteed => now + slot(entry.served),
@@ -134,4 +141,48 @@ pub(crate) struct Entry<'a> {
     pub tag: &'a mut u64,
     /// Virtual time of its last packet, if it goes on.
     pub served: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two children that always have packets have their shares also when virtual time comes to its end, after 280 TB of one that is alone.
+    #[test]
+    fn shares_hold_however_much_was_sent() {
+        let settings = AggregateSettings {
+            parent: PORT,
+            rate: None,
+            weight: 1,
+        };
+        let (mut blocks, mut node) = (Blocks::default(), Node::new(&settings, 1));
+        let end = slot(u64::MAX) - 4 * SLOTS as u64;
+        node.bands[Band::Excess as usize].catch_up(&mut blocks, end);
+        let shares = [1, 3].map(Share::new);
+        let (mut tags, mut sent) = ([0; 2], [0u32; 2]);
+        let insert = |node: &mut Node, blocks: &mut Blocks, tags: &mut [u64; 2], at: u32| {
+            let entry = Entry {
+                child: Child::Subscriber(at),
+                tag: &mut tags[at as usize],
+                served: 0,
+            };
+            node.insert(blocks, Band::Excess, entry);
+        };
+        for at in 0..2 {
+            insert(&mut node, &mut blocks, &mut tags, at);
+        }
+        for _ in 0..10_000 {
+            let Some((Child::Subscriber(at), due)) = node.pop(&mut blocks, Band::Excess) else {
+                panic!("both wait");
+            };
+            let child = at as usize;
+            if slot(tags[child]) <= due {
+                tags[child] += shares[child].time(1500);
+                sent[child] += 1;
+            }
+            insert(&mut node, &mut blocks, &mut tags, at);
+        }
+        assert!(sent[0] > 2_000, "{sent:?}");
+        assert!((sent[1] * 100 / sent[0]).abs_diff(300) < 5, "{sent:?}");
+    }
 }
