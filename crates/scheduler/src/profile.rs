@@ -81,7 +81,7 @@ pub(crate) struct Class {
 }
 
 /// Virtual time of an octet of a class with weight 1. A weight of 255 takes 64 of it.
-const SHARE: u32 = 1 << 14;
+pub(crate) const SHARE: u32 = 1 << 14;
 
 impl Compiled {
     pub fn new(profile: &QueueProfile, hz: u64) -> Self {

@@ -73,10 +73,7 @@ impl<C: Chain> Scheduler<C> {
         if subscriber.backlog & 1 << class != 0 {
             return Ok(());
         }
-        let tag = &mut subscriber.class_tag[class];
-        if tag.wrapping_sub(subscriber.class_time) as i32 <= 0 {
-            *tag = subscriber.class_time;
-        }
+        subscriber.resume(class);
         let next = &mut subscriber.class_next[class];
         *next = (*next).max(now.saturating_sub(self.slack));
         subscriber.backlog |= 1 << class;

@@ -3,12 +3,12 @@ use crate::child::{Band, Places, Share};
 use crate::codel::CoDel;
 use crate::node::WIRE;
 use crate::packet::Chain;
-use crate::profile::{CLASSES, Compiled};
+use crate::profile::{CLASSES, Compiled, SHARE};
 use core::hint::select_unpredictable;
 use policy::Rate;
 use policy::pace::Pace;
 
-/// Virtual times of classes wrap around: a packet is charged no more than this in them.
+/// A packet is charged no more octets than this in the virtual times of classes.
 const MOST_CHARGE: u32 = 16_383;
 
 /// Number of a subscriber.
@@ -47,9 +47,9 @@ pub(crate) struct Subscriber {
     pub committed: Pace,
     /// Virtual time of its next packet, among the children of its aggregate.
     pub tag: u64,
+    /// Virtual time of the packet of a class that was served last, which wraps around, as those of the classes do.
+    pub class_time: u64,
     pub share: Share,
-    /// Virtual time of the class that was served last.
-    pub class_time: u32,
     pub parent: u32,
     pub profile: u16,
     /// Classes whose queues are not empty.
@@ -62,7 +62,7 @@ pub(crate) struct Subscriber {
     /// When each class may send, if it has a rate.
     pub class_next: [u64; CLASSES],
     /// Virtual time of the next packet of each class.
-    pub class_tag: [u32; CLASSES],
+    pub class_tag: [u64; CLASSES],
 }
 
 const _: () = assert!(size_of::<Subscriber>() == 128);
@@ -75,8 +75,8 @@ impl Subscriber {
         committed_next: 0,
         committed: Pace::NONE,
         tag: 0,
-        share: Share::NONE,
         class_time: 0,
+        share: Share::NONE,
         parent: 0,
         profile: 0,
         backlog: 0,
@@ -139,12 +139,31 @@ impl Subscriber {
     ) {
         if profile.strict & 1 << class == 0 {
             let charge = self.charged(profile, octets).min(MOST_CHARGE);
-            let tag = &mut self.class_tag[class];
-            self.class_time = *tag;
-            *tag = tag.wrapping_add(charge * profile.classes[class].share);
+            // what it could not have because of its rate is no claim
+            self.class_time = self
+                .class_time
+                .wrapping_add(self.ahead(class).max(0) as u64);
+            let time = u64::from(charge * profile.classes[class].share);
+            self.class_tag[class] = self.class_time.wrapping_add(time);
         }
         if !is_committed {
             self.tag += self.share.time(octets + WIRE);
+        }
+    }
+
+    /// How far the next packet of a class is ahead of virtual time.
+    #[inline(always)]
+    fn ahead(&self, class: usize) -> i64 {
+        self.class_tag[class].wrapping_sub(self.class_time) as i64
+    }
+
+    /// A class has packets again: it has no claim for the time in which it had none. Whoever was served is ahead by a packet at most; what seems
+    /// to be more is of times that have gone round.
+    #[inline(always)]
+    pub fn resume(&mut self, class: usize) {
+        const MOST: i64 = MOST_CHARGE as i64 * SHARE as i64;
+        if !(0..=MOST).contains(&self.ahead(class)) {
+            self.class_tag[class] = self.class_time;
         }
     }
 
@@ -244,12 +263,12 @@ pub(crate) fn limited(subscriber: &Subscriber, profile: &Compiled, now: u64) -> 
 /// The class of those in a mask whose virtual time is the earliest. It is as good as random which one that is, so there is no branch.
 #[inline(always)]
 fn furthest_behind(subscriber: &Subscriber, mask: u8) -> usize {
-    let (mut first, mut earliest) = (0, i32::MAX);
+    let (mut first, mut earliest) = (0, i64::MAX);
     for class in 0..CLASSES {
-        let after = subscriber.class_tag[class].wrapping_sub(subscriber.class_time) as i32;
-        let is_earlier = mask >> class & 1 != 0 && after < earliest;
+        let ahead = subscriber.ahead(class);
+        let is_earlier = mask >> class & 1 != 0 && ahead < earliest;
         first = select_unpredictable(is_earlier, class, first);
-        earliest = select_unpredictable(is_earlier, after, earliest);
+        earliest = select_unpredictable(is_earlier, ahead, earliest);
     }
     first
 }

@@ -554,3 +554,57 @@ fn a_long_time_without_packets_costs_nothing() {
         }
     }
 }
+
+/// However much was sent in the others since its last one: packets that are far apart are not late, whenever they come.
+#[test]
+fn a_packet_of_a_class_with_few_waits_for_two_of_another_class_at_most() {
+    let mut tree = tree(None);
+    let profile = tree.add_profile(&plain());
+    let home = tree.add(PORT, &home(profile, Some(20_000)));
+    let many = Source::new(home, 1500);
+    let few = Source {
+        class: 1,
+        ..Source::new(home, 100)
+    };
+    let (mut came, mut longest, mut left) = (0, 0, 0);
+    for n in 1..200 {
+        tree.enqueue(home, 1, few.frame(came), came).unwrap();
+        let next = came + n * MS;
+        pass(&mut tree, &[many], (came, next), |now, frame| {
+            if frame.class == 1 {
+                left += 1;
+                longest = longest.max(now - frame.came);
+            }
+        });
+        came = next;
+    }
+    // 600 microseconds each
+    assert!(longest < 1_300_000, "{longest} ns");
+    assert_eq!(left, 199);
+}
+
+/// What a class could not have because of its rate is no claim for later, neither its own nor of a class that comes.
+#[test]
+fn a_class_that_was_limited_has_its_share_and_no_more_when_it_is_not() {
+    let limit = |rate: Option<Rate>| {
+        let mut settings = plain();
+        settings.classes[1].rate = rate;
+        settings
+    };
+    for limited in [50 * MS, 5_000 * MS] {
+        let mut tree = tree(None);
+        let profile = tree.add_profile(&limit(Some(Rate::kbps(1_000))));
+        let home = tree.add(PORT, &home(profile, Some(20_000)));
+        let sources = [0, 1, 2].map(|class| Source {
+            class,
+            ..Source::new(home, 1000)
+        });
+        octets(&mut tree, &sources[..2], (0, limited));
+        tree.set_profile(profile, &limit(None));
+        let sent = octets(&mut tree, &sources, (limited, limited + 500 * MS));
+        let third = at_rate(20_000, 500 * MS) / 3;
+        for one in &sent {
+            assert!(is_near(*one, third, 30), "{sent:?} of {third}");
+        }
+    }
+}
