@@ -58,7 +58,9 @@ impl CoDel {
     /// Dropping begins; soon after it has ended the last time, not much slower than then (§5.4).
     #[cold]
     fn start(&mut self, delays: Delays, now: u32) {
-        let recent = is_before(now, self.next.wrapping_add(16 * delays.interval));
+        // the next drop was up to an interval ahead when dropping ended
+        let since = now.wrapping_sub(self.next.wrapping_sub(delays.interval));
+        let recent = since < delays.interval.saturating_mul(17);
         self.count = match self.last_count {
             before @ 3.. if recent => before - 2,
             _ => 1,
@@ -131,6 +133,19 @@ mod tests {
             first > 30 && again > 2 * from_new,
             "{first} {again} {from_new}"
         );
+    }
+
+    #[test]
+    fn dropping_of_long_ago_is_forgotten() {
+        let from_new = drops(&mut CoDel::default(), 20_000, 1, 500).len();
+        // whether or not its stamps look as if they were to come
+        for pause in [1 << 21, 1 << 30, 3 << 30] {
+            let mut codel = CoDel::default();
+            assert!(drops(&mut codel, 20_000, 1, 2000).len() > 30);
+            assert!(drops(&mut codel, 1_000, 2_000_001, 10).is_empty());
+            let again = drops(&mut codel, 20_000, 2_010_001 + pause, 500).len();
+            assert_eq!(again, from_new, "{pause}");
+        }
     }
 
     #[test]
