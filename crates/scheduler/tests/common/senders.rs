@@ -29,7 +29,7 @@ pub struct Sender {
     window: f64,
     threshold: f64,
     in_flight: u32,
-    /// When it sends next, if it has a rate.
+    /// When it begins, and when it sends next if it has a rate.
     due: u64,
     /// What was sent before this time has been answered for.
     reacted: u64,
@@ -55,6 +55,11 @@ impl Sender {
             marked: 1.0,
             round: (0, 0, 0),
         }
+    }
+
+    /// The same that begins later.
+    pub fn begins(self, due: u64) -> Self {
+        Sender { due, ..self }
     }
 
     /// The same with packets of another size.
@@ -83,7 +88,7 @@ impl Sender {
             }
             return is_due;
         }
-        let has_room = f64::from(self.in_flight) < self.window;
+        let has_room = self.due <= now && f64::from(self.in_flight) < self.window;
         self.in_flight += u32::from(has_room);
         has_room
     }
