@@ -86,6 +86,8 @@ pub(crate) struct PolicyInputs<'a> {
     pub servers: Option<&'a str>,
     /// Largest IP packet that the link carries to the subscriber, in octets.
     pub link_mtu: u16,
+    /// Actual data rate of the access line to the subscriber, in kbit/s, if the access node says it.
+    pub line_rate_down: Option<u32>,
     pub answer: &'a AaaAnswer,
     /// Local user who was accepted. What its entry in the configuration says now counts; the answer has what was changed since.
     pub user: Option<&'a User>,
@@ -111,6 +113,12 @@ impl<'a> PolicyInputs<'a> {
     /// Subscriber profile, and whether it is a configured one.
     pub fn profile(&self) -> (&'a SubscriberProfile, Origin) {
         profile(self.configuration, self.profile_name())
+    }
+
+    /// The part of the access line's rate that the session may have.
+    fn line_rate(&self, profile: &SubscriberProfile) -> Option<Rate> {
+        let percent = u64::from(profile.line_rate_percent);
+        Rate::new(u64::from(self.line_rate_down?) * percent / 100)
     }
 
     /// The policy of a session that holds these bindings in this network instance, and where each value came from.
@@ -147,8 +155,10 @@ impl<'a> PolicyInputs<'a> {
             chosen(&answer.idle_both_ways, (profile.idle_both_ways, of_profile));
         let (rate_up, rate_up_origin) =
             chosen(&answer.rate_up, (rate(profile.rate_up), of_profile));
-        let (rate_down, rate_down_origin) =
-            chosen(&answer.rate_down, (rate(profile.rate_down), of_profile));
+        let (rate_down, rate_down_origin) = least([
+            chosen(&answer.rate_down, (rate(profile.rate_down), of_profile)),
+            (self.line_rate(profile), Origin::Line),
+        ]);
         let (committed_rate_up, committed_up_origin) = chosen(
             &answer.committed_rate_up,
             (rate(profile.committed_rate_up), of_profile),
@@ -262,10 +272,14 @@ fn chosen<T: Clone>(answer: &Option<T>, otherwise: (T, Origin)) -> (T, Origin) {
     }
 }
 
-/// The smaller MTU; of equal ones the first. None is the largest.
-fn least([a, b]: [(Option<u16>, Origin); 2]) -> (Option<u16>, Origin) {
-    let size = |mtu: Option<u16>| mtu.unwrap_or(u16::MAX);
-    if size(b.0) < size(a.0) { b } else { a }
+/// The smaller value; of equal ones the first. None is the largest.
+fn least<T: Ord>([a, b]: [(Option<T>, Origin); 2]) -> (Option<T>, Origin) {
+    let is_smaller = match (&a.0, &b.0) {
+        (Some(a), Some(b)) => b < a,
+        (None, b) => b.is_some(),
+        (Some(_), None) => false,
+    };
+    if is_smaller { b } else { a }
 }
 
 fn priority_source(source: config::model::PrioritySource) -> PrioritySource {
@@ -326,6 +340,7 @@ mod tests {
             service: b"",
             servers: Some("isp"),
             link_mtu,
+            line_rate_down: Some(40_000),
             answer,
             user: None,
         };
@@ -338,6 +353,34 @@ mod tests {
             )
         })
         .collect()
+    }
+
+    #[test]
+    fn a_rate_is_no_more_than_its_part_of_the_line() {
+        let part = |percent: u8, of_aaa: Option<u64>| {
+            let mut configuration = (*configuration()).clone();
+            let gold = configuration.subscriber_profiles.get_mut("gold").unwrap();
+            gold.line_rate_percent = percent;
+            let mut answer = AaaAnswer {
+                profile: Some("gold".into()),
+                ..AaaAnswer::default()
+            };
+            answer.overrides.rate_down = of_aaa.map(Rate::new);
+            let rows = rows(&configuration, 1492, &answer);
+            let is_rate = |(text, _): &&(String, _)| text.starts_with("rate_down");
+            rows.iter().find(is_rate).unwrap().clone()
+        };
+        // of 40,000 kbit/s
+        for (percent, of_aaa, rate, origin) in [
+            (0, None, "100000 kbit/s", "profile"),
+            (90, None, "36000 kbit/s", "line"),
+            (90, Some(30_000), "30000 kbit/s", "aaa"),
+            (90, Some(50_000), "36000 kbit/s", "line"),
+            (90, Some(0), "36000 kbit/s", "line"),
+            (200, Some(0), "80000 kbit/s", "line"),
+        ] {
+            assert_eq!(part(percent, of_aaa), (format!("rate_down {rate}"), origin));
+        }
     }
 
     #[test]
@@ -383,6 +426,7 @@ mod tests {
                 service,
                 servers: None,
                 link_mtu: 1492,
+                line_rate_down: None,
                 answer: &answer,
                 user: None,
             };

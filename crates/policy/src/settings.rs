@@ -42,6 +42,8 @@ pub enum Origin {
     ServerGroup,
     /// What subscriber and gateway agreed on for their link.
     Link,
+    /// What the access node says of the access line (TR-101).
+    Line,
     /// AAA's answer.
     Aaa,
 }
@@ -55,6 +57,7 @@ impl Origin {
             Origin::AccessProfile => "access-profile",
             Origin::ServerGroup => "server-group",
             Origin::Link => "link",
+            Origin::Line => "line",
             Origin::Aaa => "aaa",
         }
     }

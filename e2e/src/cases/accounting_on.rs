@@ -43,6 +43,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         "sessions are lost"
     );
     announced(lab, site, heard, &["Accounting-On"])?;
+    limited(site)?;
 
     homes.hang_up(PATIENCE)?;
     site.wait_empty(PATIENCE)?;
@@ -70,6 +71,22 @@ fn describe_line(number: u16, out: &mut Vec<u8>) {
         others: vec![(0x81, &up), (0x82, &down), (0x90, &[2, 2, 1]), (0xfe, &[])],
     };
     line.emit(out);
+}
+
+/// The rate of a session is a part of that of its line, if the profile says so.
+fn limited(site: &Site) -> Result<()> {
+    let sluice = site.sluice();
+    sluice.configure("set subscriber-profiles standard line-rate-percent 90")?;
+    for session in site.sessions()? {
+        let page = sluice.run(&["show", "session", &session.id])?;
+        let row = page
+            .lines()
+            .find(|line| line.contains("rate down"))
+            .unwrap_or_default();
+        let rate = format!("{} kbit/s", DOWN / 10 * 9);
+        ensure!(row.contains(&rate) && row.contains("line"), "{page}");
+    }
+    sluice.configure("delete subscriber-profiles standard line-rate-percent")
 }
 
 /// Waits until FreeRADIUS has the Start of every home.

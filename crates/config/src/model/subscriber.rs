@@ -72,6 +72,10 @@ pub struct SubscriberProfile {
     /// limit.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_down: u32,
+    /// Percentage of the actual data rate of the access line, as the access node says it (TR-101; `trust-line-tags`), above which `rate-down`
+    /// has no effect. With queues, packets then wait here and not in the access node. 0: the line's rate does not count.
+    #[schemars(range(min = 0, max = 200), extend("x-unit" = "percent"))]
+    pub line_rate_percent: u8,
     /// Committed rate of IP packets from the subscriber, in place of that of the policer of `policy-up`, if this has two rates. It is not
     /// above the peak rate. 0: the policer's own.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
@@ -118,6 +122,7 @@ impl Default for SubscriberProfile {
             idle_both_ways: false,
             rate_up: 0,
             rate_down: 0,
+            line_rate_percent: 0,
             committed_rate_up: 0,
             committed_rate_down: 0,
             subscriber_rate_up: 0,

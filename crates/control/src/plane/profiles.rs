@@ -12,6 +12,7 @@ use session::discovery::{Discovery, DiscoveryConfig};
 use session::{AuthProtocol, DhcpConfig, RaConfig, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
+use wire::access_loop::LoopValue;
 
 /// Lifetime of an AC-Cookie. A home that takes longer between PADO and PADR sends a new PADI.
 const COOKIE_LIFETIME: Duration = Duration::from_secs(60);
@@ -190,6 +191,10 @@ impl<'a> View<'a> {
             service: &entry.service,
             servers: entry.servers.as_deref(),
             link_mtu: entry.status().map_or(PPPOE_MTU, |status| status.mtu),
+            line_rate_down: entry
+                .access_loop
+                .as_ref()
+                .and_then(|line| line.get(LoopValue::ActualRateDown)),
             answer,
             user: self.user(entry),
         }

@@ -138,6 +138,7 @@ impl ControlPlane {
             service: b"",
             servers: access.server_group.as_deref(),
             link_mtu: PPPOE_MTU,
+            line_rate_down: None,
             answer: &answer,
             user: None,
         };
