@@ -26,7 +26,8 @@ pub struct AggregateSettings {
 /// What a frame takes on the wire beside its octets: check sequence, preamble, gap (IEEE 802.3).
 pub(crate) const WIRE: u32 = 24;
 /// Slots of a calendar of virtual times: packets of 1,500 octets of a child with weight 1 are 24 of them apart.
-pub(crate) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = Turns::SLOTS;
+type Turns = Calendar<4>;
 
 /// Slots after which virtual time begins again, since 64 bits are 280 TB of a child with weight 1: then all are ahead of it for once, and are put
 /// back as far as the calendar reaches.
@@ -41,7 +42,7 @@ pub(crate) struct Node {
     pub share: Share,
     pub parent: u32,
     pub places: Places,
-    bands: [Calendar<SLOTS>; 2],
+    bands: [Turns; 2],
 }
 
 impl Node {

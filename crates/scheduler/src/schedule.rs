@@ -25,6 +25,9 @@ const WHEEL_SLOT: u32 = 18;
 const SHORT: u32 = 1514;
 /// Those whose time has come are woken as many at a time.
 const TOGETHER: usize = 32;
+/// Slots of the wheel by which those may be late who send in the order of its slots: what the port makes up for, about. Otherwise the order is
+/// that of the tree.
+const MOST_LATE: u64 = 32;
 /// The lines of so many packets are asked for at a time, at most.
 const MOST_PREFETCHED: usize = 64;
 /// The port.
@@ -76,8 +79,13 @@ impl<C: Chain> Scheduler<C> {
         subscriber.resume(class);
         let next = &mut subscriber.class_next[class];
         *next = (*next).max(now.saturating_sub(self.slack));
+        // with packets of a class without a rate it waits already, and only a strict one would change for what
+        let is_strict = profile.strict & 1 << class != 0;
+        let waits = !is_strict && subscriber.backlog & !profile.paced != 0;
         subscriber.backlog |= 1 << class;
-        self.wake(at, 0, now);
+        if !waits {
+            self.wake(at, 0, now);
+        }
         Ok(())
     }
 
@@ -120,7 +128,13 @@ impl<C: Chain> Scheduler<C> {
         if subscriber.backlog != 0 || subscriber.is_vacant || next > now {
             return None;
         }
-        let (mut path, mut at) = (Path::default(), subscriber.parent);
+        self.free_path(subscriber.parent, now)
+    }
+
+    /// The way from a node to the port, if nothing is short on it and nobody waits.
+    #[inline(always)]
+    fn free_path(&self, mut at: u32, now: u64) -> Option<Path> {
+        let mut path = Path::default();
         loop {
             let node = &self.nodes[at as usize];
             if node.next > now || node.band().is_some() {
@@ -172,18 +186,97 @@ impl<C: Chain> Scheduler<C> {
     ) -> usize {
         let now = parts(now);
         self.now = now;
-        self.expire(now);
-        self.prefetch_next(most, now);
+        self.wheel.catch_up(&mut self.blocks, now >> WHEEL_SLOT);
+        if self.is_short(now) {
+            self.expire(now);
+            self.prefetch_next(most, now);
+        }
         let mut left = 0;
-        while left < most
-            && let Some((turn, path)) = self.next(now)
-        {
-            if let Some(packet) = self.serve(turn, &path, now, dropped) {
-                leave(SubscriberIndex(turn.at as u32), packet);
-                left += 1;
+        loop {
+            while left < most
+                && let Some((turn, path)) = self.next(now)
+            {
+                left += self.serve(turn, &path, now, leave, dropped);
+            }
+            match self.serve_due(most - left, now, leave, dropped) {
+                Some(n) => left += n,
+                None => return left,
             }
         }
-        left
+    }
+
+    /// Whether those whose time has come have to wait for their turn. Then all of them have to be known before the first one has it.
+    fn is_short(&self, now: u64) -> bool {
+        let root = &self.nodes[ROOT as usize];
+        let is_late = |first| first + MOST_LATE < now >> WHEEL_SLOT;
+        root.next > now || root.band().is_some() || self.wheel.first().is_some_and(is_late)
+    }
+
+    /// Takes some of those whose time has come from the wheel. Where nothing is short and nobody waits, it is the turn of each: it sends at
+    /// once. Returns how many packets have left; `None`: it is nobody's time, or no more packets may leave.
+    #[inline(always)]
+    fn serve_due(
+        &mut self,
+        most: usize,
+        now: u64,
+        leave: &mut impl FnMut(SubscriberIndex, C::Packet),
+        dropped: &mut impl FnMut(C::Packet),
+    ) -> Option<usize> {
+        let mut due = [0; TOGETHER];
+        let due = self.take_due(&mut due[..most.min(TOGETHER)], now);
+        if due.is_empty() {
+            return None;
+        }
+        let (mut turns, mut n) = ([Turn::default(); TOGETHER], 0);
+        for id in due {
+            if let Some(turn) = self.turn_at_once(Timer::of(*id), now) {
+                turns[n] = turn;
+                n += 1;
+            }
+        }
+        for turn in &turns[..n] {
+            self.queues[turn.queue()].chain.prefetch_first();
+        }
+        let mut left = 0;
+        for turn in &turns[..n] {
+            match self.free_path(self.subscribers[turn.at].parent, now) {
+                Some(path) => left += self.serve(*turn, &path, now, leave, dropped),
+                None => self.wake(turn.at, 0, now),
+            }
+        }
+        Some(left)
+    }
+
+    /// The class with which a subscriber may send, if that is what its timer was for; otherwise the timer [fires](Scheduler::fire).
+    #[inline(always)]
+    fn turn_at_once(&mut self, timer: Timer, now: u64) -> Option<Turn> {
+        if let Timer::Subscriber(at) = timer {
+            let at = at as usize;
+            let subscriber = &mut self.subscribers[at];
+            let profile = &self.profiles[usize::from(subscriber.profile)];
+            if let Choice::Class(class, _) = choose(subscriber, profile, now) {
+                subscriber.places.clear(timer);
+                let turn = Turn { at, class };
+                C::prefetch(&self.queues[turn.queue()]);
+                return Some(turn);
+            }
+        }
+        self.fire(timer, now);
+        None
+    }
+
+    /// Takes those whose time has come from the wheel, as many as there is room for, and asks for their lines.
+    #[inline(always)]
+    fn take_due<'a>(&mut self, due: &'a mut [u32], now: u64) -> &'a [u32] {
+        let n = self.wheel.take(&mut self.blocks, now >> WHEEL_SLOT, due);
+        for id in &due[..n] {
+            if let Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) =
+                Timer::of(*id)
+            {
+                self.prefetch_subscriber(SubscriberIndex(at));
+            }
+        }
+        &due[..n]
     }
 
     /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
@@ -346,30 +439,15 @@ impl<C: Chain> Scheduler<C> {
 
     /// Wakes those whose time has come: some at once, so that their lines come together.
     fn expire(&mut self, now: u64) {
-        let last = now >> WHEEL_SLOT;
-        self.wheel.catch_up(&mut self.blocks, last);
         let mut due = [0; TOGETHER];
         loop {
-            let mut n = 0;
-            while n < TOGETHER
-                && let Some(id) = self.wheel.pop(&mut self.blocks, last)
-            {
-                due[n] = id;
-                n += 1;
-                if let Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) =
-                    Timer::of(id)
-                {
-                    self.prefetch_subscriber(SubscriberIndex(at));
-                }
-            }
-            for id in &due[..n] {
-                self.fire(Timer::of(*id), now);
-            }
-            if n < TOGETHER {
+            let due = self.take_due(&mut due, now);
+            due.iter().for_each(|id| self.fire(Timer::of(*id), now));
+            if due.is_empty() {
                 break;
             }
         }
-        self.wheel.catch_up(&mut self.blocks, last);
+        self.wheel.catch_up(&mut self.blocks, now >> WHEEL_SLOT);
     }
 
     /// A timer has run out.
@@ -477,14 +555,16 @@ impl<C: Chain> Scheduler<C> {
         None
     }
 
-    /// Takes the next packet of a class whose turn it is, and charges it to all on the way. `None`: CoDel has dropped all that waited.
+    /// Lets the next packet of a class leave whose turn it is, and charges it to all on the way. Returns how many have left: none if CoDel has
+    /// dropped all that waited.
     fn serve(
         &mut self,
         Turn { at, class }: Turn,
         path: &Path,
         now: u64,
+        leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(C::Packet),
-    ) -> Option<C::Packet> {
+    ) -> usize {
         let packet = self.take(at, class, now, dropped);
         let mut served = 0;
         if let Some(packet) = &packet {
@@ -501,7 +581,11 @@ impl<C: Chain> Scheduler<C> {
         for at in path.upwards() {
             self.wake_node_in_all(at, served, now);
         }
+        let left = usize::from(packet.is_some());
         packet
+            .into_iter()
+            .for_each(|packet| leave(SubscriberIndex(at as u32), packet));
+        left
     }
 
     /// Takes the first packet of a queue that CoDel does not drop.
@@ -557,10 +641,16 @@ fn wheel_slot(time: u64) -> u64 {
 }
 
 /// A class of a subscriber that sends.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Turn {
     at: usize,
     class: usize,
+}
+
+impl Turn {
+    fn queue(self) -> usize {
+        self.at * CLASSES + self.class
+    }
 }
 
 /// Aggregates between the port and a subscriber, from above.

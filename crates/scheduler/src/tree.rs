@@ -21,10 +21,8 @@ pub struct Settings {
 
 /// Levels of aggregates at most.
 pub(crate) const LEVELS: usize = 2;
-/// Slots of the wheel.
-const SLOTS: usize = 4096;
-/// Who waits for a time.
-pub(crate) type Wheel = Calendar<SLOTS>;
+/// Who waits for a time: 4,096 slots.
+pub(crate) type Wheel = Calendar<64>;
 /// Part of a second that the port makes up for if the worker comes too late for it.
 const PORT_SLACK: u64 = 5_000;
 /// Part of a second that a subscriber or aggregate makes up for if it could not or did not send: its burst, beside a packet.
@@ -251,7 +249,7 @@ impl<C: Chain> Scheduler<C> {
     /// one in each band. A slot that is not empty has a block of its own.
     fn reserve_entries(&mut self, subscribers: usize) {
         let children = subscribers + self.nodes.len();
-        let slots = SLOTS + (2 * children).min(2 * NODE_SLOTS * self.nodes.len());
+        let slots = Wheel::SLOTS + (2 * children).min(2 * NODE_SLOTS * self.nodes.len());
         self.blocks.reserve(8 * children / BLOCK + slots + 1);
     }
 }

@@ -88,6 +88,36 @@ fn weights_divide_what_is_short_whatever_the_number_and_size_of_packets() {
     }
 }
 
+/// As well as what a port has, although all have what they want until then.
+#[test]
+fn weights_divide_what_the_caller_takes() {
+    let mut tree = tree(None);
+    let profile = tree.add_profile(&plain());
+    let homes = [1, 3].map(|weight| {
+        let settings = SubscriberSettings {
+            weight,
+            ..home(profile, Some(5_000))
+        };
+        [(); 200].map(|()| tree.add(PORT, &settings))
+    });
+    let (mut sent, mut coming) = ([0; 2], homes.as_flattened().repeat(4));
+    for now in (0..1_000 * MS).step_by(ROUND as usize) {
+        for home in coming.drain(..) {
+            let frame = Source::new(home, 1000).frame(now);
+            tree.enqueue(home, 0, frame, now).unwrap();
+        }
+        // 800 of 2,000 Mbit/s
+        let most = if now < 100 * MS { usize::MAX } else { 1 };
+        let counts = u64::from(now >= 200 * MS);
+        let mut leave = |home, frame: Frame| {
+            coming.push(home);
+            sent[usize::from(homes[1].contains(&home))] += counts * u64::from(frame.octets);
+        };
+        tree.dequeue(now, most, &mut leave, &mut |_| ());
+    }
+    assert!(is_near(sent[1], 3 * sent[0], 30), "{sent:?}");
+}
+
 #[test]
 fn what_one_does_not_use_others_have() {
     let mut tree = tree(Some(100_000));
