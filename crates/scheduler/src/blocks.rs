@@ -66,6 +66,7 @@ impl Blocks {
     }
 
     /// A block with one number, in front of the rest of its set.
+    #[inline(never)]
     fn allocate(&mut self, id: u32, link: Set) -> Set {
         let mut block = Block {
             link,
@@ -88,7 +89,7 @@ impl Blocks {
     }
 
     /// Adds a number to a set.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, set: &mut Set, id: u32) {
         debug_assert!(id >> MARK & BLOCK != BLOCK);
         let block = set.block().map(|at| &mut self.all[at]);

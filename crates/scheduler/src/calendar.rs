@@ -51,7 +51,7 @@ impl<const W: usize> Calendar<W> {
     }
 
     /// Puts a number into a slot, or the nearest that there is.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, blocks: &mut Blocks, slot: u64, id: u32) {
         let slot = slot.clamp(self.slot, self.slot + Self::SLOTS as u64 - 1);
         let (word, bit) = Self::place(slot);

@@ -5,7 +5,7 @@ use crate::node::{Entry, Node, WIRE};
 use crate::packet::{Chain, Packet};
 use crate::profile::{CLASSES, STAMP};
 use crate::subscriber::{Choice, SubscriberIndex, choose, classes, limited};
-use crate::tree::{LEVELS, Scheduler, Wheel};
+use crate::tree::{LEVELS, Scheduler};
 use policy::pace::{parts, ticks};
 
 /// Why a packet was not taken.
@@ -24,12 +24,16 @@ const WHEEL_SLOT: u32 = 18;
 /// An empty queue has no more than this behind its first packet, for CoDel.
 const SHORT: u32 = 1514;
 /// Those whose time has come are woken as many at a time.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 64;
+/// Of these, lines are asked for so many before they are needed.
+const AHEAD: usize = 8;
 /// Slots of the wheel by which those may be late who send in the order of its slots: what the port makes up for, about. Otherwise the order is
 /// that of the tree.
 const MOST_LATE: u64 = 32;
 /// The lines of so many packets are asked for at a time, at most.
 const MOST_PREFETCHED: usize = 64;
+/// No queue.
+const NOBODY: u32 = u32::MAX;
 /// The port.
 const ROOT: u32 = 0;
 
@@ -84,6 +88,7 @@ impl<C: Chain> Scheduler<C> {
         let waits = !is_strict && subscriber.backlog & !profile.paced != 0;
         subscriber.backlog |= 1 << class;
         if !waits {
+            self.catch_up();
             self.wake(at, 0, now);
         }
         Ok(())
@@ -186,7 +191,7 @@ impl<C: Chain> Scheduler<C> {
     ) -> usize {
         let now = parts(now);
         self.now = now;
-        self.wheel.catch_up(&mut self.blocks, now >> WHEEL_SLOT);
+        self.catch_up();
         if self.is_short(now) {
             self.expire(now);
             self.prefetch_next(most, now);
@@ -222,29 +227,52 @@ impl<C: Chain> Scheduler<C> {
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(C::Packet),
     ) -> Option<usize> {
-        let mut due = [0; TOGETHER];
-        let due = self.take_due(&mut due[..most.min(TOGETHER)], now);
-        if due.is_empty() {
+        let (mut due, last) = ([0; TOGETHER], now >> WHEEL_SLOT);
+        let due = &mut due[..most.min(TOGETHER)];
+        let n = self.wheel.take(&mut self.blocks, last, due);
+        if n == 0 {
             return None;
         }
-        let (mut turns, mut n) = ([Turn::default(); TOGETHER], 0);
-        for id in due {
-            if let Some(turn) = self.turn_at_once(Timer::of(*id), now) {
-                turns[n] = turn;
-                n += 1;
-            }
-        }
-        for turn in &turns[..n] {
-            self.queues[turn.queue()].chain.prefetch_first();
-        }
         let mut left = 0;
-        for turn in &turns[..n] {
-            match self.free_path(self.subscribers[turn.at].parent, now) {
-                Some(path) => left += self.serve(*turn, &path, now, leave, dropped),
-                None => self.wake(turn.at, 0, now),
+        // each is asked for its lines, its queue's and its packet's, and served; what takes its time is done for others meanwhile
+        for step in 0..n + 3 * AHEAD {
+            if let Some(id) = due[..n].get(step) {
+                self.prefetch_timer(Timer::of(*id));
+            }
+            if let Some(id) = due[..n].get_mut(step.wrapping_sub(AHEAD)) {
+                let turn = self.turn_at_once(Timer::of(*id), now);
+                *id = turn.map_or(NOBODY, Turn::queue);
+            }
+            if let Some(queue) = due[..n].get(step.wrapping_sub(2 * AHEAD))
+                && let Some(queue) = self.queues.get(*queue as usize)
+            {
+                queue.chain.prefetch_first();
+            }
+            if let Some(queue) = due[..n].get(step.wrapping_sub(3 * AHEAD))
+                && *queue != NOBODY
+            {
+                left += self.serve_at_once(Turn::of(*queue), now, leave, dropped);
             }
         }
         Some(left)
+    }
+
+    /// Serves a subscriber that has come from the wheel, unless somebody has become short in the meantime: then it waits for its turn.
+    #[inline(always)]
+    fn serve_at_once(
+        &mut self,
+        turn: Turn,
+        now: u64,
+        leave: &mut impl FnMut(SubscriberIndex, C::Packet),
+        dropped: &mut impl FnMut(C::Packet),
+    ) -> usize {
+        match self.free_path(self.subscribers[turn.at].parent, now) {
+            Some(path) => self.serve(turn, &path, now, leave, dropped),
+            None => {
+                self.wake(turn.at, 0, now);
+                0
+            }
+        }
     }
 
     /// The class with which a subscriber may send, if that is what its timer was for; otherwise the timer [fires](Scheduler::fire).
@@ -257,7 +285,7 @@ impl<C: Chain> Scheduler<C> {
             if let Choice::Class(class, _) = choose(subscriber, profile, now) {
                 subscriber.places.clear(timer);
                 let turn = Turn { at, class };
-                C::prefetch(&self.queues[turn.queue()]);
+                C::prefetch(&self.queues[turn.queue() as usize]);
                 return Some(turn);
             }
         }
@@ -265,18 +293,12 @@ impl<C: Chain> Scheduler<C> {
         None
     }
 
-    /// Takes those whose time has come from the wheel, as many as there is room for, and asks for their lines.
+    /// Asks for the lines of the subscriber whose timer it is.
     #[inline(always)]
-    fn take_due<'a>(&mut self, due: &'a mut [u32], now: u64) -> &'a [u32] {
-        let n = self.wheel.take(&mut self.blocks, now >> WHEEL_SLOT, due);
-        for id in &due[..n] {
-            if let Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) =
-                Timer::of(*id)
-            {
-                self.prefetch_subscriber(SubscriberIndex(at));
-            }
+    fn prefetch_timer(&self, timer: Timer) {
+        if let Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) = timer {
+            self.prefetch_subscriber(SubscriberIndex(at));
         }
-        &due[..n]
     }
 
     /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
@@ -332,6 +354,13 @@ impl<C: Chain> Scheduler<C> {
         port.into_iter().chain(wheel).min().map(ticks)
     }
 
+    /// Moves the wheel on, before it is used after a time without packets.
+    #[inline(always)]
+    pub(crate) fn catch_up(&mut self) {
+        self.wheel
+            .catch_up(&mut self.blocks, self.now >> WHEEL_SLOT);
+    }
+
     /// Puts a subscriber that has packets where it has to wait: on the wheel, or among the children of its aggregate. Nothing changes if
     /// it is there already. `served`: octets that it has sent just now.
     pub(crate) fn wake(&mut self, at: usize, served: u32, now: u64) {
@@ -341,11 +370,11 @@ impl<C: Chain> Scheduler<C> {
             Choice::Nothing => {}
             Choice::Limited => {
                 let next = subscriber.next;
-                self.set_timer(at, Timer::Subscriber(at as u32), next, now);
+                self.set_timer(at, Timer::Subscriber(at as u32), next);
             }
             Choice::ClassesLimited => {
                 let limited = limited(subscriber, profile, now);
-                self.set_class_timers(at, limited, now);
+                self.set_class_timers(at, limited);
             }
             Choice::Class(_, band) => {
                 if band == Band::Excess {
@@ -364,25 +393,25 @@ impl<C: Chain> Scheduler<C> {
         let strict = limited(subscriber, profile, now) & profile.strict;
         let (is_committed, next) = (subscriber.committed.is_limited(), subscriber.committed_next);
         if is_committed {
-            self.set_timer(at, Timer::Committed(at as u32), next, now);
+            self.set_timer(at, Timer::Committed(at as u32), next);
         }
-        self.set_class_timers(at, strict, now);
+        self.set_class_timers(at, strict);
     }
 
-    fn set_class_timers(&mut self, at: usize, mask: u8, now: u64) {
+    #[inline(always)]
+    fn set_class_timers(&mut self, at: usize, mask: u8) {
         for class in classes(mask) {
             let next = self.subscribers[at].class_next[class];
-            self.set_timer(at, Timer::Class(at as u32, class), next, now);
+            self.set_timer(at, Timer::Class(at as u32, class), next);
         }
     }
 
     /// Lets a timer of a subscriber run, unless it does.
     #[inline(always)]
-    fn set_timer(&mut self, at: usize, timer: Timer, time: u64, now: u64) {
+    fn set_timer(&mut self, at: usize, timer: Timer, time: u64) {
         let places = &mut self.subscribers[at].places;
         if !places.has(timer) {
             places.set(timer);
-            self.wheel.catch_up(&mut self.blocks, now >> WHEEL_SLOT);
             self.wheel
                 .insert(&mut self.blocks, wheel_slot(time), timer.id());
         }
@@ -409,16 +438,10 @@ impl<C: Chain> Scheduler<C> {
     /// The same for a node that has a child in this band, and for those above it.
     fn wake_node(&mut self, mut at: u32, band: Band, served: u32, now: u64) {
         while at != ROOT {
-            let (blocks, wheel, [node, parent]) = self.with_parent(at);
-            if node.next > now {
-                let timer = Timer::Node(at);
-                if !node.places.has(timer) {
-                    node.places.set(timer);
-                    wheel.catch_up(blocks, now >> WHEEL_SLOT);
-                    wheel.insert(blocks, wheel_slot(node.next), timer.id());
-                }
+            if self.waits_for_rate(at, now) {
                 return;
             }
+            let (blocks, [node, parent]) = self.with_parent(at);
             if node.places.is_in(band) {
                 return;
             }
@@ -429,25 +452,44 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// A node that is not the port, and its parent; and what else they need.
-    fn with_parent(&mut self, at: u32) -> (&mut Blocks, &mut Wheel, [&mut Node; 2]) {
+    /// Whether a node has to wait for its rate; if so, its timer runs.
+    #[inline(always)]
+    fn waits_for_rate(&mut self, at: u32, now: u64) -> bool {
+        let node = &mut self.nodes[at as usize];
+        let (waits, timer) = (node.next > now, Timer::Node(at));
+        if waits && !node.places.has(timer) {
+            node.places.set(timer);
+            self.wheel
+                .insert(&mut self.blocks, wheel_slot(node.next), timer.id());
+        }
+        waits
+    }
+
+    /// A node that is not the port, and its parent; and the blocks of both.
+    #[inline(always)]
+    fn with_parent(&mut self, at: u32) -> (&mut Blocks, [&mut Node; 2]) {
         let parent = self.nodes[at as usize].parent;
         let both = self.nodes.get_disjoint_mut([at as usize, parent as usize]);
         let both = both.expect("an aggregate is not its own parent");
-        (&mut self.blocks, &mut self.wheel, both)
+        (&mut self.blocks, both)
     }
 
     /// Wakes those whose time has come: some at once, so that their lines come together.
     fn expire(&mut self, now: u64) {
-        let mut due = [0; TOGETHER];
+        let (mut due, last) = ([0; TOGETHER], now >> WHEEL_SLOT);
         loop {
-            let due = self.take_due(&mut due, now);
-            due.iter().for_each(|id| self.fire(Timer::of(*id), now));
-            if due.is_empty() {
+            let n = self.wheel.take(&mut self.blocks, last, &mut due);
+            if n == 0 {
                 break;
             }
+            for id in &due[..n] {
+                self.prefetch_timer(Timer::of(*id));
+            }
+            for id in &due[..n] {
+                self.fire(Timer::of(*id), now);
+            }
         }
-        self.wheel.catch_up(&mut self.blocks, now >> WHEEL_SLOT);
+        self.catch_up();
     }
 
     /// A timer has run out.
@@ -470,6 +512,23 @@ impl<C: Chain> Scheduler<C> {
         for band in Band::ALL {
             if self.nodes[at as usize].has(band) {
                 self.wake_node(at, band, served, now);
+            }
+        }
+    }
+
+    /// Puts a node on the way of a packet that has left where it has to wait, if it has more.
+    #[inline(always)]
+    fn return_node(&mut self, at: u32, served: u32, now: u64) {
+        let node = &self.nodes[at as usize];
+        let misses = Band::ALL.map(|band| node.has(band) && !node.places.is_in(band));
+        if misses == [false; 2] || self.waits_for_rate(at, now) {
+            return;
+        }
+        let (blocks, [node, parent]) = self.with_parent(at);
+        for band in Band::ALL {
+            if misses[band as usize] {
+                node.places.enter(band);
+                parent.insert(blocks, band, node.entry(at, served));
             }
         }
     }
@@ -514,10 +573,12 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Whether a node that was the next one of a band of its parent may send; if not, it waits where it has to.
+    #[inline(always)]
     fn is_turn_of_node(&mut self, at: u32, band: Band, due: u64, now: u64) -> bool {
-        let (blocks, _, [node, parent]) = self.with_parent(at);
+        let node = &mut self.nodes[at as usize];
         if band == Band::Excess && slot(node.tag) > due {
             // too far ahead for the calendar
+            let (blocks, [node, parent]) = self.with_parent(at);
             parent.insert(blocks, band, node.entry(at, 0));
             return false;
         }
@@ -577,10 +638,13 @@ impl<C: Chain> Scheduler<C> {
             subscriber.charge_shares(profile, class, octets, is_committed);
             self.charge(path, octets, is_committed, now);
         }
-        self.wake(at, served, now);
-        for at in path.upwards() {
-            self.wake_node_in_all(at, served, now);
+        let subscriber = &self.subscribers[at];
+        match subscriber.backlog != 0 && subscriber.next > now {
+            true => self.set_timer(at, Timer::Subscriber(at as u32), subscriber.next),
+            false => self.wake(at, served, now),
         }
+        path.upwards()
+            .for_each(|at| self.return_node(at, served, now));
         let left = usize::from(packet.is_some());
         packet
             .into_iter()
@@ -641,15 +705,24 @@ fn wheel_slot(time: u64) -> u64 {
 }
 
 /// A class of a subscriber that sends.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Turn {
     at: usize,
     class: usize,
 }
 
 impl Turn {
-    fn queue(self) -> usize {
-        self.at * CLASSES + self.class
+    #[inline(always)]
+    fn of(queue: u32) -> Self {
+        let queue = queue as usize;
+        let (at, class) = (queue / CLASSES, queue % CLASSES);
+        Turn { at, class }
+    }
+
+    /// The number of the queue.
+    #[inline(always)]
+    fn queue(self) -> u32 {
+        (self.at * CLASSES + self.class) as u32
     }
 }
 

@@ -146,6 +146,7 @@ impl<C: Chain> Scheduler<C> {
         node.next = node.next.min(now) + pace.rescaled(left, node.pace);
         node.pace = pace;
         if aggregate != PORT {
+            self.catch_up();
             self.wake_node_in_all(aggregate.0, 0, now);
         }
     }
@@ -188,6 +189,7 @@ impl<C: Chain> Scheduler<C> {
         assert!(usize::from(settings.profile.0) < self.profiles.len());
         let at = subscriber.0 as usize;
         self.subscribers[at].set(settings, self.now, self.hz);
+        self.catch_up();
         self.wake(at, 0, self.now);
     }
 
