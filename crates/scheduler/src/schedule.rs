@@ -4,7 +4,7 @@ use crate::child::{Band, Child, Timer, slot};
 use crate::node::{Entry, Node, WIRE};
 use crate::packet::{Chain, Packet};
 use crate::profile::{CLASSES, STAMP};
-use crate::subscriber::{Choice, SubscriberIndex, choose, classes, limited};
+use crate::subscriber::{Choice, NEVER, SubscriberIndex, choose, classes, limited};
 use crate::tree::{LEVELS, Scheduler};
 use policy::pace::{parts, ticks};
 
@@ -80,9 +80,6 @@ impl<C: Chain> Scheduler<C> {
         if subscriber.backlog & 1 << class != 0 {
             return Ok(());
         }
-        subscriber.resume(class);
-        let next = &mut subscriber.class_next[class];
-        *next = (*next).max(now.saturating_sub(self.slack));
         // with packets of a class without a rate it waits already, and only a strict one would change for what
         let is_strict = profile.strict & 1 << class != 0;
         let waits = !is_strict && subscriber.backlog & !profile.paced != 0;
@@ -129,8 +126,12 @@ impl<C: Chain> Scheduler<C> {
     #[inline(always)]
     fn free_way(&self, at: usize, class: usize, now: u64) -> Option<Path> {
         let subscriber = self.subscribers.get(at)?;
-        let next = subscriber.next.max(*subscriber.class_next.get(class)?);
-        if subscriber.backlog != 0 || subscriber.is_vacant || next > now {
+        if subscriber.backlog != 0 || subscriber.is_vacant || class >= CLASSES {
+            return None;
+        }
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let is_limited = profile.paced & 1 << class != 0 && subscriber.class_next[class] > now;
+        if is_limited || subscriber.next > now {
             return None;
         }
         self.free_path(subscriber.parent, now)
@@ -153,13 +154,12 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// Asks for a subscriber's lines. Callers with many packets make a pass over them with this, one with
+    /// Asks for a subscriber's line. Callers with many packets make a pass over them with this, one with
     /// [`Scheduler::prefetch_queue`], and one with [`Scheduler::prefetch_last`].
     #[inline(always)]
     pub fn prefetch_subscriber(&self, SubscriberIndex(at): SubscriberIndex) {
         if let Some(subscriber) = self.subscribers.get(at as usize) {
             C::prefetch(subscriber);
-            C::prefetch(&subscriber.class_next);
         }
     }
 
@@ -234,7 +234,7 @@ impl<C: Chain> Scheduler<C> {
             return None;
         }
         let mut left = 0;
-        // each is asked for its lines, its queue's and its packet's, and served; what takes its time is done for others meanwhile
+        // each is asked for its line, its queue's and its packet's, and served; what takes its time is done for others meanwhile
         for step in 0..n + 3 * AHEAD {
             if let Some(id) = due[..n].get(step) {
                 self.prefetch_timer(Timer::of(*id));
@@ -278,22 +278,34 @@ impl<C: Chain> Scheduler<C> {
     /// The class with which a subscriber may send, if that is what its timer was for; otherwise the timer [fires](Scheduler::fire).
     #[inline(always)]
     fn turn_at_once(&mut self, timer: Timer, now: u64) -> Option<Turn> {
-        if let Timer::Subscriber(at) = timer {
-            let at = at as usize;
-            let subscriber = &mut self.subscribers[at];
-            let profile = &self.profiles[usize::from(subscriber.profile)];
-            if let Choice::Class(class, _) = choose(subscriber, profile, now) {
-                subscriber.places.clear(timer);
-                let turn = Turn { at, class };
-                C::prefetch(&self.queues[turn.queue() as usize]);
-                return Some(turn);
-            }
+        if let Timer::Subscriber(at) = timer
+            && let Some(turn) = self.prefetch_turn(at, now)
+        {
+            self.subscribers[turn.at].places.clear(timer);
+            return Some(turn);
         }
         self.fire(timer, now);
         None
     }
 
-    /// Asks for the lines of the subscriber whose timer it is.
+    /// The class with which a subscriber may send. Asks for what that needs.
+    #[inline(always)]
+    fn prefetch_turn(&self, at: u32, now: u64) -> Option<Turn> {
+        let at = at as usize;
+        let subscriber = &self.subscribers[at];
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let Choice::Class(class, band) = choose(subscriber, profile, now) else {
+            return None;
+        };
+        if band == Band::Guaranteed {
+            C::prefetch(&subscriber.committed);
+        }
+        let turn = Turn { at, class };
+        C::prefetch(&self.queues[turn.queue() as usize]);
+        Some(turn)
+    }
+
+    /// Asks for the line of the subscriber whose timer it is.
     #[inline(always)]
     fn prefetch_timer(&self, timer: Timer) {
         if let Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) = timer {
@@ -316,20 +328,13 @@ impl<C: Chain> Scheduler<C> {
                 next[n] = at;
                 n += 1;
             });
-        let mut queues = [0; MOST_PREFETCHED];
-        for (at, queue) in next[..n].iter().zip(&mut queues) {
-            let subscriber = &self.subscribers[*at as usize];
-            let profile = &self.profiles[usize::from(subscriber.profile)];
-            let class = match choose(subscriber, profile, now) {
-                Choice::Class(class, _) => class,
-                _ => 0,
-            };
-            *queue = *at as usize * CLASSES + class;
-            C::prefetch(&self.queues[*queue]);
+        let next = &mut next[..n];
+        for at in &mut *next {
+            let turn = self.prefetch_turn(*at, now);
+            *at = turn.map_or(NOBODY, Turn::queue);
         }
-        for queue in &queues[..n] {
-            self.queues[*queue].chain.prefetch_first();
-        }
+        let queues = next.iter().filter_map(|at| self.queues.get(*at as usize));
+        queues.for_each(|queue| queue.chain.prefetch_first());
     }
 
     /// The subscriber whose turn it is when a child's is.
@@ -391,8 +396,8 @@ impl<C: Chain> Scheduler<C> {
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
         let strict = limited(subscriber, profile, now) & profile.strict;
-        let (is_committed, next) = (subscriber.committed.is_limited(), subscriber.committed_next);
-        if is_committed {
+        let next = subscriber.committed_next;
+        if next != NEVER {
             self.set_timer(at, Timer::Committed(at as u32), next);
         }
         self.set_class_timers(at, strict);
