@@ -70,6 +70,12 @@ impl Node {
         !self.bands[band as usize].is_empty()
     }
 
+    /// Whether there is no child in a band or before it.
+    #[inline(always)]
+    pub fn is_free(&self, band: Band) -> bool {
+        !self.has(Band::Guaranteed) && (band == Band::Guaranteed || !self.has(Band::Excess))
+    }
+
     /// This node, as its parent has it.
     #[inline(always)]
     pub fn entry(&mut self, at: u32, served: u32) -> Entry<'_> {

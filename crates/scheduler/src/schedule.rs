@@ -32,7 +32,9 @@ const AHEAD: usize = 8;
 const MOST_LATE: u64 = 32;
 /// The lines of so many packets are asked for at a time, at most.
 const MOST_PREFETCHED: usize = 64;
-/// No queue.
+/// The bit of the band in the number of a turn. There are fewer than 2^30 queues.
+const EXCESS: u32 = 31;
+/// No turn.
 const NOBODY: u32 = u32::MAX;
 /// The port.
 const ROOT: u32 = 0;
@@ -134,16 +136,16 @@ impl<C: Chain> Scheduler<C> {
         if is_limited || subscriber.next > now {
             return None;
         }
-        self.free_path(subscriber.parent, now)
+        self.free_path(subscriber.parent, Band::Excess, now)
     }
 
-    /// The way from a node to the port, if nothing is short on it and nobody waits.
+    /// The way from a node to the port, if nothing is short on it and nobody waits in a band or before it.
     #[inline(always)]
-    fn free_path(&self, mut at: u32, now: u64) -> Option<Path> {
+    fn free_path(&self, mut at: u32, band: Band, now: u64) -> Option<Path> {
         let mut path = Path::default();
         loop {
             let node = &self.nodes[at as usize];
-            if node.next > now || node.band().is_some() {
+            if node.next > now || !node.is_free(band) {
                 return None;
             }
             if at == ROOT {
@@ -192,33 +194,51 @@ impl<C: Chain> Scheduler<C> {
         let now = parts(now);
         self.now = now;
         self.catch_up();
-        if self.is_short(now) {
+        if self.nodes[ROOT as usize].next > now || self.is_late(now) {
             self.expire(now);
-            self.prefetch_next(most, now);
         }
         let mut left = 0;
-        loop {
-            while left < most
-                && let Some((turn, path)) = self.next(now)
-            {
-                left += self.serve(turn, &path, now, leave, dropped);
-            }
-            match self.serve_due(most - left, now, leave, dropped) {
-                Some(n) => left += n,
-                None => return left,
-            }
+        for band in Band::ALL {
+            left += self.serve_waiting(band, most - left, now, leave, dropped);
+            // of these, the guaranteed ones come before the others
+            left += self.serve_due(most - left, now, leave, dropped);
         }
+        left
     }
 
-    /// Whether those whose time has come have to wait for their turn. Then all of them have to be known before the first one has it.
-    fn is_short(&self, now: u64) -> bool {
-        let root = &self.nodes[ROOT as usize];
+    /// Whether the first one on the wheel has waited for so long that the order of the wheel does not count.
+    fn is_late(&self, now: u64) -> bool {
         let is_late = |first| first + MOST_LATE < now >> WHEEL_SLOT;
-        root.next > now || root.band().is_some() || self.wheel.first().is_some_and(is_late)
+        self.wheel.first().is_some_and(is_late)
     }
 
-    /// Takes some of those whose time has come from the wheel. Where nothing is short and nobody waits, it is the turn of each: it sends at
-    /// once. Returns how many packets have left; `None`: it is nobody's time, or no more packets may leave.
+    /// Lets those send, at most `most` packets, who wait for their turn in a band, or in one before it.
+    #[inline(always)]
+    fn serve_waiting(
+        &mut self,
+        band: Band,
+        most: usize,
+        now: u64,
+        leave: &mut impl FnMut(SubscriberIndex, C::Packet),
+        dropped: &mut impl FnMut(C::Packet),
+    ) -> usize {
+        let root = &self.nodes[ROOT as usize];
+        if root.next > now || root.band().is_none_or(|first| first > band) {
+            return 0;
+        }
+        self.prefetch_next(most, now);
+        let mut left = 0;
+        while left < most
+            && self.nodes[ROOT as usize].band() <= Some(band)
+            && let Some((turn, path)) = self.next(now)
+        {
+            left += self.serve(turn, &path, now, leave, dropped);
+        }
+        left
+    }
+
+    /// Takes those whose time has come from the wheel, until `most` packets have left. Where nothing is short and nobody waits in its band or
+    /// before, it is the turn of each: it sends at once. The others wait for their turn.
     #[inline(always)]
     fn serve_due(
         &mut self,
@@ -226,35 +246,49 @@ impl<C: Chain> Scheduler<C> {
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(C::Packet),
-    ) -> Option<usize> {
-        let (mut due, last) = ([0; TOGETHER], now >> WHEEL_SLOT);
-        let due = &mut due[..most.min(TOGETHER)];
-        let n = self.wheel.take(&mut self.blocks, last, due);
-        if n == 0 {
-            return None;
+    ) -> usize {
+        let (mut due, last, mut left) = ([0; TOGETHER], now >> WHEEL_SLOT, 0);
+        loop {
+            let room = (most - left).min(TOGETHER);
+            let n = self.wheel.take(&mut self.blocks, last, &mut due[..room]);
+            if n == 0 {
+                return left;
+            }
+            left += self.serve_all(&mut due[..n], now, leave, dropped);
         }
+    }
+
+    /// Serves those whose timers have run out. Each is asked for its line, its queue's and its packet's, and served; what takes its time is done
+    /// for others meanwhile.
+    #[inline(always)]
+    fn serve_all(
+        &mut self,
+        due: &mut [u32],
+        now: u64,
+        leave: &mut impl FnMut(SubscriberIndex, C::Packet),
+        dropped: &mut impl FnMut(C::Packet),
+    ) -> usize {
         let mut left = 0;
-        // each is asked for its line, its queue's and its packet's, and served; what takes its time is done for others meanwhile
-        for step in 0..n + 3 * AHEAD {
-            if let Some(id) = due[..n].get(step) {
+        for step in 0..due.len() + 3 * AHEAD {
+            if let Some(id) = due.get(step) {
                 self.prefetch_timer(Timer::of(*id));
             }
-            if let Some(id) = due[..n].get_mut(step.wrapping_sub(AHEAD)) {
+            if let Some(id) = due.get_mut(step.wrapping_sub(AHEAD)) {
                 let turn = self.turn_at_once(Timer::of(*id), now);
-                *id = turn.map_or(NOBODY, Turn::queue);
+                *id = turn.map_or(NOBODY, Turn::id);
             }
-            if let Some(queue) = due[..n].get(step.wrapping_sub(2 * AHEAD))
-                && let Some(queue) = self.queues.get(*queue as usize)
+            if let Some(id) = due.get(step.wrapping_sub(2 * AHEAD))
+                && let Some(queue) = self.queues.get(Turn::of(*id).queue())
             {
                 queue.chain.prefetch_first();
             }
-            if let Some(queue) = due[..n].get(step.wrapping_sub(3 * AHEAD))
-                && *queue != NOBODY
+            if let Some(id) = due.get(step.wrapping_sub(3 * AHEAD))
+                && *id != NOBODY
             {
-                left += self.serve_at_once(Turn::of(*queue), now, leave, dropped);
+                left += self.serve_at_once(Turn::of(*id), now, leave, dropped);
             }
         }
-        Some(left)
+        left
     }
 
     /// Serves a subscriber that has come from the wheel, unless somebody has become short in the meantime: then it waits for its turn.
@@ -266,7 +300,7 @@ impl<C: Chain> Scheduler<C> {
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(C::Packet),
     ) -> usize {
-        match self.free_path(self.subscribers[turn.at].parent, now) {
+        match self.free_path(self.subscribers[turn.at].parent, turn.band, now) {
             Some(path) => self.serve(turn, &path, now, leave, dropped),
             None => {
                 self.wake(turn.at, 0, now);
@@ -275,34 +309,44 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// The class with which a subscriber may send, if that is what its timer was for; otherwise the timer [fires](Scheduler::fire).
+    /// What a subscriber may send at once, if it seems so, and if this was its only timer but those of classes: otherwise it could be served for
+    /// another one before this. Whoever has no turn waits where it has to.
     #[inline(always)]
     fn turn_at_once(&mut self, timer: Timer, now: u64) -> Option<Turn> {
-        if let Timer::Subscriber(at) = timer
-            && let Some(turn) = self.prefetch_turn(at, now)
-        {
-            self.subscribers[turn.at].places.clear(timer);
-            return Some(turn);
+        if let Timer::Subscriber(at) | Timer::Committed(at) = timer {
+            let places = &mut self.subscribers[at as usize].places;
+            places.clear(timer);
+            if !places.has_timer()
+                && let Some(turn) = self.choice(at, now)
+                && self.nodes[ROOT as usize].is_free(turn.band)
+            {
+                self.prefetch_turn(turn);
+                return Some(turn);
+            }
         }
         self.fire(timer, now);
         None
     }
 
-    /// The class with which a subscriber may send. Asks for what that needs.
+    /// What a subscriber may send.
     #[inline(always)]
-    fn prefetch_turn(&self, at: u32, now: u64) -> Option<Turn> {
+    fn choice(&self, at: u32, now: u64) -> Option<Turn> {
         let at = at as usize;
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let Choice::Class(class, band) = choose(subscriber, profile, now) else {
-            return None;
-        };
-        if band == Band::Guaranteed {
-            C::prefetch(&subscriber.committed);
+        match choose(subscriber, profile, now) {
+            Choice::Class(class, band) => Some(Turn { at, class, band }),
+            _ => None,
         }
-        let turn = Turn { at, class };
-        C::prefetch(&self.queues[turn.queue() as usize]);
-        Some(turn)
+    }
+
+    /// Asks for what a packet needs that leaves.
+    #[inline(always)]
+    fn prefetch_turn(&self, turn: Turn) {
+        if turn.band == Band::Guaranteed {
+            C::prefetch(&self.subscribers[turn.at].committed);
+        }
+        C::prefetch(&self.queues[turn.queue()]);
     }
 
     /// Asks for the line of the subscriber whose timer it is.
@@ -316,9 +360,6 @@ impl<C: Chain> Scheduler<C> {
     /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
     fn prefetch_next(&self, most: usize, now: u64) {
         let root = &self.nodes[ROOT as usize];
-        if root.next > now {
-            return;
-        }
         let (mut next, mut n) = ([0; MOST_PREFETCHED], 0);
         let children = root.waiting(&self.blocks).take(most.min(MOST_PREFETCHED));
         children
@@ -328,13 +369,15 @@ impl<C: Chain> Scheduler<C> {
                 next[n] = at;
                 n += 1;
             });
-        let next = &mut next[..n];
-        for at in &mut *next {
-            let turn = self.prefetch_turn(*at, now);
-            *at = turn.map_or(NOBODY, Turn::queue);
+        let (mut turns, mut n_turns) = ([0; MOST_PREFETCHED], 0);
+        for turn in next[..n].iter().filter_map(|at| self.choice(*at, now)) {
+            self.prefetch_turn(turn);
+            turns[n_turns] = turn.queue();
+            n_turns += 1;
         }
-        let queues = next.iter().filter_map(|at| self.queues.get(*at as usize));
-        queues.for_each(|queue| queue.chain.prefetch_first());
+        for queue in &turns[..n_turns] {
+            self.queues[*queue].chain.prefetch_first();
+        }
     }
 
     /// The subscriber whose turn it is when a child's is.
@@ -611,10 +654,14 @@ impl<C: Chain> Scheduler<C> {
         subscriber.places.leave(band);
         let profile = &self.profiles[usize::from(subscriber.profile)];
         if let Choice::Class(class, chosen) = choose(subscriber, profile, now)
-            && chosen as u8 <= band as u8
+            && chosen <= band
             && subscriber.parent == at
         {
-            return Some(Turn { at: child, class });
+            return Some(Turn {
+                at: child,
+                class,
+                band,
+            });
         }
         self.wake(child, 0, now);
         self.release(child as u32);
@@ -625,7 +672,7 @@ impl<C: Chain> Scheduler<C> {
     /// dropped all that waited.
     fn serve(
         &mut self,
-        Turn { at, class }: Turn,
+        Turn { at, class, .. }: Turn,
         path: &Path,
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
@@ -714,20 +761,30 @@ fn wheel_slot(time: u64) -> u64 {
 struct Turn {
     at: usize,
     class: usize,
+    band: Band,
 }
 
 impl Turn {
+    /// The number of its queue.
     #[inline(always)]
-    fn of(queue: u32) -> Self {
-        let queue = queue as usize;
-        let (at, class) = (queue / CLASSES, queue % CLASSES);
-        Turn { at, class }
+    fn queue(self) -> usize {
+        self.at * CLASSES + self.class
     }
 
-    /// The number of the queue.
+    /// A number that says what it is, and not [`NOBODY`].
     #[inline(always)]
-    fn queue(self) -> u32 {
-        (self.at * CLASSES + self.class) as u32
+    fn id(self) -> u32 {
+        self.queue() as u32 | (self.band as u32) << EXCESS
+    }
+
+    #[inline(always)]
+    fn of(id: u32) -> Self {
+        let queue = (id & !(1 << EXCESS)) as usize;
+        Turn {
+            at: queue / CLASSES,
+            class: queue % CLASSES,
+            band: Band::ALL[(id >> EXCESS) as usize],
+        }
     }
 }
 
