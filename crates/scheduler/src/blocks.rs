@@ -151,16 +151,26 @@ impl Blocks {
         (self.free, *set, *link) = (*set, *link, self.free);
     }
 
-    /// The numbers of a set, in the order in which they will be taken out one by one.
+    /// Copies numbers of a set, in the order in which they will be taken out one by one, as many as there is room for. Returns how many.
     #[inline(always)]
-    pub fn of(&self, set: Set) -> impl Iterator<Item = u32> {
-        let parts = std::iter::successors(Some(set), |set| Some(self.all[set.block()?].link));
-        parts.flat_map(|set| {
-            let block = set.block().map(|at| &self.all[at]);
-            let of_block = block.map_or(&[][..], |block| &block.ids[..block.len as usize]);
-            let one = (block.is_none() && !set.is_empty()).then_some(set.0);
-            of_block.iter().rev().copied().chain(one)
-        })
+    pub fn copy(&self, mut set: Set, into: &mut [u32]) -> usize {
+        let mut n = 0;
+        while n < into.len()
+            && let Some(at) = set.block()
+        {
+            let block = &self.all[at];
+            let ids = block.ids[..block.len as usize].iter().rev();
+            for (into, id) in into[n..].iter_mut().zip(ids) {
+                *into = *id;
+                n += 1;
+            }
+            set = block.link;
+        }
+        match into.get_mut(n) {
+            Some(into) if !set.is_empty() => *into = set.0,
+            _ => return n,
+        }
+        n + 1
     }
 
     /// The number that will be taken out next.
@@ -189,10 +199,13 @@ mod tests {
                 blocks.push(if id % 2 == 0 { &mut even } else { &mut odd }, id);
             }
             for (set, first) in [(&mut even, 0), (&mut odd, 1)] {
-                let wanted: Vec<u32> = blocks.of(*set).collect();
-                assert_eq!(blocks.first(*set), wanted.first().copied());
+                let (mut some, mut wanted) = ([0; 100], [0; 1000]);
+                assert_eq!(blocks.copy(*set, &mut wanted), 500);
+                assert_eq!(blocks.copy(*set, &mut some), some.len());
+                assert_eq!(some, wanted[..100]);
+                assert_eq!(blocks.first(*set), Some(wanted[0]));
                 let mut all: Vec<u32> = std::iter::from_fn(|| blocks.pop(set)).collect();
-                assert_eq!(all, wanted);
+                assert_eq!(all, wanted[..500]);
                 all.sort_unstable();
                 assert_eq!(all, (first..1000).step_by(2).collect::<Vec<_>>());
                 assert!(set.is_empty());

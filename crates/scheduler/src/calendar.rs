@@ -182,18 +182,18 @@ impl<const W: usize> Calendar<W> {
         blocks.first(self.sets[word][bit])
     }
 
-    /// All numbers, in the order in which they will be taken out if no more come.
-    #[inline(always)]
-    pub fn all(&self, blocks: &Blocks) -> impl Iterator<Item = u32> {
-        let later = |slot: &u64| {
-            self.first_from(slot + 1)
-                .filter(|next| *next < self.slot + Self::SLOTS as u64)
-        };
-        let slots = std::iter::successors(self.first(), later);
-        slots.flat_map(|slot| {
-            let (word, bit) = Self::place(slot);
-            blocks.of(self.sets[word][bit])
-        })
+    /// The numbers that will be taken out next if no more come, as many as there is room for. Returns how many.
+    pub fn next_ones(&self, blocks: &Blocks, into: &mut [u32]) -> usize {
+        let (mut n, mut slot) = (0, self.first());
+        while let Some(at) = slot
+            && n < into.len()
+        {
+            let (word, bit) = Self::place(at);
+            n += blocks.copy(self.sets[word][bit], &mut into[n..]);
+            let next = self.first_from(at + 1);
+            slot = next.filter(|next| *next < self.slot + Self::SLOTS as u64);
+        }
+        n
     }
 }
 

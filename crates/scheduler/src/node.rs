@@ -121,13 +121,9 @@ impl Node {
         calendar.next(blocks).map(Child::of)
     }
 
-    /// The children that wait, in the order of their turns.
-    #[inline(always)]
-    pub fn waiting(&self, blocks: &Blocks) -> impl Iterator<Item = Child> {
-        self.bands
-            .iter()
-            .flat_map(|band| band.all(blocks))
-            .map(Child::of)
+    /// The numbers of children that wait in a band, in the order of their turns, as many as there is room for. Returns how many.
+    pub fn waiting(&self, blocks: &Blocks, band: Band, into: &mut [u32]) -> usize {
+        self.bands[band as usize].next_ones(blocks, into)
     }
 
     /// A packet of so many octets leaves; `is_committed`: it is not counted where the rest is shared. `past`: no time before it is made

@@ -27,9 +27,6 @@ const SHORT: u32 = 1514;
 const TOGETHER: usize = 64;
 /// Of these, lines are asked for so many before they are needed.
 const AHEAD: usize = 8;
-/// Slots of the wheel by which those may be late who send in the order of its slots: what the port makes up for, about. Otherwise the order is
-/// that of the tree.
-const MOST_LATE: u64 = 32;
 /// The lines of so many packets are asked for at a time, at most.
 const MOST_PREFETCHED: usize = 64;
 /// The bit of the band in the number of a turn. There are fewer than 2^30 queues.
@@ -88,7 +85,7 @@ impl<C: Chain> Scheduler<C> {
         subscriber.backlog |= 1 << class;
         if !waits {
             self.catch_up();
-            self.wake(at, 0, now);
+            self.wake(at, now);
         }
         Ok(())
     }
@@ -151,7 +148,7 @@ impl<C: Chain> Scheduler<C> {
             if at == ROOT {
                 return Some(path);
             }
-            path.push(at);
+            path.push_above(at);
             at = node.parent;
         }
     }
@@ -197,18 +194,22 @@ impl<C: Chain> Scheduler<C> {
         if self.nodes[ROOT as usize].next > now || self.is_late(now) {
             self.expire(now);
         }
-        let mut left = 0;
-        for band in Band::ALL {
-            left += self.serve_waiting(band, most - left, now, leave, dropped);
-            // of these, the guaranteed ones come before the others
-            left += self.serve_due(most - left, now, leave, dropped);
-        }
+        // where some have waited for their share, all whose time has come have to be known before one of them has its turn
+        let first = match self.is_short {
+            true => Band::Guaranteed,
+            false => Band::Excess,
+        };
+        let mut left = self.serve_waiting(first, most, now, leave, dropped);
+        left += self.serve_due(most - left, now, leave, dropped);
+        left += self.serve_waiting(Band::Excess, most - left, now, leave, dropped);
+        self.is_short = self.nodes[ROOT as usize].band().is_some();
         left
     }
 
-    /// Whether the first one on the wheel has waited for so long that the order of the wheel does not count.
+    /// Whether somebody on the wheel is so late that it loses of its rate, as the caller takes fewer packets than are due: then the order of the
+    /// wheel is not fair.
     fn is_late(&self, now: u64) -> bool {
-        let is_late = |first| first + MOST_LATE < now >> WHEEL_SLOT;
+        let is_late = |first| (first << WHEEL_SLOT) + self.slack < now;
         self.wheel.first().is_some_and(is_late)
     }
 
@@ -226,7 +227,7 @@ impl<C: Chain> Scheduler<C> {
         if root.next > now || root.band().is_none_or(|first| first > band) {
             return 0;
         }
-        self.prefetch_next(most, now);
+        self.prefetch_next(band, most, now);
         let mut left = 0;
         while left < most
             && self.nodes[ROOT as usize].band() <= Some(band)
@@ -303,7 +304,7 @@ impl<C: Chain> Scheduler<C> {
         match self.free_path(self.subscribers[turn.at].parent, turn.band, now) {
             Some(path) => self.serve(turn, &path, now, leave, dropped),
             None => {
-                self.wake(turn.at, 0, now);
+                self.wake(turn.at, now);
                 0
             }
         }
@@ -332,7 +333,7 @@ impl<C: Chain> Scheduler<C> {
     #[inline(always)]
     fn choice(&self, at: u32, now: u64) -> Option<Turn> {
         let at = at as usize;
-        let subscriber = &self.subscribers[at];
+        let subscriber = self.subscribers.get(at)?;
         let profile = &self.profiles[usize::from(subscriber.profile)];
         match choose(subscriber, profile, now) {
             Choice::Class(class, band) => Some(Turn { at, class, band }),
@@ -358,25 +359,24 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
-    fn prefetch_next(&self, most: usize, now: u64) {
-        let root = &self.nodes[ROOT as usize];
-        let (mut next, mut n) = ([0; MOST_PREFETCHED], 0);
-        let children = root.waiting(&self.blocks).take(most.min(MOST_PREFETCHED));
-        children
-            .filter_map(|child| self.first_of(child))
-            .for_each(|at| {
-                self.prefetch_subscriber(SubscriberIndex(at));
-                next[n] = at;
-                n += 1;
-            });
-        let (mut turns, mut n_turns) = ([0; MOST_PREFETCHED], 0);
-        for turn in next[..n].iter().filter_map(|at| self.choice(*at, now)) {
-            self.prefetch_turn(turn);
-            turns[n_turns] = turn.queue();
-            n_turns += 1;
+    fn prefetch_next(&self, band: Band, most: usize, now: u64) {
+        let mut all = [0; MOST_PREFETCHED];
+        let most = most.min(MOST_PREFETCHED);
+        let n = self.nodes[ROOT as usize].waiting(&self.blocks, band, &mut all[..most]);
+        let all = &mut all[..n];
+        for child in &mut *all {
+            *child = self.first_of(Child::of(*child)).unwrap_or(NOBODY);
+            self.prefetch_subscriber(SubscriberIndex(*child));
         }
-        for queue in &turns[..n_turns] {
-            self.queues[*queue].chain.prefetch_first();
+        for at in &mut *all {
+            let turn = self.choice(*at, now);
+            turn.inspect(|turn| self.prefetch_turn(*turn));
+            *at = turn.map_or(NOBODY, |turn| turn.queue() as u32);
+        }
+        for queue in all {
+            if let Some(queue) = self.queues.get(*queue as usize) {
+                queue.chain.prefetch_first();
+            }
         }
     }
 
@@ -410,31 +410,42 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Puts a subscriber that has packets where it has to wait: on the wheel, or among the children of its aggregate. Nothing changes if
-    /// it is there already. `served`: octets that it has sent just now.
-    pub(crate) fn wake(&mut self, at: usize, served: u32, now: u64) {
+    /// it is there already.
+    pub(crate) fn wake(&mut self, at: usize, now: u64) {
+        if let Some((parent, band)) = self.stand(at, 0, now) {
+            self.wake_node(parent, band, now);
+        }
+    }
+
+    /// The same, but for what has to be done for the parent, which is returned with the band in which it has another child. `served`: octets
+    /// that the subscriber has sent just now.
+    #[inline(always)]
+    fn stand(&mut self, at: usize, served: u32, now: u64) -> Option<(u32, Band)> {
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
         match choose(subscriber, profile, now) {
-            Choice::Nothing => {}
+            Choice::Nothing => None,
             Choice::Limited => {
                 let next = subscriber.next;
                 self.set_timer(at, Timer::Subscriber(at as u32), next);
+                None
             }
             Choice::ClassesLimited => {
                 let limited = limited(subscriber, profile, now);
                 self.set_class_timers(at, limited);
+                None
             }
             Choice::Class(_, band) => {
                 if band == Band::Excess {
                     self.await_guarantee(at, now);
                 }
-                self.enter(at, band, served, now);
+                self.enter(at, band, served)
             }
         }
     }
 
     /// A subscriber that waits for its share may be guaranteed something before its turn comes.
-    #[inline]
+    #[inline(always)]
     fn await_guarantee(&mut self, at: usize, now: u64) {
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
@@ -443,10 +454,12 @@ impl<C: Chain> Scheduler<C> {
         if next != NEVER {
             self.set_timer(at, Timer::Committed(at as u32), next);
         }
-        self.set_class_timers(at, strict);
+        if strict != 0 {
+            self.set_class_timers(at, strict);
+        }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn set_class_timers(&mut self, at: usize, mask: u8) {
         for class in classes(mask) {
             let next = self.subscribers[at].class_next[class];
@@ -465,12 +478,12 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// Puts a subscriber into a band of its aggregate, unless it is there.
+    /// Puts a subscriber into a band of its parent, unless it is there.
     #[inline(always)]
-    fn enter(&mut self, at: usize, band: Band, served: u32, now: u64) {
+    fn enter(&mut self, at: usize, band: Band, served: u32) -> Option<(u32, Band)> {
         let subscriber = &mut self.subscribers[at];
         if subscriber.places.is_in(band) {
-            return;
+            return None;
         }
         subscriber.places.enter(band);
         let parent = subscriber.parent;
@@ -480,22 +493,20 @@ impl<C: Chain> Scheduler<C> {
             served: subscriber.share.time(served),
         };
         self.nodes[parent as usize].insert(&mut self.blocks, band, entry);
-        self.wake_node(parent, band, 0, now);
+        Some((parent, band))
     }
 
-    /// The same for a node that has a child in this band, and for those above it.
-    fn wake_node(&mut self, mut at: u32, band: Band, served: u32, now: u64) {
+    /// Puts a node that has a child in this band where it has to wait, and those above it.
+    fn wake_node(&mut self, mut at: u32, band: Band, now: u64) {
         while at != ROOT {
-            if self.waits_for_rate(at, now) {
+            let node = &self.nodes[at as usize];
+            if node.places.is_in(band) || self.waits_for_rate(at, now) {
                 return;
             }
             let (blocks, [node, parent]) = self.with_parent(at);
-            if node.places.is_in(band) {
-                return;
-            }
             node.places.enter(band);
             let above = node.parent;
-            parent.insert(blocks, band, node.entry(at, served));
+            parent.insert(blocks, band, node.entry(at, 0));
             at = above;
         }
     }
@@ -545,21 +556,21 @@ impl<C: Chain> Scheduler<C> {
         match timer {
             Timer::Node(at) => {
                 self.nodes[at as usize].places.clear(timer);
-                self.wake_node_in_all(at, 0, now);
+                self.wake_node_in_all(at, now);
             }
             Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) => {
                 self.subscribers[at as usize].places.clear(timer);
-                self.wake(at as usize, 0, now);
+                self.wake(at as usize, now);
                 self.release(at);
             }
         }
     }
 
     /// Wakes a node in each band in which it has children.
-    pub(crate) fn wake_node_in_all(&mut self, at: u32, served: u32, now: u64) {
+    pub(crate) fn wake_node_in_all(&mut self, at: u32, now: u64) {
         for band in Band::ALL {
             if self.nodes[at as usize].has(band) {
-                self.wake_node(at, band, served, now);
+                self.wake_node(at, band, now);
             }
         }
     }
@@ -596,7 +607,7 @@ impl<C: Chain> Scheduler<C> {
                     return None;
                 }
                 for at in path.upwards() {
-                    self.wake_node_in_all(at, 0, now);
+                    self.wake_node_in_all(at, now);
                 }
                 (at, path) = (ROOT, Path::default());
                 continue;
@@ -607,7 +618,7 @@ impl<C: Chain> Scheduler<C> {
             match child {
                 Child::Node(child) => {
                     if self.is_turn_of_node(child, band, due, now) {
-                        path.push(child);
+                        path.push_below(child);
                         at = child;
                     }
                 }
@@ -633,7 +644,7 @@ impl<C: Chain> Scheduler<C> {
         node.places.leave(band);
         let may_send = node.next <= now;
         if !may_send {
-            self.wake_node_in_all(at, 0, now);
+            self.wake_node_in_all(at, now);
         }
         may_send
     }
@@ -663,7 +674,7 @@ impl<C: Chain> Scheduler<C> {
                 band,
             });
         }
-        self.wake(child, 0, now);
+        self.wake(child, now);
         self.release(child as u32);
         None
     }
@@ -690,11 +701,7 @@ impl<C: Chain> Scheduler<C> {
             subscriber.charge_shares(profile, class, octets, is_committed);
             self.charge(path, octets, is_committed, now);
         }
-        let subscriber = &self.subscribers[at];
-        match subscriber.backlog != 0 && subscriber.next > now {
-            true => self.set_timer(at, Timer::Subscriber(at as u32), subscriber.next),
-            false => self.wake(at, served, now),
-        }
+        self.stand(at, served, now);
         path.upwards()
             .for_each(|at| self.return_node(at, served, now));
         let left = usize::from(packet.is_some());
@@ -788,7 +795,7 @@ impl Turn {
     }
 }
 
-/// Aggregates between the port and a subscriber, from above.
+/// Aggregates between a subscriber and the port, from below.
 #[derive(Clone, Copy, Default)]
 struct Path {
     all: [u32; LEVELS],
@@ -796,12 +803,21 @@ struct Path {
 }
 
 impl Path {
-    fn push(&mut self, at: u32) {
+    #[inline(always)]
+    fn push_above(&mut self, at: u32) {
         self.all[self.len] = at;
         self.len += 1;
     }
 
+    #[inline(always)]
+    fn push_below(&mut self, at: u32) {
+        self.all.copy_within(..LEVELS - 1, 1);
+        self.all[0] = at;
+        self.len += 1;
+    }
+
+    #[inline(always)]
     fn upwards(self) -> impl Iterator<Item = u32> {
-        (0..self.len).rev().map(move |n| self.all[n])
+        self.all.into_iter().take(self.len)
     }
 }

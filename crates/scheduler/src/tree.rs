@@ -44,6 +44,8 @@ pub struct Scheduler<C: Chain> {
     /// Packets that wait.
     pub(crate) waiting: usize,
     pub(crate) most_packets: usize,
+    /// Whether some waited for their turn after the last packet had left.
+    pub(crate) is_short: bool,
     /// The last time that the caller has said.
     pub(crate) now: u64,
     pub(crate) port_slack: u64,
@@ -94,6 +96,7 @@ impl<C: Chain> Scheduler<C> {
             free: Vec::new(),
             waiting: 0,
             most_packets: settings.most_packets,
+            is_short: false,
             now: 0,
             port_slack: parts(settings.hz / PORT_SLACK),
             slack: parts(settings.hz / SLACK),
@@ -147,7 +150,7 @@ impl<C: Chain> Scheduler<C> {
         node.pace = pace;
         if aggregate != PORT {
             self.catch_up();
-            self.wake_node_in_all(aggregate.0, 0, now);
+            self.wake_node_in_all(aggregate.0, now);
         }
     }
 
@@ -190,7 +193,7 @@ impl<C: Chain> Scheduler<C> {
         let at = subscriber.0 as usize;
         self.subscribers[at].set(settings, self.now, self.hz);
         self.catch_up();
-        self.wake(at, 0, self.now);
+        self.wake(at, self.now);
     }
 
     /// Puts a subscriber under another aggregate or the port. What waits goes on waiting; if it has had its turn in sight, until that comes.
