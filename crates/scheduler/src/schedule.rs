@@ -5,7 +5,7 @@ use crate::node::{Entry, Node, WIRE};
 use crate::packet::{Chain, Packet};
 use crate::profile::{CLASSES, STAMP};
 use crate::subscriber::{Choice, NEVER, SubscriberIndex, choose, classes, limited};
-use crate::tree::{LEVELS, Scheduler};
+use crate::tree::Scheduler;
 use policy::pace::{parts, ticks};
 
 /// Why a packet was not taken.
@@ -102,9 +102,9 @@ impl<C: Chain> Scheduler<C> {
     ) -> Result<Option<C::Packet>, (Refused, C::Packet)> {
         let (at, ticks) = (to.0 as usize, now);
         let now = parts(now);
-        let Some(path) = self.free_way(at, class, now) else {
+        if !self.is_way_free(at, class, now) {
             return self.enqueue(to, class, packet, ticks).map(|()| None);
-        };
+        }
         let octets = packet.octets().max(1);
         let subscriber = &mut self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
@@ -117,38 +117,38 @@ impl<C: Chain> Scheduler<C> {
         }
         let past = now.saturating_sub(self.slack);
         subscriber.charge_rates(profile, class, octets, [past, now]);
-        self.charge(&path, octets, true, now);
+        let parent = subscriber.parent;
+        self.charge(parent, octets, true, now);
         Ok(Some(packet))
     }
 
-    /// The way of a class that may send, if nobody waits there.
+    /// Whether a class may send, and nobody waits on its way.
     #[inline(always)]
-    fn free_way(&self, at: usize, class: usize, now: u64) -> Option<Path> {
-        let subscriber = self.subscribers.get(at)?;
+    fn is_way_free(&self, at: usize, class: usize, now: u64) -> bool {
+        let Some(subscriber) = self.subscribers.get(at) else {
+            return false;
+        };
         if subscriber.backlog != 0 || subscriber.is_vacant || class >= CLASSES {
-            return None;
+            return false;
         }
         let profile = &self.profiles[usize::from(subscriber.profile)];
         let is_limited = profile.paced & 1 << class != 0 && subscriber.class_next[class] > now;
-        if is_limited || subscriber.next > now {
-            return None;
-        }
-        self.free_path(subscriber.parent, Band::Excess, now)
+        !is_limited
+            && subscriber.next <= now
+            && self.is_free_above(subscriber.parent, Band::Excess, now)
     }
 
-    /// The way from a node to the port, if nothing is short on it and nobody waits in a band or before it.
+    /// Whether nothing is short from a node up to the port, and nobody waits there in a band or before it.
     #[inline(always)]
-    fn free_path(&self, mut at: u32, band: Band, now: u64) -> Option<Path> {
-        let mut path = Path::default();
+    fn is_free_above(&self, mut at: u32, band: Band, now: u64) -> bool {
         loop {
             let node = &self.nodes[at as usize];
             if node.next > now || !node.is_free(band) {
-                return None;
+                return false;
             }
             if at == ROOT {
-                return Some(path);
+                return true;
             }
-            path.push_above(at);
             at = node.parent;
         }
     }
@@ -231,9 +231,9 @@ impl<C: Chain> Scheduler<C> {
         let mut left = 0;
         while left < most
             && self.nodes[ROOT as usize].band() <= Some(band)
-            && let Some((turn, path)) = self.next(now)
+            && let Some(turn) = self.next(now)
         {
-            left += self.serve(turn, &path, now, leave, dropped);
+            left += self.serve(turn, now, leave, dropped);
         }
         left
     }
@@ -301,13 +301,11 @@ impl<C: Chain> Scheduler<C> {
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(C::Packet),
     ) -> usize {
-        match self.free_path(self.subscribers[turn.at].parent, turn.band, now) {
-            Some(path) => self.serve(turn, &path, now, leave, dropped),
-            None => {
-                self.wake(turn.at, now);
-                0
-            }
+        if self.is_free_above(self.subscribers[turn.at].parent, turn.band, now) {
+            return self.serve(turn, now, leave, dropped);
         }
+        self.wake(turn.at, now);
+        0
     }
 
     /// What a subscriber may send at once, if it seems so, and if this was its only timer but those of classes: otherwise it could be served for
@@ -592,9 +590,9 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// The class of a subscriber that may send next, and the way to it.
-    fn next(&mut self, now: u64) -> Option<(Turn, Path)> {
-        let mut path = Path::default();
+    /// The class of a subscriber that may send next. The nodes on its way are out of the calendars.
+    #[inline(always)]
+    fn next(&mut self, now: u64) -> Option<Turn> {
         let mut at = ROOT;
         if self.nodes[at as usize].next > now {
             return None;
@@ -606,10 +604,10 @@ impl<C: Chain> Scheduler<C> {
                 if at == ROOT {
                     return None;
                 }
-                for at in path.upwards() {
+                while at != ROOT {
                     self.wake_node_in_all(at, now);
+                    at = self.nodes[at as usize].parent;
                 }
-                (at, path) = (ROOT, Path::default());
                 continue;
             };
             let Some((child, due)) = node.pop(&mut self.blocks, band) else {
@@ -618,13 +616,12 @@ impl<C: Chain> Scheduler<C> {
             match child {
                 Child::Node(child) => {
                     if self.is_turn_of_node(child, band, due, now) {
-                        path.push_below(child);
                         at = child;
                     }
                 }
                 Child::Subscriber(child) => {
                     if let Some(turn) = self.turn(child as usize, at, band, due, now) {
-                        return Some((turn, path));
+                        return Some(turn);
                     }
                 }
             }
@@ -684,7 +681,6 @@ impl<C: Chain> Scheduler<C> {
     fn serve(
         &mut self,
         Turn { at, class, .. }: Turn,
-        path: &Path,
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(C::Packet),
@@ -699,11 +695,15 @@ impl<C: Chain> Scheduler<C> {
             let past = now.saturating_sub(self.slack);
             let is_committed = subscriber.charge_rates(profile, class, octets, [past, now]);
             subscriber.charge_shares(profile, class, octets, is_committed);
-            self.charge(path, octets, is_committed, now);
+            let parent = subscriber.parent;
+            self.charge(parent, octets, is_committed, now);
         }
         self.stand(at, served, now);
-        path.upwards()
-            .for_each(|at| self.return_node(at, served, now));
+        let mut above = self.subscribers[at].parent;
+        while above != ROOT {
+            self.return_node(above, served, now);
+            above = self.nodes[above as usize].parent;
+        }
         let left = usize::from(packet.is_some());
         packet
             .into_iter()
@@ -746,12 +746,14 @@ impl<C: Chain> Scheduler<C> {
         packet
     }
 
-    /// Charges a packet to the port and to the aggregates on the way.
+    /// Charges a packet to a node and to those above it, up to the port.
     #[inline(always)]
-    fn charge(&mut self, path: &Path, octets: u32, is_committed: bool, now: u64) {
+    fn charge(&mut self, mut at: u32, octets: u32, is_committed: bool, now: u64) {
         let past = now.saturating_sub(self.slack);
-        for at in path.upwards() {
-            self.nodes[at as usize].charge(octets, is_committed, past);
+        while at != ROOT {
+            let node = &mut self.nodes[at as usize];
+            node.charge(octets, is_committed, past);
+            at = node.parent;
         }
         let past = now.saturating_sub(self.port_slack);
         self.nodes[ROOT as usize].charge(octets, is_committed, past);
@@ -792,32 +794,5 @@ impl Turn {
             class: queue % CLASSES,
             band: Band::ALL[(id >> EXCESS) as usize],
         }
-    }
-}
-
-/// Aggregates between a subscriber and the port, from below.
-#[derive(Clone, Copy, Default)]
-struct Path {
-    all: [u32; LEVELS],
-    len: usize,
-}
-
-impl Path {
-    #[inline(always)]
-    fn push_above(&mut self, at: u32) {
-        self.all[self.len] = at;
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    fn push_below(&mut self, at: u32) {
-        self.all.copy_within(..LEVELS - 1, 1);
-        self.all[0] = at;
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    fn upwards(self) -> impl Iterator<Item = u32> {
-        self.all.into_iter().take(self.len)
     }
 }
