@@ -53,7 +53,14 @@ impl<const W: usize> Calendar<W> {
     /// Puts a number into a slot, or the nearest that there is.
     #[inline(always)]
     pub fn insert(&mut self, blocks: &mut Blocks, slot: u64, id: u32) {
-        let slot = slot.clamp(self.slot, self.slot + Self::SLOTS as u64 - 1);
+        let last = self.slot + Self::SLOTS as u64 - 1;
+        self.put(blocks, slot.clamp(self.slot, last), id);
+    }
+
+    /// Puts a number into a slot that there is.
+    #[inline(always)]
+    pub fn put(&mut self, blocks: &mut Blocks, slot: u64, id: u32) {
+        debug_assert!(slot.wrapping_sub(self.slot) < Self::SLOTS as u64);
         let (word, bit) = Self::place(slot);
         blocks.push(&mut self.sets[word][bit], id);
         self.full[word] |= 1 << bit;

@@ -89,7 +89,7 @@ impl Node {
     /// Puts a child in its turn. Guaranteed packets have turns by octets, `served` being the virtual time of the child's last packet if it goes
     /// on; the others by the child's virtual time. A child that had nothing to send for a while has no claim for that, and what it was guaranteed
     /// in the past costs it no more than the calendar reaches.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, blocks: &mut Blocks, band: Band, entry: Entry<'_>) {
         let calendar = &mut self.bands[band as usize];
         if band == Band::Excess && calendar.slot() >= AGE {
@@ -97,13 +97,13 @@ impl Node {
         }
         let now = calendar.slot();
         let due = match band {
-            Band::Guaranteed => now + slot(entry.served),
+            Band::Guaranteed => now + slot(entry.served).min(SLOTS as u64 - 1),
             Band::Excess => {
                 *entry.tag = (*entry.tag).clamp(begin(now), begin(now + SLOTS as u64) - 1);
                 slot(*entry.tag)
             }
         };
-        calendar.insert(blocks, due, entry.child.id());
+        calendar.put(blocks, due, entry.child.id());
     }
 
     /// Takes the child out that is next, and says in which slot it was.
