@@ -27,8 +27,6 @@ const SHORT: u32 = 1514;
 const TOGETHER: usize = 64;
 /// Of these, lines are asked for so many before they are needed.
 const AHEAD: usize = 8;
-/// The lines of so many packets are asked for at a time, at most.
-const MOST_PREFETCHED: usize = 64;
 /// The bit of the band in the number of a turn. There are fewer than 2^30 queues.
 const EXCESS: u32 = 31;
 /// No turn.
@@ -227,12 +225,19 @@ impl<C: Chain> Scheduler<C> {
         if root.next > now || root.band().is_none_or(|first| first > band) {
             return 0;
         }
-        self.prefetch_next(band, most, now);
-        let mut left = 0;
+        let mut next = [0; TOGETHER];
+        let n = root.waiting(&self.blocks, band, &mut next[..most.min(TOGETHER)]);
+        for step in 0..3 * AHEAD {
+            self.prefetch_next(&mut next[..n], step, now);
+        }
+        let (mut left, mut steps) = (0, 3 * AHEAD..);
         while left < most
             && self.nodes[ROOT as usize].band() <= Some(band)
             && let Some(turn) = self.next(now)
         {
+            if let Some(step) = steps.next() {
+                self.prefetch_next(&mut next[..n], step, now);
+            }
             left += self.serve(turn, now, leave, dropped);
         }
         left
@@ -356,25 +361,23 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
-    fn prefetch_next(&self, band: Band, most: usize, now: u64) {
-        let mut all = [0; MOST_PREFETCHED];
-        let most = most.min(MOST_PREFETCHED);
-        let n = self.nodes[ROOT as usize].waiting(&self.blocks, band, &mut all[..most]);
-        let all = &mut all[..n];
-        for child in &mut *all {
+    /// Asks for what one more of the next packets needs: the line of its subscriber, and later those of its queue and of itself. Who sends may
+    /// change in the meantime; then it was in vain.
+    #[inline(always)]
+    fn prefetch_next(&self, next: &mut [u32], step: usize, now: u64) {
+        if let Some(child) = next.get_mut(step) {
             *child = self.first_of(Child::of(*child)).unwrap_or(NOBODY);
             self.prefetch_subscriber(SubscriberIndex(*child));
         }
-        for at in &mut *all {
+        if let Some(at) = next.get_mut(step.wrapping_sub(AHEAD)) {
             let turn = self.choice(*at, now);
             turn.inspect(|turn| self.prefetch_turn(*turn));
             *at = turn.map_or(NOBODY, |turn| turn.queue() as u32);
         }
-        for queue in all {
-            if let Some(queue) = self.queues.get(*queue as usize) {
-                queue.chain.prefetch_first();
-            }
+        if let Some(queue) = next.get(step.wrapping_sub(2 * AHEAD))
+            && let Some(queue) = self.queues.get(*queue as usize)
+        {
+            queue.chain.prefetch_first();
         }
     }
 
