@@ -54,6 +54,8 @@ mod profile;
 mod schedule;
 mod subscriber;
 mod tree;
+mod turns;
+mod wait;
 
 pub use node::{AggregateIndex, AggregateSettings, PORT};
 pub use packet::{Chain, Packet};
