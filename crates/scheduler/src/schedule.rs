@@ -5,7 +5,6 @@ use crate::packet::{Chain, Packet};
 use crate::profile::{CLASSES, STAMP};
 use crate::subscriber::SubscriberIndex;
 use crate::tree::Scheduler;
-use crate::turns::Turn;
 use crate::wait::WHEEL_SLOT;
 use policy::pace::{parts, ticks};
 
@@ -195,7 +194,8 @@ impl<C: Chain> Scheduler<C> {
     /// dropped all that waited.
     pub(crate) fn serve(
         &mut self,
-        Turn { at, class, .. }: Turn,
+        at: usize,
+        class: usize,
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(C::Packet),
@@ -208,8 +208,7 @@ impl<C: Chain> Scheduler<C> {
             let subscriber = &mut self.subscribers[at];
             let profile = &self.profiles[usize::from(subscriber.profile)];
             let past = now.saturating_sub(self.slack);
-            let is_committed = subscriber.charge_rates(profile, class, octets, [past, now]);
-            subscriber.charge_shares(profile, class, octets, is_committed);
+            let is_committed = subscriber.charge(profile, class, octets, [past, now]);
             let parent = subscriber.parent;
             self.charge(parent, octets, is_committed, now);
         }

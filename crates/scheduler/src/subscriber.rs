@@ -105,26 +105,31 @@ impl Subscriber {
         self.header = settings.header;
     }
 
-    /// Charges a packet to its rates and that of the class. No time before `past` is made up for. Returns whether it was below the committed
-    /// rate.
+    /// Charges a packet to its rates and that of the class, and to no share. No time before `past` is made up for.
     #[inline(always)]
-    pub fn charge_rates(
+    pub fn charge_rates(&mut self, profile: &Compiled, class: usize, octets: u32, times: [u64; 2]) {
+        self.charge_to_rates(profile, class, self.charged(profile, octets), times);
+    }
+
+    /// Charges a packet to its rates and its share, and to those of the class. Returns whether it was below the committed rate.
+    #[inline(always)]
+    pub fn charge(
         &mut self,
         profile: &Compiled,
         class: usize,
         octets: u32,
-        [past, now]: [u64; 2],
+        times: [u64; 2],
     ) -> bool {
         let charge = self.charged(profile, octets);
-        if profile.paced & 1 << class != 0 {
-            let next = &mut self.class_next[class];
-            *next = (*next).max(past) + profile.classes[class].pace.time(charge);
+        let is_committed = self.charge_to_rates(profile, class, charge, times);
+        if profile.strict & 1 << class == 0 {
+            let served = self.ahead[class];
+            self.ahead = self.ahead.map(|ahead| ahead.saturating_sub(served));
+            self.ahead[class] = charge.min(MOST_CHARGE) * profile.classes[class].share;
         }
-        let is_committed = self.is_below_committed(now);
-        if is_committed {
-            self.committed_next = self.committed_next.max(past) + self.committed.time(charge);
+        if !is_committed {
+            self.tag += self.share.time(octets + WIRE);
         }
-        self.next = self.next.max(past) + self.pace.time(charge);
         is_committed
     }
 
@@ -135,24 +140,24 @@ impl Subscriber {
         profile.overhead.charged(packet)
     }
 
-    /// Charges it to its share and that of the class.
     #[inline(always)]
-    pub fn charge_shares(
+    fn charge_to_rates(
         &mut self,
         profile: &Compiled,
         class: usize,
-        octets: u32,
-        is_committed: bool,
-    ) {
-        if profile.strict & 1 << class == 0 {
-            let charge = self.charged(profile, octets).min(MOST_CHARGE);
-            let served = self.ahead[class];
-            self.ahead = self.ahead.map(|ahead| ahead.saturating_sub(served));
-            self.ahead[class] = charge * profile.classes[class].share;
+        charge: u32,
+        [past, now]: [u64; 2],
+    ) -> bool {
+        if profile.paced & 1 << class != 0 {
+            let next = &mut self.class_next[class];
+            *next = (*next).max(past) + profile.classes[class].pace.time(charge);
         }
-        if !is_committed {
-            self.tag += self.share.time(octets + WIRE);
+        let is_committed = self.is_below_committed(now);
+        if is_committed {
+            self.committed_next = self.committed_next.max(past) + self.committed.time(charge);
         }
+        self.next = self.next.max(past) + self.pace.time(charge);
+        is_committed
     }
 
     /// Is it below its committed rate?

@@ -52,7 +52,7 @@ impl<C: Chain> Scheduler<C> {
             if let Some(step) = steps.next() {
                 self.prefetch_next(&mut next[..n], step, now);
             }
-            left += self.serve(turn, now, leave, dropped);
+            left += self.serve(turn.at, turn.class, now, leave, dropped);
         }
         left
     }
@@ -114,6 +114,7 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// The class with which a subscriber that was the next one may send; if it may not, it waits where it has to.
+    #[inline(always)]
     fn turn(&mut self, child: usize, at: u32, band: Band, due: u64, now: u64) -> Option<Turn> {
         let subscriber = &mut self.subscribers[child];
         let is_early = band == Band::Excess && slot(subscriber.tag) > due;
@@ -238,7 +239,7 @@ impl<C: Chain> Scheduler<C> {
         dropped: &mut impl FnMut(C::Packet),
     ) -> usize {
         if self.is_free_above(self.subscribers[turn.at].parent, turn.band, now) {
-            return self.serve(turn, now, leave, dropped);
+            return self.serve(turn.at, turn.class, now, leave, dropped);
         }
         self.wake(turn.at, now);
         0
@@ -310,16 +311,16 @@ impl<C: Chain> Scheduler<C> {
 
 /// A class of a subscriber that sends.
 #[derive(Clone, Copy)]
-pub(crate) struct Turn {
-    pub at: usize,
-    pub class: usize,
+struct Turn {
+    at: usize,
+    class: usize,
     band: Band,
 }
 
 impl Turn {
     /// The number of its queue.
     #[inline(always)]
-    pub fn queue(self) -> usize {
+    fn queue(self) -> usize {
         self.at * CLASSES + self.class
     }
 
