@@ -76,21 +76,21 @@ impl Node {
         !self.has(Band::Guaranteed) && (band == Band::Guaranteed || !self.has(Band::Excess))
     }
 
-    /// This node, as its parent has it.
+    /// This node, as its parent has it. `served`: octets that it has sent just now.
     #[inline(always)]
-    pub fn entry(&mut self, at: u32, served: u32) -> Entry<'_> {
+    pub fn entry(&self, at: u32, served: u32) -> Entry {
         Entry {
             child: Child::Node(at),
-            tag: &mut self.tag,
+            tag: self.tag,
             served: self.share.time(served),
         }
     }
 
     /// Puts a child in its turn. Guaranteed packets have turns by octets, `served` being the virtual time of the child's last packet if it goes
     /// on; the others by the child's virtual time. A child that had nothing to send for a while has no claim for that, and what it was guaranteed
-    /// in the past costs it no more than the calendar reaches.
+    /// in the past costs it no more than the calendar reaches: its virtual time is returned.
     #[inline(always)]
-    pub fn insert(&mut self, blocks: &mut Blocks, band: Band, entry: Entry<'_>) {
+    pub fn insert(&mut self, blocks: &mut Blocks, band: Band, mut entry: Entry) -> u64 {
         let calendar = &mut self.bands[band as usize];
         if band == Band::Excess && calendar.slot() >= AGE {
             calendar.go_back(AGE);
@@ -99,11 +99,13 @@ impl Node {
         let due = match band {
             Band::Guaranteed => now + slot(entry.served).min(SLOTS as u64 - 1),
             Band::Excess => {
-                *entry.tag = (*entry.tag).clamp(begin(now), begin(now + SLOTS as u64) - 1);
-                slot(*entry.tag)
+                let last = begin(now + SLOTS as u64) - 1;
+                entry.tag = entry.tag.clamp(begin(now), last);
+                slot(entry.tag)
             }
         };
         calendar.put(blocks, due, entry.child.id());
+        entry.tag
     }
 
     /// Takes the child out that is next, and says in which slot it was.
@@ -138,10 +140,11 @@ impl Node {
 }
 
 /// A child that waits for its turn.
-pub(crate) struct Entry<'a> {
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
     pub child: Child,
     /// Virtual time of its next packet.
-    pub tag: &'a mut u64,
+    pub tag: u64,
     /// Virtual time of its last packet, if it goes on.
     pub served: u64,
 }
@@ -166,10 +169,10 @@ mod tests {
         let insert = |node: &mut Node, blocks: &mut Blocks, tags: &mut [u64; 2], at: u32| {
             let entry = Entry {
                 child: Child::Subscriber(at),
-                tag: &mut tags[at as usize],
+                tag: tags[at as usize],
                 served: 0,
             };
-            node.insert(blocks, Band::Excess, entry);
+            tags[at as usize] = node.insert(blocks, Band::Excess, entry);
         };
         for at in 0..2 {
             insert(&mut node, &mut blocks, &mut tags, at);

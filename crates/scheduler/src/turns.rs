@@ -1,6 +1,5 @@
 //! Whose turn it is: those who wait for it in the calendars, and those whose time has come where nobody does.
 use crate::child::{Band, Child, Timer, slot};
-use crate::node::Entry;
 use crate::packet::Chain;
 use crate::profile::CLASSES;
 use crate::schedule::ROOT;
@@ -101,8 +100,7 @@ impl<C: Chain> Scheduler<C> {
         let node = &mut self.nodes[at as usize];
         if band == Band::Excess && slot(node.tag) > due {
             // too far ahead for the calendar
-            let (blocks, [node, parent]) = self.with_parent(at);
-            parent.insert(blocks, band, node.entry(at, 0));
+            self.insert_node(at, band, 0);
             return false;
         }
         node.places.leave(band);
@@ -119,12 +117,7 @@ impl<C: Chain> Scheduler<C> {
         let subscriber = &mut self.subscribers[child];
         let is_early = band == Band::Excess && slot(subscriber.tag) > due;
         if is_early && subscriber.backlog != 0 && subscriber.parent == at {
-            let entry = Entry {
-                child: Child::Subscriber(child as u32),
-                tag: &mut subscriber.tag,
-                served: 0,
-            };
-            self.nodes[at as usize].insert(&mut self.blocks, band, entry);
+            self.insert_subscriber(child, band, 0);
             return None;
         }
         subscriber.places.leave(band);

@@ -1,7 +1,6 @@
 //! Where subscribers and aggregates wait: on the wheel for a time, or in the calendars of their parents for their turn.
-use crate::blocks::Blocks;
 use crate::child::{Band, Child, Timer};
-use crate::node::{Entry, Node};
+use crate::node::Entry;
 use crate::packet::Chain;
 use crate::schedule::ROOT;
 use crate::subscriber::{Choice, NEVER, choose, classes, limited};
@@ -97,12 +96,7 @@ impl<C: Chain> Scheduler<C> {
         }
         subscriber.places.enter(band);
         let parent = subscriber.parent;
-        let entry = Entry {
-            child: Child::Subscriber(at as u32),
-            tag: &mut subscriber.tag,
-            served: subscriber.share.time(served),
-        };
-        self.nodes[parent as usize].insert(&mut self.blocks, band, entry);
+        self.insert_subscriber(at, band, served);
         Some((parent, band))
     }
 
@@ -113,11 +107,8 @@ impl<C: Chain> Scheduler<C> {
             if node.places.is_in(band) || self.waits_for_rate(at, now) {
                 return;
             }
-            let (blocks, [node, parent]) = self.with_parent(at);
-            node.places.enter(band);
-            let above = node.parent;
-            parent.insert(blocks, band, node.entry(at, 0));
-            at = above;
+            self.nodes[at as usize].places.enter(band);
+            at = self.insert_node(at, band, 0);
         }
     }
 
@@ -138,11 +129,10 @@ impl<C: Chain> Scheduler<C> {
         if misses == [false; 2] || self.waits_for_rate(at, now) {
             return;
         }
-        let (blocks, [node, parent]) = self.with_parent(at);
         for band in Band::ALL {
             if misses[band as usize] {
-                node.places.enter(band);
-                parent.insert(blocks, band, node.entry(at, served));
+                self.nodes[at as usize].places.enter(band);
+                self.insert_node(at, band, served);
             }
         }
     }
@@ -160,13 +150,27 @@ impl<C: Chain> Scheduler<C> {
         waits
     }
 
-    /// A node that is not the port, and its parent; and the blocks of both.
+    /// Puts a subscriber into a calendar of its parent. `served`: octets that it has sent just now.
     #[inline(always)]
-    pub(crate) fn with_parent(&mut self, at: u32) -> (&mut Blocks, [&mut Node; 2]) {
-        let parent = self.nodes[at as usize].parent;
-        let both = self.nodes.get_disjoint_mut([at as usize, parent as usize]);
-        let both = both.expect("an aggregate is not its own parent");
-        (&mut self.blocks, both)
+    pub(crate) fn insert_subscriber(&mut self, at: usize, band: Band, served: u32) {
+        let subscriber = &mut self.subscribers[at];
+        let entry = Entry {
+            child: Child::Subscriber(at as u32),
+            tag: subscriber.tag,
+            served: subscriber.share.time(served),
+        };
+        let parent = &mut self.nodes[subscriber.parent as usize];
+        subscriber.tag = parent.insert(&mut self.blocks, band, entry);
+    }
+
+    /// The same for a node. Returns its parent.
+    #[inline(always)]
+    pub(crate) fn insert_node(&mut self, at: u32, band: Band, served: u32) -> u32 {
+        let node = &self.nodes[at as usize];
+        let (parent, entry) = (node.parent, node.entry(at, served));
+        let tag = self.nodes[parent as usize].insert(&mut self.blocks, band, entry);
+        self.nodes[at as usize].tag = tag;
+        parent
     }
 
     /// Wakes those whose time has come: some at once, so that their lines come together.
