@@ -1,8 +1,8 @@
 //! Sets of numbers, in blocks of one cache line.
 //!
 //! Whoever takes numbers out of a set knows which ones come next, and can ask for their lines ahead. A list that leads from one
-//! element to the next through the elements themselves would not tell that before each line has come. A set of one number, as most are in
-//! calendars of virtual times, needs no block.
+//! element to the next through the elements themselves would not tell that before each line has come. A set of one number needs
+//! no block.
 
 /// Numbers in a block.
 pub(crate) const ROOM: usize = 14;

@@ -25,6 +25,8 @@ pub struct AggregateSettings {
 
 /// What a frame takes on the wire beside its octets: check sequence, preamble, gap (IEEE 802.3).
 pub(crate) const WIRE: u32 = 24;
+/// The least that a frame takes there.
+const LEAST: u32 = 84;
 /// Slots of a calendar of virtual times: packets of 1,500 octets of a child with weight 1 are 24 of them apart.
 pub(crate) const SLOTS: usize = Turns::SLOTS;
 type Turns = Calendar<4>;
@@ -126,6 +128,13 @@ impl Node {
     /// The numbers of children that wait in a band, in the order of their turns, as many as there is room for. Returns how many.
     pub fn waiting(&self, blocks: &Blocks, band: Band, into: &mut [u32]) -> usize {
         self.bands[band as usize].next_ones(blocks, into)
+    }
+
+    /// Packets that it may send now, at most. `past`: no time before it is made up for.
+    pub fn most_packets(&self, past: u64, now: u64) -> usize {
+        let time = now.saturating_sub(self.next.max(past));
+        let packets = time.checked_div(self.pace.time(LEAST));
+        packets.map_or(usize::MAX, |packets| packets as usize + 1)
     }
 
     /// A packet of so many octets leaves; `is_committed`: it is not counted where the rest is shared. `past`: no time before it is made

@@ -251,7 +251,7 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Room for the entries of so many subscribers in the calendars, so that packets allocate nothing. Each has eight at most: six timers, and
-    /// one in each band. A slot that is not empty has a block of its own.
+    /// one in each band. A slot may have a block that is not full.
     fn reserve_entries(&mut self, subscribers: usize) {
         let children = subscribers + self.nodes.len();
         let slots = Wheel::SLOTS + (2 * children).min(2 * NODE_SLOTS * self.nodes.len());

@@ -39,7 +39,9 @@ impl<C: Chain> Scheduler<C> {
             return 0;
         }
         let mut next = [0; TOGETHER];
-        let n = root.waiting(&self.blocks, band, &mut next[..most.min(TOGETHER)]);
+        let most_next = root.most_packets(now.saturating_sub(self.port_slack), now);
+        let most_next = most.min(most_next).min(TOGETHER);
+        let n = root.waiting(&self.blocks, band, &mut next[..most_next]);
         for step in 0..3 * AHEAD {
             self.prefetch_next(&mut next[..n], step, now);
         }
