@@ -16,6 +16,7 @@
 #             whose power comes back
 # make sim    2,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
+# make qos-plots  the pictures of docs/qos.md, on a clock of their own
 # make check  format, lints, licences, instructions      make clean
 # make instructions ACCEPT=1  takes the packet path's instructions of now for right
 # make mutants  faults that the tests ought to notice     make mutants CRATE=aaa SAMPLE=30 SEED=1; make mutants BASE=main~5
@@ -35,7 +36,7 @@ PROGRAMS := -p sluice -p sluice-up -p sluice-cp
 # Built in one command: libraries are compiled again for another set of packages, as that asks for other features.
 TESTED := $(PROGRAMS) -p e2e -p sim
 
-.PHONY: run test unit sim e2e soak scale bench instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
+.PHONY: run test unit sim e2e soak scale bench qos-plots instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
 
 run: packages
 	$(CARGO) build --release $(PROGRAMS)
@@ -75,6 +76,9 @@ scale: packages-test
 bench: packages-bench
 	$(CARGO) build --release -p bench
 	@$(SUDO) $(BIN)/bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) $(if $(DOCS),--docs docs)
+
+qos-plots:
+	@$(CARGO) run --quiet --release -p scheduler --example plots -- docs/qos
 
 e2e-list: packages
 	@$(CARGO) build --quiet --release -p e2e

@@ -8,8 +8,8 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use scheduler::{
-    AggregateSettings, CLASSES, Discipline, PORT, QueueProfile, QueueSettings, Scheduler, Settings,
-    SubscriberIndex, SubscriberSettings,
+    AggregateSettings, CLASSES, Discipline, Management, PORT, QueueProfile, QueueSettings,
+    Scheduler, Settings, SubscriberIndex, SubscriberSettings,
 };
 
 /// What the port sends: 100 Gbit/s.
@@ -336,14 +336,15 @@ impl Ours {
             hz,
             rate: Some(Rate::kbps(PORT_KBPS)),
             most_packets: (FRAMES * case.subscribers) as usize,
+            key: 0,
         });
         scheduler.reserve(case.subscribers as usize);
         let profile = scheduler.add_profile(&QueueProfile {
             classes: case.weights().map(|weight| QueueSettings {
                 discipline: Discipline::Weighted(weight),
-                delays: match case.load {
-                    Load::Full => QueueSettings::default().delays,
-                    Load::Rates | Load::Idle => None,
+                management: match case.load {
+                    Load::Full => QueueSettings::default().management,
+                    Load::Rates | Load::Idle => Management::TailDrop,
                 },
                 ..QueueSettings::default()
             }),
@@ -430,7 +431,7 @@ impl Side for Ours {
                 self.now as u64,
                 most,
                 &mut |_, frame: WaitingFrame| lost += usize::from(left.push(frame.0).is_err()),
-                &mut |dropped| drop(dropped),
+                &mut |_, dropped| drop(dropped),
             );
             tries += 1;
             let next = self.scheduler.deadline();

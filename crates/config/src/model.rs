@@ -22,7 +22,7 @@ pub use access::{
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use policies::{
-    AboveRate, Acl, Algorithm, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES, MOST_POLICY_RULES,
+    AboveRate, Acl, Algorithm, Aqm, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES, MOST_POLICY_RULES,
     Overhead, Policer, Queue, TrafficClass, TrafficPolicy, UndeterminedTransport, Unmatched,
 };
 pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};

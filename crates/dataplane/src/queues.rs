@@ -8,11 +8,14 @@ use crate::counters::{Shared, add};
 use crate::drops::DropReason;
 use crate::nodes::session;
 use crate::tables::sessions::Sessions;
+use core::hash::BuildHasher;
 use dpdk::{BURST, Burst, Mbuf};
+use foldhash::quality::RandomState;
 use policy::Rate;
 use scheduler::{
-    AggregateIndex, AggregateSettings, CLASSES, Discipline, PORT, ProfileIndex, QueueProfile,
-    QueueSettings, Refused, Scheduler, Settings, SubscriberIndex, SubscriberSettings,
+    AggregateIndex, AggregateSettings, CLASSES, Discipline, Dropped, Management, PORT,
+    ProfileIndex, QueueProfile, QueueSettings, Refused, Scheduler, Settings, SubscriberIndex,
+    SubscriberSettings, WAITS,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,6 +44,10 @@ pub struct QueueState {
     pub full_drops: u64,
     /// Frames that were dropped because frames have waited for too long.
     pub delay_drops: u64,
+    /// Frames whose packets were marked (ECN) for the same reason.
+    pub marks: u64,
+    /// For every eighth of the frames that had to wait: how many left within each of the times of [`scheduler::WAITS`], and how many later.
+    pub waits: [u32; WAITS.len() + 1],
 }
 
 /// The queues of a session: where they are, and for which version of its policy they were made.
@@ -154,7 +161,7 @@ fn others_profile(rate: Option<Rate>) -> QueueProfile {
         discipline: Discipline::Weighted(1),
         rate: None,
         limit: octets.max(LEAST_QUEUE).min(u32::MAX.into()) as u32,
-        delays: None,
+        management: Management::TailDrop,
     };
     QueueProfile {
         classes: [class; CLASSES],
@@ -191,6 +198,7 @@ impl PortQueues {
             hz: limits.hz,
             rate: None,
             most_packets: limits.packets,
+            key: RandomState::default().hash_one(0),
         });
         scheduler.reserve(limits.sessions + limits.other_workers + 1);
         let profile = scheduler.add_profile(&others_profile(None));
@@ -529,7 +537,7 @@ impl Queues {
         };
         core::mem::swap(&mut queues.left, frames);
         let room = BURST - frames.len();
-        let mut dropped = 0;
+        let [mut full, mut late] = [0; 2];
         let PortQueues {
             scheduler, owners, ..
         } = &mut **queues;
@@ -538,8 +546,12 @@ impl Queues {
             // there is room
             let _ = frames.push(frame.0);
         };
-        scheduler.dequeue(now, room, leave, &mut |_| dropped += 1);
-        count_drops(shared, port, DropReason::QueueDelay, dropped);
+        scheduler.dequeue(now, room, leave, &mut |dropped, _| match dropped {
+            Dropped::Full => full += 1,
+            Dropped::Delay => late += 1,
+        });
+        count_drops(shared, port, DropReason::QueueFull, full);
+        count_drops(shared, port, DropReason::QueueDelay, late);
     }
 
     /// Takes back what the port did not take.
@@ -565,6 +577,8 @@ impl Queues {
                 octets: state.sent_octets,
                 full_drops: state.tail_drops,
                 delay_drops: state.delay_drops,
+                marks: state.marks,
+                waits: state.waits,
             }
         }))
     }

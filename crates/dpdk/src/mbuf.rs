@@ -87,6 +87,16 @@ impl Mbuf {
         unsafe { core::slice::from_raw_parts(m.buf.add(m.off as usize), m.len as usize) }
     }
 
+    /// The packet's bytes, to be changed; `None` if the buffer may be another's too, or the packet is not whole.
+    pub fn data_mut(&mut self) -> Option<&mut [u8]> {
+        let m = self.raw_mut();
+        if !m.alone() {
+            return None;
+        }
+        // SAFETY: as in `data`; the buffer is this packet's alone, which is borrowed exclusively.
+        Some(unsafe { core::slice::from_raw_parts_mut(m.buf.add(m.off as usize), m.len as usize) })
+    }
+
     /// Octets of the whole frame.
     pub fn frame_len(&self) -> usize {
         self.raw().pkt_len as usize

@@ -21,7 +21,7 @@
 //! }
 //!
 //! let hz = 1_000_000_000;
-//! let mut scheduler = Scheduler::<VecDeque<Frame>>::new(Settings { hz, rate: None, most_packets: 1000 });
+//! let mut scheduler = Scheduler::<VecDeque<Frame>>::new(Settings { hz, rate: None, most_packets: 1000, key: 7 });
 //! let profile = scheduler.add_profile(&QueueProfile::default());
 //! let home = scheduler.add(PORT, &SubscriberSettings {
 //!     profile,
@@ -35,11 +35,11 @@
 //!     let _ = scheduler.enqueue(home, 0, Frame(1000, 0), 5_000_000);
 //! }
 //! let mut left = Vec::new();
-//! scheduler.dequeue(5_000_000, 64, &mut |_, frame: Frame| left.push(frame.0), &mut |_| ());
+//! scheduler.dequeue(5_000_000, 64, &mut |_, frame: Frame| left.push(frame.0), &mut |_, _| ());
 //! assert_eq!(left.len(), 2, "one at once, and one that makes up for a millisecond without packets");
 //! assert_eq!(scheduler.waiting(), 1);
 //! let at = scheduler.deadline().unwrap();
-//! scheduler.dequeue(at, 64, &mut |_, frame: Frame| left.push(frame.0), &mut |_| ());
+//! scheduler.dequeue(at, 64, &mut |_, frame: Frame| left.push(frame.0), &mut |_, _| ());
 //! assert_eq!(left.len(), 3);
 //! ```
 #![forbid(unsafe_code)]
@@ -48,18 +48,23 @@ mod blocks;
 mod calendar;
 mod child;
 mod codel;
+mod dual;
+mod flows;
 mod node;
 mod packet;
 mod profile;
+mod queue;
 mod schedule;
+mod sub_queues;
 mod subscriber;
 mod tree;
 mod turns;
 mod wait;
 
 pub use node::{AggregateIndex, AggregateSettings, PORT};
-pub use packet::{Chain, Packet};
-pub use profile::{CLASSES, Discipline, QueueProfile, QueueSettings};
-pub use schedule::Refused;
+pub use packet::{Chain, Ecn, Packet};
+pub use profile::{CLASSES, Discipline, Management, QueueProfile, QueueSettings};
+pub use queue::{State, WAITS};
+pub use schedule::{Dropped, Refused};
 pub use subscriber::{ProfileIndex, SubscriberIndex, SubscriberSettings};
-pub use tree::{Scheduler, Settings, State};
+pub use tree::{Scheduler, Settings};

@@ -1,5 +1,6 @@
 //! What many subscribers have in common: classes, and what a packet is charged.
 use crate::codel::Delays;
+use crate::dual::Coupled;
 use core::time::Duration;
 use policy::pace::Pace;
 use policy::{Overhead, Rate};
@@ -25,8 +26,37 @@ pub struct QueueSettings {
     pub rate: Option<Rate>,
     /// Octets that wait at most. A single packet always may.
     pub limit: u32,
-    /// CoDel (RFC 8289): the delay that is acceptable, and the interval. `None`: packets are dropped only at the limit.
-    pub delays: Option<(Duration, Duration)>,
+    /// What keeps packets from waiting for long.
+    pub management: Management,
+}
+
+/// Active queue management (RFC 7567): what keeps packets from waiting for long. Packets whose senders understand marks (ECN, RFC 3168) are
+/// marked in place of being dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Management {
+    /// Nothing: packets are dropped only at the limit.
+    TailDrop,
+    /// CoDel (RFC 8289).
+    CoDel {
+        /// Delay that is acceptable as long as it lasts.
+        target: Duration,
+        /// Time in which senders can react.
+        interval: Duration,
+    },
+    /// Each flow has a queue of its own with CoDel, by turns, and those that have few packets come first (FQ-CoDel, RFC 8290). At the limit the
+    /// flow with the most octets loses.
+    FqCoDel {
+        /// Delay that is acceptable in each flow as long as it lasts.
+        target: Duration,
+        /// Time in which senders can react.
+        interval: Duration,
+    },
+    /// Two queues, coupled: one of packets that are marked at once (L4S, RFC 9330), which hardly wait, and one of all others, whose senders
+    /// get as much each (DualPI2, RFC 9332).
+    DualPi2 {
+        /// Delay of the packets that are not of L4S.
+        target: Duration,
+    },
 }
 
 impl Default for QueueSettings {
@@ -36,7 +66,10 @@ impl Default for QueueSettings {
             discipline: Discipline::Weighted(1),
             rate: None,
             limit: 256 << 10,
-            delays: Some((Duration::from_millis(5), Duration::from_millis(100))),
+            management: Management::CoDel {
+                target: Duration::from_millis(5),
+                interval: Duration::from_millis(100),
+            },
         }
     }
 }
@@ -77,7 +110,36 @@ pub(crate) struct Class {
     pub limit: u32,
     /// Virtual time of an octet.
     pub share: u32,
-    pub delays: Option<Delays>,
+    pub aqm: Aqm,
+}
+
+/// [`Management`] with times in the unit of the stamps.
+#[derive(Clone, Copy)]
+pub(crate) enum Aqm {
+    TailDrop,
+    CoDel(Delays),
+    FqCoDel(Delays),
+    DualPi2(Coupled),
+}
+
+impl Aqm {
+    fn new(management: Management, hz: u64) -> Self {
+        let delays = |target, interval| Delays {
+            target: stamp(target, hz),
+            interval: stamp(interval, hz),
+        };
+        match management {
+            Management::TailDrop => Aqm::TailDrop,
+            Management::CoDel { target, interval } => Aqm::CoDel(delays(target, interval)),
+            Management::FqCoDel { target, interval } => Aqm::FqCoDel(delays(target, interval)),
+            Management::DualPi2 { target } => Aqm::DualPi2(Coupled::new(target, hz)),
+        }
+    }
+
+    /// Whether it takes queues from the pool.
+    pub fn has_sub_queues(self) -> bool {
+        matches!(self, Aqm::FqCoDel(_) | Aqm::DualPi2(_))
+    }
 }
 
 /// Virtual time of an octet of a class with weight 1. A weight of 255 takes 64 of it.
@@ -108,10 +170,7 @@ impl Class {
             pace: Pace::new(settings.rate, hz),
             limit: settings.limit,
             share: SHARE / u32::from(weight),
-            delays: settings.delays.map(|(target, interval)| Delays {
-                target: stamp(target, hz),
-                interval: stamp(interval, hz),
-            }),
+            aqm: Aqm::new(settings.management, hz),
         }
     }
 }
@@ -120,7 +179,7 @@ impl Class {
 pub(crate) const STAMP: u32 = 10;
 
 /// A time in units of stamps.
-fn stamp(time: Duration, hz: u64) -> u32 {
+pub(crate) fn stamp(time: Duration, hz: u64) -> u32 {
     let ticks = time.as_nanos() * u128::from(hz) / 1_000_000_000;
     (ticks >> STAMP).min(u128::from(u32::MAX / 4)) as u32
 }

@@ -19,8 +19,15 @@ pub enum Refused {
     PortFull,
 }
 
-/// An empty queue has no more than this behind its first packet, for CoDel.
-const SHORT: u32 = 1514;
+/// Why a packet was dropped that had been taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// Its class has reached its limit, and its flow has more there than others.
+    Full,
+    /// Packets have waited for too long.
+    Delay,
+}
+
 /// The port.
 pub(crate) const ROOT: u32 = 0;
 
@@ -49,24 +56,34 @@ impl<C: Chain> Scheduler<C> {
         }
         let profile = &self.profiles[usize::from(subscriber.profile)];
         let settings = &profile.classes[class];
-        let queue = &mut self.queues[at * CLASSES + class];
-        let octets = queue.octets + packet.octets().max(1);
-        let is_full = queue.octets > 0 && octets > settings.limit;
-        if is_full || self.waiting >= self.most_packets {
-            self.drops[at * CLASSES + class].tail += 1;
-            let refused = match is_full {
-                true => Refused::ClassFull,
-                false => Refused::PortFull,
-            };
+        let number = at * CLASSES + class;
+        let queue = &mut self.queues[number];
+        let octets = packet.octets().max(1);
+        let is_full = queue.octets > 0 && queue.octets + octets > settings.limit;
+        let refused = match is_full && !queue.is_by_flows() {
+            true => Some(Refused::ClassFull),
+            false => (self.waiting >= self.most_packets).then_some(Refused::PortFull),
+        };
+        if let Some(refused) = refused {
+            self.tallies[number].tail += 1;
             return Err((refused, packet));
         }
-        packet.set_stamp(stamp(now));
-        queue.chain.push(packet);
-        queue.octets = octets;
+        let stamp = stamp(now);
+        packet.set_stamp(stamp);
+        let pool = &mut self.sub_queues;
+        if let Err(packet) = queue.push(number as u32, &settings.aqm, (packet, stamp), pool) {
+            self.tallies[number].tail += 1;
+            return Err((Refused::PortFull, packet));
+        }
         self.waiting += 1;
+        if is_full {
+            self.overflow(number, settings.limit.max(octets));
+        }
+        let subscriber = &mut self.subscribers[at];
         if subscriber.backlog & 1 << class != 0 {
             return Ok(());
         }
+        let profile = &self.profiles[usize::from(subscriber.profile)];
         // with packets of a class without a rate it waits already, and only a strict one would change for what
         let is_strict = profile.strict & 1 << class != 0;
         let waits = !is_strict && subscriber.backlog & !profile.paced != 0;
@@ -76,6 +93,19 @@ impl<C: Chain> Scheduler<C> {
             self.wake(at, now);
         }
         Ok(())
+    }
+
+    /// The flow that has the most in a class loses packets until there is no more than the limit. They are given away with the next ones that
+    /// leave.
+    #[cold]
+    fn overflow(&mut self, number: usize, limit: u32) {
+        let queue = &mut self.queues[number];
+        while queue.octets > limit
+            && let Some(packet) = queue.overflow(&mut self.sub_queues)
+        {
+            self.tallies[number].tail += 1;
+            self.overflowed.push(packet);
+        }
     }
 
     /// Gives a packet back at once if it may leave, and nobody waits whose turn it would be before; otherwise takes it as
@@ -97,12 +127,7 @@ impl<C: Chain> Scheduler<C> {
         let subscriber = &mut self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
         let queue = &mut self.queues[at * CLASSES + class];
-        queue.most_octets = queue.most_octets.max(octets);
-        queue.packets += 1;
-        queue.sent += u64::from(octets);
-        if let Some(delays) = profile.classes[class].delays {
-            queue.codel.drops(delays, 0, stamp(now), true);
-        }
+        queue.pass(&profile.classes[class].aqm, octets, stamp(now));
         let past = now.saturating_sub(self.slack);
         subscriber.charge_rates(profile, class, octets, [past, now]);
         let parent = subscriber.parent;
@@ -147,11 +172,11 @@ impl<C: Chain> Scheduler<C> {
     #[inline(always)]
     pub fn prefetch_last(&self, to: SubscriberIndex, class: usize) {
         if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
-            queue.chain.prefetch_last();
+            queue.prefetch_last();
         }
     }
 
-    /// Lets packets leave whose time has come, at most `most`: `leave` gets them. `dropped` gets those that CoDel drops. Returns how many
+    /// Lets packets leave whose time has come, at most `most`: `leave` gets them. `dropped` gets those that are dropped. Returns how many
     /// have left.
     #[inline]
     pub fn dequeue(
@@ -159,10 +184,14 @@ impl<C: Chain> Scheduler<C> {
         now: u64,
         most: usize,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
-        dropped: &mut impl FnMut(C::Packet),
+        dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> usize {
         let now = parts(now);
         self.now = now;
+        while let Some(packet) = self.overflowed.pop() {
+            self.waiting -= 1;
+            dropped(Dropped::Full, packet);
+        }
         self.catch_up();
         if self.nodes[ROOT as usize].next > now || self.is_late(now) {
             self.expire(now);
@@ -187,7 +216,9 @@ impl<C: Chain> Scheduler<C> {
         let root = &self.nodes[ROOT as usize];
         let port = root.band().map(|_| root.next);
         let wheel = self.wheel.first().map(|slot| slot << WHEEL_SLOT);
-        port.into_iter().chain(wheel).min().map(ticks)
+        // otherwise there is only what was dropped
+        let first = port.into_iter().chain(wheel).min().unwrap_or(self.now);
+        Some(ticks(first))
     }
 
     /// Lets the next packet of a class leave whose turn it is, and charges it to all on the way. Returns how many have left: none if CoDel has
@@ -198,7 +229,7 @@ impl<C: Chain> Scheduler<C> {
         class: usize,
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
-        dropped: &mut impl FnMut(C::Packet),
+        dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> usize {
         let packet = self.take(at, class, now, dropped);
         let mut served = 0;
@@ -225,39 +256,31 @@ impl<C: Chain> Scheduler<C> {
         left
     }
 
-    /// Takes the first packet of a queue that CoDel does not drop.
+    /// Takes the packet of a class whose turn it is; `None`: all that waited was dropped.
     #[inline]
     fn take(
         &mut self,
         at: usize,
         class: usize,
         now: u64,
-        dropped: &mut impl FnMut(C::Packet),
+        dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> Option<C::Packet> {
         let subscriber = &mut self.subscribers[at];
-        let queue = &mut self.queues[at * CLASSES + class];
-        let delays = self.profiles[usize::from(subscriber.profile)].classes[class].delays;
-        let (mut packet, now) = (None, stamp(now));
-        queue.most_octets = queue.most_octets.max(queue.octets);
-        while let Some(first) = queue.chain.pop() {
-            self.waiting -= 1;
-            queue.octets -= first.octets().max(1);
-            let waited = now.wrapping_sub(first.stamp());
-            let is_short = queue.octets <= SHORT;
-            let drops = |delays| queue.codel.drops(delays, waited, now, is_short);
-            if !delays.is_some_and(drops) {
-                queue.packets += 1;
-                queue.sent += u64::from(first.octets().max(1));
-                packet = Some(first);
-                break;
-            }
-            self.drops[at * CLASSES + class].delay += 1;
-            dropped(first);
-        }
+        let aqm = &self.profiles[usize::from(subscriber.profile)].classes[class].aqm;
+        let number = at * CLASSES + class;
+        let queue = &mut self.queues[number];
+        let dropped = &mut |packet| dropped(Dropped::Delay, packet);
+        let (head, gone) = queue.pop(aqm, stamp(now), &mut self.sub_queues, dropped);
+        self.waiting -= gone.packets;
         if queue.octets == 0 {
             subscriber.backlog &= !(1 << class);
         }
-        packet
+        let looked_at = head.as_ref().filter(|_| queue.is_looked_at());
+        if gone.drops + gone.marks > 0 || looked_at.is_some() {
+            let waited = looked_at.map(|head| head.waited);
+            self.tallies[number].count(&gone, waited, &self.waits);
+        }
+        head.map(|head| head.packet)
     }
 
     /// Charges a packet to a node and to those above it, up to the port.

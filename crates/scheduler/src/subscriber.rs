@@ -1,8 +1,6 @@
 //! A subscriber, and the queues of its classes.
 use crate::child::{Band, Places, Share};
-use crate::codel::CoDel;
 use crate::node::WIRE;
-use crate::packet::Chain;
 use crate::profile::{CLASSES, Compiled, SHARE};
 use policy::Rate;
 use policy::pace::Pace;
@@ -164,32 +162,6 @@ impl Subscriber {
     #[inline(always)]
     pub fn is_below_committed(&self, now: u64) -> bool {
         self.committed_next <= now
-    }
-}
-
-/// The queue of a class: a cache line.
-#[repr(align(64))]
-pub(crate) struct Queue<C> {
-    pub chain: C,
-    /// Octets that wait, and the most that have.
-    pub octets: u32,
-    pub most_octets: u32,
-    pub codel: CoDel,
-    /// Octets and packets that have left.
-    pub sent: u64,
-    pub packets: u64,
-}
-
-impl<C: Chain> Default for Queue<C> {
-    fn default() -> Self {
-        Queue {
-            chain: C::default(),
-            octets: 0,
-            most_octets: 0,
-            codel: CoDel::default(),
-            sent: 0,
-            packets: 0,
-        }
     }
 }
 

@@ -3,8 +3,10 @@ use crate::blocks::{Blocks, ROOM as BLOCK};
 use crate::calendar::Calendar;
 use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, SLOTS as NODE_SLOTS};
 use crate::packet::Chain;
-use crate::profile::{CLASSES, Compiled, QueueProfile};
-use crate::subscriber::{ProfileIndex, Queue, Subscriber, SubscriberIndex, SubscriberSettings};
+use crate::profile::{CLASSES, Compiled, QueueProfile, stamp};
+use crate::queue::{Queue, State, Tally, WAITS};
+use crate::sub_queues::SubQueues;
+use crate::subscriber::{ProfileIndex, Subscriber, SubscriberIndex, SubscriberSettings};
 use policy::Rate;
 use policy::pace::{Pace, parts};
 
@@ -17,6 +19,8 @@ pub struct Settings {
     pub rate: Option<Rate>,
     /// Packets that wait at most.
     pub most_packets: usize,
+    /// Secret by which flows get their numbers.
+    pub key: u64,
 }
 
 /// Levels of aggregates at most.
@@ -37,7 +41,12 @@ pub struct Scheduler<C: Chain> {
     pub(crate) subscribers: Vec<Subscriber>,
     /// [`CLASSES`] for each subscriber.
     pub(crate) queues: Vec<Queue<C>>,
-    pub(crate) drops: Vec<Drops>,
+    pub(crate) tallies: Vec<Tally>,
+    pub(crate) sub_queues: SubQueues<C>,
+    /// Packets that were dropped as their class had too many.
+    pub(crate) overflowed: C,
+    /// [`WAITS`] in units of stamps.
+    pub(crate) waits: [u32; WAITS.len()],
     pub(crate) profiles: Vec<Compiled>,
     /// Numbers of subscribers that are vacant and in no calendar.
     pub(crate) free: Vec<u32>,
@@ -50,30 +59,6 @@ pub struct Scheduler<C: Chain> {
     pub(crate) now: u64,
     pub(crate) port_slack: u64,
     pub(crate) slack: u64,
-}
-
-/// Packets of a class that did not leave.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Drops {
-    pub tail: u64,
-    pub delay: u64,
-}
-
-/// What has become of the packets of a class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
-    /// Octets that wait.
-    pub octets: u32,
-    /// The most octets that have waited.
-    pub most_octets: u32,
-    /// Packets that have left.
-    pub sent: u64,
-    /// Their octets.
-    pub sent_octets: u64,
-    /// Packets that found no room.
-    pub tail_drops: u64,
-    /// Packets that CoDel has dropped.
-    pub delay_drops: u64,
 }
 
 impl<C: Chain> Scheduler<C> {
@@ -91,7 +76,10 @@ impl<C: Chain> Scheduler<C> {
             nodes: vec![Node::new(&port, settings.hz)],
             subscribers: Vec::new(),
             queues: Vec::new(),
-            drops: Vec::new(),
+            tallies: Vec::new(),
+            sub_queues: SubQueues::new(settings.most_packets, settings.key),
+            overflowed: C::default(),
+            waits: WAITS.map(|bound| stamp(bound, settings.hz)),
             profiles: Vec::new(),
             free: Vec::new(),
             waiting: 0,
@@ -108,7 +96,7 @@ impl<C: Chain> Scheduler<C> {
         let more = subscribers.saturating_sub(self.subscribers.len());
         self.subscribers.reserve_exact(more);
         self.queues.reserve_exact(more * CLASSES);
-        self.drops.reserve_exact(more * CLASSES);
+        self.tallies.reserve_exact(more * CLASSES);
         self.reserve_entries(subscribers);
         C::large_pages(self.subscribers.spare_capacity_mut());
         C::large_pages(self.queues.spare_capacity_mut());
@@ -116,13 +104,26 @@ impl<C: Chain> Scheduler<C> {
 
     /// Adds a profile.
     pub fn add_profile(&mut self, profile: &QueueProfile) -> ProfileIndex {
-        self.profiles.push(Compiled::new(profile, self.hz));
+        let compiled = self.compiled(profile);
+        self.profiles.push(compiled);
         ProfileIndex(self.profiles.len() as u16 - 1)
     }
 
     /// Changes a profile, for all subscribers that have it. What waits goes on waiting.
     pub fn set_profile(&mut self, profile: ProfileIndex, settings: &QueueProfile) {
-        self.profiles[usize::from(profile.0)] = Compiled::new(settings, self.hz);
+        self.profiles[usize::from(profile.0)] = self.compiled(settings);
+    }
+
+    fn compiled(&mut self, profile: &QueueProfile) -> Compiled {
+        let compiled = Compiled::new(profile, self.hz);
+        if compiled
+            .classes
+            .iter()
+            .any(|class| class.aqm.has_sub_queues())
+        {
+            self.sub_queues.reserve();
+        }
+        compiled
     }
 
     /// Adds an aggregate.
@@ -165,8 +166,8 @@ impl<C: Chain> Scheduler<C> {
     ) -> SubscriberIndex {
         let at = self.free.pop().unwrap_or_else(|| {
             self.subscribers.push(Subscriber::VACANT);
-            self.drops
-                .resize(self.subscribers.len() * CLASSES, Drops::default());
+            self.tallies
+                .resize(self.subscribers.len() * CLASSES, Tally::default());
             self.queues
                 .resize_with(self.subscribers.len() * CLASSES, Queue::default);
             self.reserve_entries(self.subscribers.len());
@@ -174,7 +175,7 @@ impl<C: Chain> Scheduler<C> {
         });
         let queues = at as usize * CLASSES..(at as usize + 1) * CLASSES;
         self.queues[queues.clone()].fill_with(Queue::default);
-        self.drops[queues].fill(Drops::default());
+        self.tallies[queues].fill(Tally::default());
         self.subscribers[at as usize] = Subscriber {
             parent: parent.0,
             is_vacant: false,
@@ -209,11 +210,10 @@ impl<C: Chain> Scheduler<C> {
     pub fn remove(&mut self, subscriber: SubscriberIndex, gone: &mut impl FnMut(C::Packet)) {
         let at = subscriber.0 as usize;
         for queue in &mut self.queues[at * CLASSES..(at + 1) * CLASSES] {
-            while let Some(packet) = queue.chain.pop() {
+            queue.purge(&mut self.sub_queues, &mut |packet| {
                 self.waiting -= 1;
                 gone(packet);
-            }
-            queue.octets = 0;
+            });
         }
         let subscriber = &mut self.subscribers[at];
         if subscriber.is_vacant {
@@ -239,14 +239,16 @@ impl<C: Chain> Scheduler<C> {
     /// A class of a subscriber.
     pub fn state(&self, subscriber: SubscriberIndex, class: usize) -> State {
         let at = subscriber.0 as usize * CLASSES + class;
-        let (queue, drops) = (&self.queues[at], &self.drops[at]);
+        let (queue, tally) = (&self.queues[at], &self.tallies[at]);
         State {
             octets: queue.octets,
             most_octets: queue.most_octets,
             sent: queue.packets,
             sent_octets: queue.sent,
-            tail_drops: drops.tail,
-            delay_drops: drops.delay,
+            tail_drops: tally.tail,
+            delay_drops: tally.delay,
+            marks: tally.marks,
+            waits: tally.waits,
         }
     }
 

@@ -2,7 +2,7 @@
 use crate::child::{Band, Child, Timer, slot};
 use crate::packet::Chain;
 use crate::profile::CLASSES;
-use crate::schedule::ROOT;
+use crate::schedule::{Dropped, ROOT};
 use crate::subscriber::{Choice, SubscriberIndex, choose};
 use crate::tree::Scheduler;
 use crate::wait::WHEEL_SLOT;
@@ -32,7 +32,7 @@ impl<C: Chain> Scheduler<C> {
         most: usize,
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
-        dropped: &mut impl FnMut(C::Packet),
+        dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> usize {
         let root = &self.nodes[ROOT as usize];
         if root.next > now || root.band().is_none_or(|first| first > band) {
@@ -155,7 +155,7 @@ impl<C: Chain> Scheduler<C> {
         if let Some(queue) = next.get(step.wrapping_sub(2 * AHEAD))
             && let Some(queue) = self.queues.get(*queue as usize)
         {
-            queue.chain.prefetch_first();
+            queue.prefetch_first(&self.sub_queues);
         }
     }
 
@@ -178,7 +178,7 @@ impl<C: Chain> Scheduler<C> {
         most: usize,
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
-        dropped: &mut impl FnMut(C::Packet),
+        dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> usize {
         let (mut due, last, mut left) = ([0; TOGETHER], now >> WHEEL_SLOT, 0);
         loop {
@@ -199,7 +199,7 @@ impl<C: Chain> Scheduler<C> {
         due: &mut [u32],
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
-        dropped: &mut impl FnMut(C::Packet),
+        dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> usize {
         let mut left = 0;
         for step in 0..due.len() + 3 * AHEAD {
@@ -213,7 +213,7 @@ impl<C: Chain> Scheduler<C> {
             if let Some(id) = due.get(step.wrapping_sub(2 * AHEAD))
                 && let Some(queue) = self.queues.get(Turn::of(*id).queue())
             {
-                queue.chain.prefetch_first();
+                queue.prefetch_first(&self.sub_queues);
             }
             if let Some(id) = due.get(step.wrapping_sub(3 * AHEAD))
                 && *id != NOBODY
@@ -231,7 +231,7 @@ impl<C: Chain> Scheduler<C> {
         turn: Turn,
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
-        dropped: &mut impl FnMut(C::Packet),
+        dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> usize {
         if self.is_free_above(self.subscribers[turn.at].parent, turn.band, now) {
             return self.serve(turn.at, turn.class, now, leave, dropped);

@@ -3,7 +3,6 @@ mod common;
 use common::*;
 use policy::{Overhead, Rate};
 use scheduler::*;
-use std::time::Duration;
 
 /// The rate of a subscriber, of an aggregate and of the port: within 1 % in a second, and within 5 % in each tenth of one.
 #[test]
@@ -19,7 +18,7 @@ fn each_level_keeps_its_rate() {
                 let profile = tree.add_profile(&QueueProfile {
                     classes: [QueueSettings {
                         limit: 1 << 24,
-                        delays: None,
+                        management: Management::TailDrop,
                         ..Default::default()
                     }; CLASSES],
                     ..plain()
@@ -38,7 +37,7 @@ fn each_level_keeps_its_rate() {
                         now,
                         usize::MAX,
                         &mut |_, _| sent[(now / MS / 100) as usize] += 1,
-                        &mut |_| (),
+                        &mut |_, _| (),
                     );
                     now += ROUND;
                 }
@@ -113,7 +112,7 @@ fn weights_divide_what_the_caller_takes() {
             coming.push(home);
             sent[usize::from(homes[1].contains(&home))] += counts * u64::from(frame.octets);
         };
-        tree.dequeue(now, most, &mut leave, &mut |_| ());
+        tree.dequeue(now, most, &mut leave, &mut |_, _| ());
     }
     assert!(is_near(sent[1], 3 * sent[0], 30), "{sent:?}");
 }
@@ -264,7 +263,7 @@ fn a_home_with_many_packets_takes_nothing_from_one_with_few() {
                     waited = waited.max(now - frame.came);
                 }
             },
-            &mut |_| (),
+            &mut |_, _| (),
         );
         now += ROUND;
     }
@@ -341,10 +340,10 @@ fn a_faster_rate_does_not_wait_for_the_end_of_a_slow_packet() {
 
 #[test]
 fn codel_keeps_the_delay_near_its_target_and_a_limit_alone_does_not() {
-    let longest = |delays| {
+    let longest = |management| {
         let mut tree = tree(None);
         let mut settings = plain();
-        settings.classes[0].delays = delays;
+        settings.classes[0].management = management;
         settings.classes[0].limit = 1 << 20;
         let profile = tree.add_profile(&settings);
         let home = tree.add(PORT, &home(profile, Some(20_000)));
@@ -372,7 +371,7 @@ fn codel_keeps_the_delay_near_its_target_and_a_limit_alone_does_not() {
                         waited.push(now - frame.came);
                     }
                 },
-                &mut |_| dropped += 1,
+                &mut |_, _| dropped += 1,
             );
             if dropped > 0 {
                 rate *= 0.7;
@@ -383,8 +382,8 @@ fn codel_keeps_the_delay_near_its_target_and_a_limit_alone_does_not() {
         waited.sort_unstable();
         (waited[waited.len() / 2] / MS, left)
     };
-    let (with, left) = longest(Some((Duration::from_millis(5), Duration::from_millis(100))));
-    let (without, all) = longest(None);
+    let (with, left) = longest(CODEL);
+    let (without, all) = longest(Management::TailDrop);
     assert!(
         with <= 25 && without >= 100,
         "{with} ms with CoDel, {without} ms without"
@@ -398,6 +397,7 @@ fn limits_and_unknown_subscribers_are_refused_and_counted() {
         hz: HZ,
         rate: Some(Rate::kbps(1)),
         most_packets: 5,
+        key: 7,
     });
     let mut settings = plain();
     settings.classes[0].limit = 2000;
@@ -453,7 +453,7 @@ fn what_leaves_at_once_is_charged_to_each_rate_and_overtakes_nobody() {
                 now,
                 64,
                 &mut |_, frame| (later += 1, leave(frame)).0,
-                &mut |_| (),
+                &mut |_, _| (),
             );
             // twice the rate for a while, and then half of it
             if n < 200 || n % 4 == 0 {
@@ -516,7 +516,7 @@ fn a_home_that_has_waited_for_two_reasons_sends_once() {
         tree.remove(other.to, &mut |_| ());
         tree.set_rate(site, None);
         let mut left = 0;
-        tree.dequeue(400 * MS, usize::MAX, &mut |_, _| left += 1, &mut |_| ());
+        tree.dequeue(400 * MS, usize::MAX, &mut |_, _| left += 1, &mut |_, _| ());
         assert_eq!(left, 1, "10 ms each");
     }
 }
@@ -560,7 +560,7 @@ fn a_strict_class_whose_time_has_come_is_before_all_that_wait() {
     }
     let mut left = Vec::new();
     for now in (0..130 * MS).step_by(11 * MS as usize) {
-        tree.dequeue(now, 1, &mut |home, _| left.push(home), &mut |_| ());
+        tree.dequeue(now, 1, &mut |home, _| left.push(home), &mut |_, _| ());
     }
     assert_eq!(left, [[one; 6], [other; 6]].as_flattened());
 }
@@ -623,7 +623,7 @@ fn a_long_time_without_packets_costs_nothing() {
             assert!(is_near(sent, at_rate(1_000, 100 * MS), 30), "{sent}");
         }
         while let Some(at) = tree.deadline() {
-            tree.dequeue(at, usize::MAX, &mut |_, _| (), &mut |_| ());
+            tree.dequeue(at, usize::MAX, &mut |_, _| (), &mut |_, _| ());
         }
     }
 }

@@ -156,7 +156,12 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
     for seed in 0..20 {
         let mut random = SmallRng::seed_from_u64(seed);
         let mut tree = tree(Some(200_000));
-        let profiles = [plain(), QueueProfile::default()].map(|profile| tree.add_profile(&profile));
+        let managements = [Management::TailDrop, CODEL, FQ_CODEL, DUAL_PI2].map(|management| {
+            let mut profile = managed(management);
+            profile.classes[0].limit = 20_000;
+            profile
+        });
+        let profiles = managements.map(|profile| tree.add_profile(&profile));
         let sites: Vec<AggregateIndex> = (0..8)
             .map(|n| {
                 let parent = if n < 4 { PORT } else { AggregateIndex(n - 3) };
@@ -164,7 +169,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
             })
             .collect();
         let settings = |random: &mut SmallRng| SubscriberSettings {
-            profile: profiles[random.random_range(0..2)],
+            profile: profiles[random.random_range(0..4)],
             rate: random
                 .random_bool(0.8)
                 .then(|| Rate::kbps(random.random_range(64..50_000))),
@@ -194,6 +199,10 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                     sites[random.random_range(0..8)],
                     Some(Rate::kbps(random.random_range(1_000..60_000))),
                 ),
+                4 => tree.set_profile(
+                    profiles[random.random_range(0..4)],
+                    &managements[random.random_range(0..4)],
+                ),
                 _ => {}
             }
             for _ in 0..random.random_range(0..8) {
@@ -206,8 +215,13 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                     class,
                     ..Source::new(to, random.random_range(1..2000))
                 };
+                let frame = Frame {
+                    flow: random.random_range(0..9),
+                    ecn: Ecn::of(random.random_range(0..4)),
+                    ..source.frame(now)
+                };
                 came += 1;
-                match tree.offer(to, class, source.frame(now), now) {
+                match tree.offer(to, class, frame, now) {
                     Ok(frame) => left += u64::from(frame.is_some()),
                     Err(_) => refused += 1,
                 }
@@ -220,7 +234,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                     assert!(homes.contains(&frame.to), "it is gone");
                     left += 1;
                 },
-                &mut |_| dropped += 1,
+                &mut |_, _| dropped += 1,
             );
             assert_eq!(
                 came,
@@ -231,7 +245,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
         // and with nothing more coming, all that waits leaves
         while let Some(at) = tree.deadline() {
             now = now.max(at);
-            tree.dequeue(now, 64, &mut |_, _| left += 1, &mut |_| dropped += 1);
+            tree.dequeue(now, 64, &mut |_, _| left += 1, &mut |_, _| dropped += 1);
         }
         assert_eq!(tree.waiting(), 0);
         assert_eq!(came, left + dropped + refused + purged);

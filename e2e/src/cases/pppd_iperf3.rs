@@ -67,8 +67,15 @@ delete policers plan",
 /// What keeps the delay of pings short beside TCP that fills the home's rate, what has to be set for it, and the part of the delay of a full queue
 /// that they may have. A part and no time: on a busy machine, host and guest add milliseconds of their own. What is strict passes a queue that is
 /// full, so that CoDel has no part in it.
-const WAYS: [(&str, &str, f64); 2] = [
-    ("CoDel", "delete policies plan queue target-delay", 0.3),
+const WAYS: [(&str, &str, f64); 4] = [
+    (
+        "CoDel",
+        "delete policies plan queue target-delay
+set policies plan queue aqm codel",
+        0.3,
+    ),
+    ("DualPI2", "set policies plan queue aqm dualpi2", 0.4),
+    ("FQ-CoDel", "delete policies plan queue aqm", 0.1),
     (
         "a strict class",
         "set policies plan queue target-delay 0
@@ -105,19 +112,37 @@ set subscriber-profiles standard policy-down plan",
             "{way}: {more} ms more, {full} in a full queue"
         );
     }
-    let sessions = sessions(&sluice)?;
-    let session = sessions.first().context("a session")?;
-    let page = sluice.run(&["show", "session", &session.id])?;
-    ensure!(
-        page.contains("queue pings") && page.contains("queue of no class"),
-        "{page}"
-    );
+    marked(stage, home)?;
     sluice.configure(
         "delete subscriber-profiles standard policy-down
 delete subscriber-profiles standard rate-down
 delete policies plan
 delete acls plan",
     )
+}
+
+/// TCP that understands marks (RFC 3168 §6.1) is told by them, and nothing of it is lost.
+fn marked(stage: &Stage<'_>, home: &Home) -> Result<()> {
+    let sluice = stage.site.sluice();
+    // with room for what comes before TCP has reacted
+    sluice.configure(
+        "delete policies plan queue target-delay
+set policies plan queue limit 4000000",
+    )?;
+    home.must("sysctl -qw net.ipv4.tcp_ecn=1")?;
+    let sent = iperf::run(home, &INTERNET_V4.to_string(), "-t 5 -R -C reno")?;
+    let sessions = sessions(&sluice)?;
+    let session = sessions.first().context("a session")?;
+    let page = sluice.run(&["show", "session", &session.id])?;
+    let rows = page.lines().filter(|line| line.contains("queue "));
+    rows.for_each(|row| println!("        {}", row.trim()));
+    ensure!(OF_RATE.contains(&(sent.rate / RATE)), "{sent:?}");
+    sent.check(AGAIN).context("with marks")?;
+    ensure!(
+        page.contains("queue pings") && page.contains("marked for it"),
+        "{page}"
+    );
+    Ok(())
 }
 
 /// How many milliseconds longer a ping takes beside TCP, which gets the home's rate.

@@ -3,9 +3,9 @@
 use config::model::{Ipv4Options, PrioritySource, SourceCheck};
 use config::{Document, Fault, SvlanSet};
 use dataplane::{
-    Discipline, HoldDown, Levels, MeterSettings, Overhead, PacketSettings, PolicerSettings,
-    PolicyClass, PolicyRules, PuntLimits, PuntRate, QueueProfile, QueueRules, QueueSettings,
-    Rate as BitRate, SampleRate, Segment,
+    Discipline, HoldDown, Levels, Management, MeterSettings, Overhead, PacketSettings,
+    PolicerSettings, PolicyClass, PolicyRules, PuntLimits, PuntRate, QueueProfile, QueueRules,
+    QueueSettings, Rate as BitRate, SampleRate, Segment,
 };
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
@@ -229,9 +229,9 @@ pub struct Policy {
 struct Queues {
     /// Octets of frames that wait at most.
     limit: u32,
-    /// Target and interval of CoDel, in milliseconds.
+    /// What keeps frames from waiting for long, if anything does.
     #[serde(default)]
-    delays: Option<[u64; 2]>,
+    aqm: Option<Aqm>,
     /// Position of the class whose packets come first, from 1; 0: none has.
     #[serde(default)]
     strict: usize,
@@ -240,7 +240,7 @@ struct Queues {
 impl Queues {
     fn rules(self) -> QueueRules {
         let mut profile = QueueProfile::default();
-        let delays = self.delays.map(|all| all.map(Duration::from_millis));
+        let management = self.aqm.map_or(Management::TailDrop, Aqm::management);
         for (at, class) in profile.classes.iter_mut().enumerate() {
             *class = QueueSettings {
                 discipline: match at == self.strict && at > 0 {
@@ -249,10 +249,37 @@ impl Queues {
                 },
                 rate: None,
                 limit: self.limit,
-                delays: delays.map(|[target, interval]| (target, interval)),
+                management,
             };
         }
         QueueRules { profile, weight: 1 }
+    }
+}
+
+/// Active queue management, with its target and interval in milliseconds.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum Aqm {
+    Codel([u64; 2]),
+    FqCodel([u64; 2]),
+    Dualpi2(u64),
+}
+
+impl Aqm {
+    fn management(self) -> Management {
+        match self {
+            Aqm::Codel(times) => {
+                let [target, interval] = times.map(Duration::from_millis);
+                Management::CoDel { target, interval }
+            }
+            Aqm::FqCodel(times) => {
+                let [target, interval] = times.map(Duration::from_millis);
+                Management::FqCoDel { target, interval }
+            }
+            Aqm::Dualpi2(target) => Management::DualPi2 {
+                target: Duration::from_millis(target),
+            },
+        }
     }
 }
 

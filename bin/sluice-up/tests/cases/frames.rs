@@ -17,8 +17,8 @@
 //! | `pppoe ID` | `version` (of 8 bits, with the type), `code`, `length` |
 //! | `ppp PROTOCOL` | |
 //! | `arp MAC ADDRESS asks ADDRESS` | |
-//! | `ipv4 SOURCE > DESTINATION` | `ttl`, `dscp`, `protocol`, `id`, `options` (words of no operation), `option` (hexadecimal), `df`, `mf`, `offset`, `length`, `version`, `checksum` |
-//! | `ipv6 SOURCE > DESTINATION` | `hops`, `dscp`, `next`, `length`, `version` |
+//! | `ipv4 SOURCE > DESTINATION` | `ttl`, `dscp`, `ecn`, `protocol`, `id`, `options` (words of no operation), `option` (hexadecimal), `df`, `mf`, `offset`, `length`, `version`, `checksum` |
+//! | `ipv6 SOURCE > DESTINATION` | `hops`, `dscp`, `ecn`, `next`, `length`, `version` |
 //! | `udp SOURCE > DESTINATION` | |
 //! | `tcp SOURCE > DESTINATION` | `syn`, `ack`, `mss` |
 //! | `icmp TYPE`, `icmpv6 TYPE` | `code` |
@@ -323,7 +323,7 @@ fn ipv4(
     let protocol = layer.or("protocol", next.map_or(253, Layer::protocol))? as u8;
     let mut packet = vec![
         (layer.or("version", 4)? as u8) << 4 | (5 + options.len() / 4) as u8,
-        (layer.or("dscp", 0)? << 2) as u8,
+        (layer.or("dscp", 0)? << 2 | layer.or("ecn", 0)?) as u8,
     ];
     packet.extend(length.to_be_bytes());
     packet.extend((layer.or("id", 0)? as u16).to_be_bytes());
@@ -355,7 +355,7 @@ fn ipv6(
 ) -> Result<Vec<u8>> {
     let length = layer.or("length", inner.len() as u64)? as u16;
     let next = layer.or("next", next.map_or(253, Layer::protocol))? as u8;
-    let class = layer.or("dscp", 0)? << 2;
+    let class = layer.or("dscp", 0)? << 2 | layer.or("ecn", 0)?;
     let first = layer.or("version", 6)? << 4 | class >> 4;
     let mut packet = vec![first as u8, (class << 4) as u8, 0, 0];
     packet.extend(length.to_be_bytes());

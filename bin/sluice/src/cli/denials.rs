@@ -99,7 +99,30 @@ fn queue_row(queue: &QueueState) -> (String, String) {
     if queue.delay_drops > 0 {
         told.push_str(&format!(", {} dropped for the delay", queue.delay_drops));
     }
+    if queue.marks > 0 {
+        told.push_str(&format!(", {} marked for it", queue.marks));
+    }
+    if let (Some(half), Some(nearly_all)) = (waited(queue, 50), waited(queue, 99)) {
+        told.push_str(&format!(
+            "; of those that waited 50 % {half}, 99 % {nearly_all}"
+        ));
+    }
     (format!("queue {}", queue_name(queue)), told)
+}
+
+/// How long so many of a hundred frames have waited at most, of those that have waited.
+fn waited(queue: &QueueState, percent: u64) -> Option<String> {
+    const BOUNDS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
+    let all: u64 = queue.waits.iter().map(|n| u64::from(*n)).sum();
+    let mut below = 0;
+    let at = queue.waits.iter().position(|n| {
+        below += u64::from(*n);
+        below > 0 && below * 100 >= all * percent
+    })?;
+    Some(match BOUNDS.get(at) {
+        Some(bound) => format!("< {bound} ms"),
+        None => "100 ms or more".into(),
+    })
 }
 
 fn queue_name(queue: &QueueState) -> &str {
@@ -361,6 +384,8 @@ mod tests {
                     waiting_octets: 3_000,
                     most_octets: 6_000,
                     packets: 70,
+                    marks: 2,
+                    waits: vec![0, 3, 2, 0, 0, 0, 0, 1],
                     ..QueueState::default()
                 },
                 QueueState {
@@ -404,7 +429,10 @@ mod tests {
                 "class voice down",
                 "50 passed (20 above its committed rate), 3 above its rate",
             ),
-            ("queue of no class", "3.0 kB wait (most 6.0 kB), 70 left"),
+            (
+                "queue of no class",
+                "3.0 kB wait (most 6.0 kB), 70 left, 2 marked for it; of those that waited 50 % < 2 ms, 99 % 100 ms or more",
+            ),
             (
                 "queue video",
                 "0 B wait (most 0 B), 0 left, 4 found it full, 5 dropped for the delay",

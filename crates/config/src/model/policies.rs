@@ -115,10 +115,36 @@ pub struct Queue {
     /// Octets of frames that wait at most (`queue-full`); a single frame always may.
     #[schemars(range(min = 1_600, max = 100_000_000), extend("x-unit" = "octets"))]
     pub limit: u32,
-    /// Delay that packets may have for long. While it is longer for 100 ms, packets are dropped, one at first, then more often, so that their
-    /// senders send less (CoDel, RFC 8289; `queue-delay`). 0: packets are dropped only at the limit.
+    /// What keeps its packets from waiting for long. Packets whose senders understand marks (ECN, RFC 3168) are marked in place of being
+    /// dropped (`queue-delay`).
+    #[serde(skip_serializing_if = "Aqm::is_default")]
+    pub aqm: Aqm,
+    /// Delay that packets may have for long. Default: 5 ms, with `dualpi2` 15 ms for packets that are not of L4S. 0: packets are dropped only
+    /// at the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000), extend("x-unit" = "ms"))]
-    pub target_delay: u16,
+    pub target_delay: Option<u16>,
+}
+
+/// Active queue management (RFC 7567).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aqm {
+    /// While the delay is longer than it should be for 100 ms, a packet is dropped, and later more, so that senders send less (RFC 8289).
+    Codel,
+    /// The same for each flow (addresses, protocol, ports), with a queue of its own: flows have their turns, so that one with few packets does
+    /// not wait for one with many (RFC 8290).
+    #[default]
+    FqCodel,
+    /// L4S (RFC 9330): packets whose senders ask for it by ECT(1) have a queue of their own, are marked as soon as they wait, and hardly wait;
+    /// the others get as much (RFC 9332).
+    Dualpi2,
+}
+
+impl Aqm {
+    fn is_default(&self) -> bool {
+        *self == Aqm::default()
+    }
 }
 
 impl Default for Queue {
@@ -128,7 +154,8 @@ impl Default for Queue {
             weight: 1,
             rate: None,
             limit: 262_144,
-            target_delay: 5,
+            aqm: Aqm::default(),
+            target_delay: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Where the destination leads: lookup's result → (another worker) → hop → rewrite → port.
 use super::{IP, Tables};
 use crate::api::{AdjacencyIndex, Event, InstanceIndex, PortIndex, SessionIndex};
-use crate::chain;
+use crate::chain::Note;
 use crate::compiled::Matched;
 use crate::drops::DropReason;
 use crate::edges::Edge;
@@ -210,7 +210,7 @@ fn encapsulated<const TRACE: bool>(
         }
         _ => return closer_to_subscriber::<TRACE>(t, index, a, total, departure, packet),
     };
-    leave::<TRACE>(t, frame, a.family, departure, packet)
+    leave::<TRACE>(t, frame, a, departure, packet)
 }
 
 /// A frame to a subscriber is ready.
@@ -218,7 +218,7 @@ fn encapsulated<const TRACE: bool>(
 fn leave<const TRACE: bool>(
     t: &mut Tables,
     frame: rewrite::Frame,
-    family: Family,
+    a: PacketContext,
     departure: Departure,
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
@@ -227,7 +227,9 @@ fn leave<const TRACE: bool>(
         Departure::Queued(queue) => {
             t.took::<TRACE>(Edge::Queued);
             packet.set_meta(queue);
-            packet.set_note(chain::note(family));
+            let ahead = a.ip() - frame.start;
+            let note = Note::of(packet.window(), a.family, a.ip(), ahead);
+            packet.set_note(note.get());
         }
     }
     let way = departure.way(t, frame.port);
@@ -392,7 +394,7 @@ fn closer_to_subscriber<const TRACE: bool>(
         let octets = frame.start..WINDOW.min(frame.start + frame.len);
         t.show_down(index, frame.port, packet.window().bytes(octets));
     }
-    leave::<TRACE>(t, frame, a.family, departure, packet)
+    leave::<TRACE>(t, frame, a, departure, packet)
 }
 
 /// To a subscriber, larger than it takes packets.
@@ -409,11 +411,14 @@ fn large_to_subscriber<const TRACE: bool>(
         return packet.leave(DropReason::StaleSession.into());
     };
     let (mtu, port, sampled) = (down.mtu, down.port as usize, down.is_sampled());
+    let mut ahead = 0;
     let header = |w: &mut Window, ip, total| {
         if departure.is_at_once() {
             carry.count(down, a.family, total);
         }
-        rewrite::to_subscriber(down, a.family, w, ip, total)
+        let frame = rewrite::to_subscriber(down, a.family, w, ip, total);
+        ahead = ip - frame.start;
+        frame
     };
     let mut fragments = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
         Ok(fragments) => fragments,
@@ -429,7 +434,8 @@ fn large_to_subscriber<const TRACE: bool>(
         Departure::AtOnce => Edge::Fragments,
         Departure::Queued(queue) => {
             fragments.set_meta(queue);
-            fragments.set_note(chain::note(a.family));
+            let note = Note::of(packet.window(), a.family, a.ip(), ahead);
+            fragments.set_note(note.get());
             Edge::QueuedFragments
         }
     };

@@ -247,6 +247,21 @@ pub(crate) fn dscp(w: &Window, family: Family, ip: usize) -> u8 {
     }
 }
 
+/// The two bits of Explicit Congestion Notification of the packet at `ip` (RFC 3168 §5).
+#[inline(always)]
+pub(crate) fn ecn(w: &Window, family: Family, ip: usize) -> u8 {
+    match family {
+        Family::V4 => w.u8(ip + 1) & 3,
+        Family::V6 => w.u8(ip + 1) >> 4 & 3,
+    }
+}
+
+/// Whether the header of a protocol begins with ports.
+#[inline(always)]
+pub(crate) fn has_ports(protocol: u8) -> bool {
+    matches!(protocol, TCP | UDP | SCTP | UDP_LITE | DCCP)
+}
+
 /// Sets the differentiated services code point of the packet at `ip`; what the ECN field says stays (RFC 3168 §5).
 #[inline(always)]
 pub(crate) fn mark(w: &mut Window, family: Family, ip: usize, dscp: u8) {

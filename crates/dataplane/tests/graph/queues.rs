@@ -25,7 +25,7 @@ fn policy(number: u16) -> PolicyIndex {
 fn rules() -> PolicyRules {
     let class = QueueSettings {
         limit: 20_000,
-        delays: None,
+        management: Management::TailDrop,
         ..QueueSettings::default()
     };
     let profile = QueueProfile {

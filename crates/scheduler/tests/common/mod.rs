@@ -1,8 +1,10 @@
 //! Homes that always have something to send, on a clock of the test's own.
 #![allow(dead_code)] // each test uses a part
+pub mod senders;
 use policy::Rate;
 use scheduler::*;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// A tick is a nanosecond.
 pub const HZ: u64 = 1_000_000_000;
@@ -18,6 +20,8 @@ pub struct Frame {
     pub class: usize,
     /// When it came.
     pub came: u64,
+    pub flow: u32,
+    pub ecn: Ecn,
 }
 
 impl Packet for Frame {
@@ -30,6 +34,16 @@ impl Packet for Frame {
     fn set_stamp(&mut self, stamp: u32) {
         self.stamp = stamp;
     }
+    fn flow(&self, _key: u64) -> u32 {
+        self.flow
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark(&mut self) {
+        assert!(self.ecn.is_capable());
+        self.ecn = Ecn::Congested;
+    }
 }
 
 pub type Tree = Scheduler<VecDeque<Frame>>;
@@ -39,6 +53,7 @@ pub fn tree(kbps: Option<u64>) -> Tree {
         hz: HZ,
         rate: kbps.map(Rate::kbps),
         most_packets: 1 << 20,
+        key: 7,
     })
 }
 
@@ -69,7 +84,7 @@ pub fn home(profile: ProfileIndex, kbps: Option<u64>) -> SubscriberSettings {
 /// Classes that are dropped from only at their limit.
 pub fn plain() -> QueueProfile {
     let class = QueueSettings {
-        delays: None,
+        management: Management::TailDrop,
         ..QueueSettings::default()
     };
     QueueProfile {
@@ -77,6 +92,28 @@ pub fn plain() -> QueueProfile {
         ..QueueProfile::default()
     }
 }
+
+/// The same classes with another management.
+pub fn managed(management: Management) -> QueueProfile {
+    let mut profile = plain();
+    for class in &mut profile.classes {
+        class.management = management;
+    }
+    profile
+}
+
+/// What keeps queues short, with the values that the RFCs recommend.
+pub const CODEL: Management = Management::CoDel {
+    target: Duration::from_millis(5),
+    interval: Duration::from_millis(100),
+};
+pub const FQ_CODEL: Management = Management::FqCoDel {
+    target: Duration::from_millis(5),
+    interval: Duration::from_millis(100),
+};
+pub const DUAL_PI2: Management = Management::DualPi2 {
+    target: Duration::from_millis(15),
+};
 
 /// A source of packets for a class of a home.
 #[derive(Clone, Copy)]
@@ -102,6 +139,8 @@ impl Source {
             to: self.to,
             class: self.class,
             came: now,
+            flow: 0,
+            ecn: Ecn::NotCapable,
         }
     }
 }
@@ -130,7 +169,7 @@ pub fn pass(
             now,
             usize::MAX,
             &mut |_, frame| leave(now, frame),
-            &mut |_| (),
+            &mut |_, _| (),
         );
         now += ROUND;
     }

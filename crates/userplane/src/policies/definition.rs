@@ -6,12 +6,12 @@ use std::time::Duration;
 use acl::{Action, Rule};
 use config::UserPlaneDocument;
 use config::model::{
-    AboveRate, Algorithm, Policer, Queue, TrafficClass, TrafficPolicy, UndeterminedTransport,
+    AboveRate, Algorithm, Aqm, Policer, Queue, TrafficClass, TrafficPolicy, UndeterminedTransport,
     Unmatched,
 };
 use dataplane::{
-    Discipline, MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules, QueueProfile,
-    QueueRules, QueueSettings, Rate,
+    Discipline, Management, MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules,
+    QueueProfile, QueueRules, QueueSettings, Rate,
 };
 use policy::{FilterRules, Name};
 
@@ -162,11 +162,13 @@ fn queues(policy: &TrafficPolicy) -> Option<QueueRules> {
     })
 }
 
+/// Delays that are acceptable, in milliseconds: RFC 8289 §4.4, and RFC 9332, Appendix A.1.
+const TARGET: u16 = 5;
+const TARGET_DUAL: u16 = 15;
 /// Time in which senders are expected to react to a drop (RFC 8289 §4.3).
 const INTERVAL: Duration = Duration::from_millis(100);
 
 fn queue_settings(queue: &Queue) -> QueueSettings {
-    let target = Duration::from_millis(queue.target_delay.into());
     QueueSettings {
         discipline: match queue.strict {
             true => Discipline::Strict,
@@ -174,7 +176,24 @@ fn queue_settings(queue: &Queue) -> QueueSettings {
         },
         rate: queue.rate.map(|rate| Rate::kbps(rate.into())),
         limit: queue.limit,
-        delays: (!target.is_zero()).then_some((target, INTERVAL)),
+        management: management(queue),
+    }
+}
+
+/// What keeps packets from waiting for long.
+fn management(queue: &Queue) -> Management {
+    let usual = match queue.aqm {
+        Aqm::Codel | Aqm::FqCodel => TARGET,
+        Aqm::Dualpi2 => TARGET_DUAL,
+    };
+    let target = queue.target_delay.unwrap_or(usual);
+    let target = Duration::from_millis(target.into());
+    let interval = INTERVAL;
+    match queue.aqm {
+        _ if target.is_zero() => Management::TailDrop,
+        Aqm::Codel => Management::CoDel { target, interval },
+        Aqm::FqCodel => Management::FqCoDel { target, interval },
+        Aqm::Dualpi2 => Management::DualPi2 { target },
     }
 }
 

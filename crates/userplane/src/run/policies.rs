@@ -199,6 +199,8 @@ impl UserPlane {
             octets: state.octets,
             full_drops: state.full_drops,
             delay_drops: state.delay_drops,
+            marks: state.marks,
+            waits: state.waits.to_vec(),
         });
         let queues = queues.collect();
         let standing = key.as_ref().map(|key| self.policies.standing(key));
