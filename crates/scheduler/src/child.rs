@@ -81,7 +81,7 @@ impl Child {
 }
 
 /// In which of its parent's calendars a child is. What is guaranteed comes before what is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Band {
     /// Below a committed rate, or of a strict class.
     Guaranteed = 0,
@@ -128,6 +128,12 @@ impl Places {
     #[inline(always)]
     pub fn leave(&mut self, band: Band) {
         self.0 &= !(1 << band as u8);
+    }
+
+    /// Whether it waits for its rate, or its committed one.
+    #[inline(always)]
+    pub fn has_timer(self) -> bool {
+        self.has(Timer::Subscriber(0)) || self.has(Timer::Committed(0))
     }
 
     /// In none.

@@ -58,6 +58,8 @@ mod schedule;
 mod sub_queues;
 mod subscriber;
 mod tree;
+mod turns;
+mod wait;
 
 pub use node::{AggregateIndex, AggregateSettings, PORT};
 pub use packet::{Chain, Ecn, Packet};

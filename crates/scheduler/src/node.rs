@@ -25,8 +25,11 @@ pub struct AggregateSettings {
 
 /// What a frame takes on the wire beside its octets: check sequence, preamble, gap (IEEE 802.3).
 pub(crate) const WIRE: u32 = 24;
+/// The least that a frame takes there.
+const LEAST: u32 = 84;
 /// Slots of a calendar of virtual times: packets of 1,500 octets of a child with weight 1 are 24 of them apart.
-pub(crate) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = Turns::SLOTS;
+type Turns = Calendar<4>;
 
 /// Slots after which virtual time begins again, since 64 bits are 280 TB of a child with weight 1: then all are ahead of it for once, and are put
 /// back as far as the calendar reaches.
@@ -41,7 +44,7 @@ pub(crate) struct Node {
     pub share: Share,
     pub parent: u32,
     pub places: Places,
-    bands: [Calendar<SLOTS>; 2],
+    bands: [Turns; 2],
 }
 
 impl Node {
@@ -69,34 +72,42 @@ impl Node {
         !self.bands[band as usize].is_empty()
     }
 
-    /// This node, as its parent has it.
+    /// Whether there is no child in a band or before it.
     #[inline(always)]
-    pub fn entry(&mut self, at: u32, served: u32) -> Entry<'_> {
+    pub fn is_free(&self, band: Band) -> bool {
+        !self.has(Band::Guaranteed) && (band == Band::Guaranteed || !self.has(Band::Excess))
+    }
+
+    /// This node, as its parent has it. `served`: octets that it has sent just now.
+    #[inline(always)]
+    pub fn entry(&self, at: u32, served: u32) -> Entry {
         Entry {
             child: Child::Node(at),
-            tag: &mut self.tag,
+            tag: self.tag,
             served: self.share.time(served),
         }
     }
 
     /// Puts a child in its turn. Guaranteed packets have turns by octets, `served` being the virtual time of the child's last packet if it goes
     /// on; the others by the child's virtual time. A child that had nothing to send for a while has no claim for that, and what it was guaranteed
-    /// in the past costs it no more than the calendar reaches.
-    #[inline]
-    pub fn insert(&mut self, blocks: &mut Blocks, band: Band, entry: Entry<'_>) {
+    /// in the past costs it no more than the calendar reaches: its virtual time is returned.
+    #[inline(always)]
+    pub fn insert(&mut self, blocks: &mut Blocks, band: Band, mut entry: Entry) -> u64 {
         let calendar = &mut self.bands[band as usize];
         if band == Band::Excess && calendar.slot() >= AGE {
             calendar.go_back(AGE);
         }
         let now = calendar.slot();
         let due = match band {
-            Band::Guaranteed => now + slot(entry.served),
+            Band::Guaranteed => now + slot(entry.served).min(SLOTS as u64 - 1),
             Band::Excess => {
-                *entry.tag = (*entry.tag).clamp(begin(now), begin(now + SLOTS as u64) - 1);
-                slot(*entry.tag)
+                let last = begin(now + SLOTS as u64) - 1;
+                entry.tag = entry.tag.clamp(begin(now), last);
+                slot(entry.tag)
             }
         };
-        calendar.insert(blocks, due, entry.child.id());
+        calendar.put(blocks, due, entry.child.id());
+        entry.tag
     }
 
     /// Takes the child out that is next, and says in which slot it was.
@@ -114,13 +125,16 @@ impl Node {
         calendar.next(blocks).map(Child::of)
     }
 
-    /// The children that wait, in the order of their turns.
-    #[inline(always)]
-    pub fn waiting(&self, blocks: &Blocks) -> impl Iterator<Item = Child> {
-        self.bands
-            .iter()
-            .flat_map(|band| band.all(blocks))
-            .map(Child::of)
+    /// The numbers of children that wait in a band, in the order of their turns, as many as there is room for. Returns how many.
+    pub fn waiting(&self, blocks: &Blocks, band: Band, into: &mut [u32]) -> usize {
+        self.bands[band as usize].next_ones(blocks, into)
+    }
+
+    /// Packets that it may send now, at most. `past`: no time before it is made up for.
+    pub fn most_packets(&self, past: u64, now: u64) -> usize {
+        let time = now.saturating_sub(self.next.max(past));
+        let packets = time.checked_div(self.pace.time(LEAST));
+        packets.map_or(usize::MAX, |packets| packets as usize + 1)
     }
 
     /// A packet of so many octets leaves; `is_committed`: it is not counted where the rest is shared. `past`: no time before it is made
@@ -135,10 +149,11 @@ impl Node {
 }
 
 /// A child that waits for its turn.
-pub(crate) struct Entry<'a> {
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
     pub child: Child,
     /// Virtual time of its next packet.
-    pub tag: &'a mut u64,
+    pub tag: u64,
     /// Virtual time of its last packet, if it goes on.
     pub served: u64,
 }
@@ -163,10 +178,10 @@ mod tests {
         let insert = |node: &mut Node, blocks: &mut Blocks, tags: &mut [u64; 2], at: u32| {
             let entry = Entry {
                 child: Child::Subscriber(at),
-                tag: &mut tags[at as usize],
+                tag: tags[at as usize],
                 served: 0,
             };
-            node.insert(blocks, Band::Excess, entry);
+            tags[at as usize] = node.insert(blocks, Band::Excess, entry);
         };
         for at in 0..2 {
             insert(&mut node, &mut blocks, &mut tags, at);

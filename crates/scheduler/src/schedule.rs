@@ -1,11 +1,11 @@
 //! Packets come and leave.
-use crate::blocks::Blocks;
-use crate::child::{Band, Child, Timer, slot};
-use crate::node::{Entry, Node, WIRE};
+use crate::child::Band;
+use crate::node::WIRE;
 use crate::packet::{Chain, Packet};
 use crate::profile::{CLASSES, STAMP};
-use crate::subscriber::{Choice, SubscriberIndex, choose, classes, limited};
-use crate::tree::{LEVELS, Scheduler, Wheel};
+use crate::subscriber::SubscriberIndex;
+use crate::tree::Scheduler;
+use crate::wait::WHEEL_SLOT;
 use policy::pace::{parts, ticks};
 
 /// Why a packet was not taken.
@@ -28,14 +28,8 @@ pub enum Dropped {
     Delay,
 }
 
-/// A slot of the wheel, in parts of ticks: 2^14 ticks, 6 microseconds.
-const WHEEL_SLOT: u32 = 18;
-/// Those whose time has come are woken as many at a time.
-const TOGETHER: usize = 32;
-/// The lines of so many packets are asked for at a time, at most.
-const MOST_PREFETCHED: usize = 64;
 /// The port.
-const ROOT: u32 = 0;
+pub(crate) const ROOT: u32 = 0;
 
 /// The stamp of a time.
 fn stamp(now: u64) -> u32 {
@@ -89,11 +83,15 @@ impl<C: Chain> Scheduler<C> {
         if subscriber.backlog & 1 << class != 0 {
             return Ok(());
         }
-        subscriber.resume(class);
-        let next = &mut subscriber.class_next[class];
-        *next = (*next).max(now.saturating_sub(self.slack));
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        // with packets of a class without a rate it waits already, and only a strict one would change for what
+        let is_strict = profile.strict & 1 << class != 0;
+        let waits = !is_strict && subscriber.backlog & !profile.paced != 0;
         subscriber.backlog |= 1 << class;
-        self.wake(at, 0, now);
+        if !waits {
+            self.catch_up();
+            self.wake(at, now);
+        }
         Ok(())
     }
 
@@ -122,9 +120,9 @@ impl<C: Chain> Scheduler<C> {
     ) -> Result<Option<C::Packet>, (Refused, C::Packet)> {
         let (at, ticks) = (to.0 as usize, now);
         let now = parts(now);
-        let Some(path) = self.free_way(at, class, now) else {
+        if !self.is_way_free(at, class, now) {
             return self.enqueue(to, class, packet, ticks).map(|()| None);
-        };
+        }
         let octets = packet.octets().max(1);
         let subscriber = &mut self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
@@ -132,39 +130,33 @@ impl<C: Chain> Scheduler<C> {
         queue.pass(&profile.classes[class].aqm, octets, stamp(now));
         let past = now.saturating_sub(self.slack);
         subscriber.charge_rates(profile, class, octets, [past, now]);
-        self.charge(&path, octets, true, now);
+        let parent = subscriber.parent;
+        self.charge(parent, octets, true, now);
         Ok(Some(packet))
     }
 
-    /// The way of a class that may send, if nobody waits there.
+    /// Whether a class may send, and nobody waits on its way.
     #[inline(always)]
-    fn free_way(&self, at: usize, class: usize, now: u64) -> Option<Path> {
-        let subscriber = self.subscribers.get(at)?;
-        let next = subscriber.next.max(*subscriber.class_next.get(class)?);
-        if subscriber.backlog != 0 || subscriber.is_vacant || next > now {
-            return None;
+    fn is_way_free(&self, at: usize, class: usize, now: u64) -> bool {
+        let Some(subscriber) = self.subscribers.get(at) else {
+            return false;
+        };
+        if subscriber.backlog != 0 || subscriber.is_vacant || class >= CLASSES {
+            return false;
         }
-        let (mut path, mut at) = (Path::default(), subscriber.parent);
-        loop {
-            let node = &self.nodes[at as usize];
-            if node.next > now || node.band().is_some() {
-                return None;
-            }
-            if at == ROOT {
-                return Some(path);
-            }
-            path.push(at);
-            at = node.parent;
-        }
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let is_limited = profile.paced & 1 << class != 0 && subscriber.class_next[class] > now;
+        !is_limited
+            && subscriber.next <= now
+            && self.is_free_above(subscriber.parent, Band::Excess, now)
     }
 
-    /// Asks for a subscriber's lines. Callers with many packets make a pass over them with this, one with
+    /// Asks for a subscriber's line. Callers with many packets make a pass over them with this, one with
     /// [`Scheduler::prefetch_queue`], and one with [`Scheduler::prefetch_last`].
     #[inline(always)]
     pub fn prefetch_subscriber(&self, SubscriberIndex(at): SubscriberIndex) {
         if let Some(subscriber) = self.subscribers.get(at as usize) {
             C::prefetch(subscriber);
-            C::prefetch(&subscriber.class_next);
         }
     }
 
@@ -200,60 +192,20 @@ impl<C: Chain> Scheduler<C> {
             self.waiting -= 1;
             dropped(Dropped::Full, packet);
         }
-        self.expire(now);
-        self.prefetch_next(most, now);
-        let mut left = 0;
-        while left < most
-            && let Some((turn, path)) = self.next(now)
-        {
-            if let Some(packet) = self.serve(turn, &path, now, dropped) {
-                leave(SubscriberIndex(turn.at as u32), packet);
-                left += 1;
-            }
+        self.catch_up();
+        if self.nodes[ROOT as usize].next > now || self.is_late(now) {
+            self.expire(now);
         }
+        // where some have waited for their share, all whose time has come have to be known before one of them has its turn
+        let first = match self.is_short {
+            true => Band::Guaranteed,
+            false => Band::Excess,
+        };
+        let mut left = self.serve_waiting(first, most, now, leave, dropped);
+        left += self.serve_due(most - left, now, leave, dropped);
+        left += self.serve_waiting(Band::Excess, most - left, now, leave, dropped);
+        self.is_short = self.nodes[ROOT as usize].band().is_some();
         left
-    }
-
-    /// Asks for what the next packets need, a kind of lines after the other. Who sends may change in the meantime; then it was in vain.
-    fn prefetch_next(&self, most: usize, now: u64) {
-        let root = &self.nodes[ROOT as usize];
-        if root.next > now {
-            return;
-        }
-        let (mut next, mut n) = ([0; MOST_PREFETCHED], 0);
-        let children = root.waiting(&self.blocks).take(most.min(MOST_PREFETCHED));
-        children
-            .filter_map(|child| self.first_of(child))
-            .for_each(|at| {
-                self.prefetch_subscriber(SubscriberIndex(at));
-                next[n] = at;
-                n += 1;
-            });
-        let mut queues = [0; MOST_PREFETCHED];
-        for (at, queue) in next[..n].iter().zip(&mut queues) {
-            let subscriber = &self.subscribers[*at as usize];
-            let profile = &self.profiles[usize::from(subscriber.profile)];
-            let class = match choose(subscriber, profile, now) {
-                Choice::Class(class, _) => class,
-                _ => 0,
-            };
-            *queue = *at as usize * CLASSES + class;
-            C::prefetch(&self.queues[*queue]);
-        }
-        for queue in &queues[..n] {
-            self.queues[*queue].prefetch_first(&self.sub_queues);
-        }
-    }
-
-    /// The subscriber whose turn it is when a child's is.
-    #[inline(always)]
-    fn first_of(&self, mut child: Child) -> Option<u32> {
-        loop {
-            match child {
-                Child::Subscriber(at) => return Some(at),
-                Child::Node(at) => child = self.nodes[at as usize].first(&self.blocks)?,
-            }
-        }
     }
 
     /// The tick at which there is something to do next, if packets wait. It may be over.
@@ -269,252 +221,16 @@ impl<C: Chain> Scheduler<C> {
         Some(ticks(first))
     }
 
-    /// Puts a subscriber that has packets where it has to wait: on the wheel, or among the children of its aggregate. Nothing changes if
-    /// it is there already. `served`: octets that it has sent just now.
-    pub(crate) fn wake(&mut self, at: usize, served: u32, now: u64) {
-        let subscriber = &self.subscribers[at];
-        let profile = &self.profiles[usize::from(subscriber.profile)];
-        match choose(subscriber, profile, now) {
-            Choice::Nothing => {}
-            Choice::Limited => {
-                let next = subscriber.next;
-                self.set_timer(at, Timer::Subscriber(at as u32), next, now);
-            }
-            Choice::ClassesLimited => {
-                let limited = limited(subscriber, profile, now);
-                self.set_class_timers(at, limited, now);
-            }
-            Choice::Class(_, band) => {
-                if band == Band::Excess {
-                    self.await_guarantee(at, now);
-                }
-                self.enter(at, band, served, now);
-            }
-        }
-    }
-
-    /// A subscriber that waits for its share may be guaranteed something before its turn comes.
-    #[inline]
-    fn await_guarantee(&mut self, at: usize, now: u64) {
-        let subscriber = &self.subscribers[at];
-        let profile = &self.profiles[usize::from(subscriber.profile)];
-        let strict = limited(subscriber, profile, now) & profile.strict;
-        let (is_committed, next) = (subscriber.committed.is_limited(), subscriber.committed_next);
-        if is_committed {
-            self.set_timer(at, Timer::Committed(at as u32), next, now);
-        }
-        self.set_class_timers(at, strict, now);
-    }
-
-    fn set_class_timers(&mut self, at: usize, mask: u8, now: u64) {
-        for class in classes(mask) {
-            let next = self.subscribers[at].class_next[class];
-            self.set_timer(at, Timer::Class(at as u32, class), next, now);
-        }
-    }
-
-    /// Lets a timer of a subscriber run, unless it does.
-    #[inline(always)]
-    fn set_timer(&mut self, at: usize, timer: Timer, time: u64, now: u64) {
-        let places = &mut self.subscribers[at].places;
-        if !places.has(timer) {
-            places.set(timer);
-            self.wheel.catch_up(&mut self.blocks, now >> WHEEL_SLOT);
-            self.wheel
-                .insert(&mut self.blocks, wheel_slot(time), timer.id());
-        }
-    }
-
-    /// Puts a subscriber into a band of its aggregate, unless it is there.
-    #[inline(always)]
-    fn enter(&mut self, at: usize, band: Band, served: u32, now: u64) {
-        let subscriber = &mut self.subscribers[at];
-        if subscriber.places.is_in(band) {
-            return;
-        }
-        subscriber.places.enter(band);
-        let parent = subscriber.parent;
-        let entry = Entry {
-            child: Child::Subscriber(at as u32),
-            tag: &mut subscriber.tag,
-            served: subscriber.share.time(served),
-        };
-        self.nodes[parent as usize].insert(&mut self.blocks, band, entry);
-        self.wake_node(parent, band, 0, now);
-    }
-
-    /// The same for a node that has a child in this band, and for those above it.
-    fn wake_node(&mut self, mut at: u32, band: Band, served: u32, now: u64) {
-        while at != ROOT {
-            let (blocks, wheel, [node, parent]) = self.with_parent(at);
-            if node.next > now {
-                let timer = Timer::Node(at);
-                if !node.places.has(timer) {
-                    node.places.set(timer);
-                    wheel.catch_up(blocks, now >> WHEEL_SLOT);
-                    wheel.insert(blocks, wheel_slot(node.next), timer.id());
-                }
-                return;
-            }
-            if node.places.is_in(band) {
-                return;
-            }
-            node.places.enter(band);
-            let above = node.parent;
-            parent.insert(blocks, band, node.entry(at, served));
-            at = above;
-        }
-    }
-
-    /// A node that is not the port, and its parent; and what else they need.
-    fn with_parent(&mut self, at: u32) -> (&mut Blocks, &mut Wheel, [&mut Node; 2]) {
-        let parent = self.nodes[at as usize].parent;
-        let both = self.nodes.get_disjoint_mut([at as usize, parent as usize]);
-        let both = both.expect("an aggregate is not its own parent");
-        (&mut self.blocks, &mut self.wheel, both)
-    }
-
-    /// Wakes those whose time has come: some at once, so that their lines come together.
-    fn expire(&mut self, now: u64) {
-        let last = now >> WHEEL_SLOT;
-        self.wheel.catch_up(&mut self.blocks, last);
-        let mut due = [0; TOGETHER];
-        loop {
-            let mut n = 0;
-            while n < TOGETHER
-                && let Some(id) = self.wheel.pop(&mut self.blocks, last)
-            {
-                due[n] = id;
-                n += 1;
-                if let Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) =
-                    Timer::of(id)
-                {
-                    self.prefetch_subscriber(SubscriberIndex(at));
-                }
-            }
-            for id in &due[..n] {
-                self.fire(Timer::of(*id), now);
-            }
-            if n < TOGETHER {
-                break;
-            }
-        }
-        self.wheel.catch_up(&mut self.blocks, last);
-    }
-
-    /// A timer has run out.
-    fn fire(&mut self, timer: Timer, now: u64) {
-        match timer {
-            Timer::Node(at) => {
-                self.nodes[at as usize].places.clear(timer);
-                self.wake_node_in_all(at, 0, now);
-            }
-            Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) => {
-                self.subscribers[at as usize].places.clear(timer);
-                self.wake(at as usize, 0, now);
-                self.release(at);
-            }
-        }
-    }
-
-    /// Wakes a node in each band in which it has children.
-    pub(crate) fn wake_node_in_all(&mut self, at: u32, served: u32, now: u64) {
-        for band in Band::ALL {
-            if self.nodes[at as usize].has(band) {
-                self.wake_node(at, band, served, now);
-            }
-        }
-    }
-
-    /// The class of a subscriber that may send next, and the way to it.
-    fn next(&mut self, now: u64) -> Option<(Turn, Path)> {
-        let mut path = Path::default();
-        let mut at = ROOT;
-        if self.nodes[at as usize].next > now {
-            return None;
-        }
-        loop {
-            let node = &mut self.nodes[at as usize];
-            let Some(band) = node.band() else {
-                // this way ended in a node whose children have gone, or nobody waits
-                if at == ROOT {
-                    return None;
-                }
-                for at in path.upwards() {
-                    self.wake_node_in_all(at, 0, now);
-                }
-                (at, path) = (ROOT, Path::default());
-                continue;
-            };
-            let Some((child, due)) = node.pop(&mut self.blocks, band) else {
-                continue;
-            };
-            match child {
-                Child::Node(child) => {
-                    if self.is_turn_of_node(child, band, due, now) {
-                        path.push(child);
-                        at = child;
-                    }
-                }
-                Child::Subscriber(child) => {
-                    if let Some(turn) = self.turn(child as usize, at, band, due, now) {
-                        return Some((turn, path));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether a node that was the next one of a band of its parent may send; if not, it waits where it has to.
-    fn is_turn_of_node(&mut self, at: u32, band: Band, due: u64, now: u64) -> bool {
-        let (blocks, _, [node, parent]) = self.with_parent(at);
-        if band == Band::Excess && slot(node.tag) > due {
-            // too far ahead for the calendar
-            parent.insert(blocks, band, node.entry(at, 0));
-            return false;
-        }
-        node.places.leave(band);
-        let may_send = node.next <= now;
-        if !may_send {
-            self.wake_node_in_all(at, 0, now);
-        }
-        may_send
-    }
-
-    /// The class with which a subscriber that was the next one may send; if it may not, it waits where it has to.
-    fn turn(&mut self, child: usize, at: u32, band: Band, due: u64, now: u64) -> Option<Turn> {
-        let subscriber = &mut self.subscribers[child];
-        let is_early = band == Band::Excess && slot(subscriber.tag) > due;
-        if is_early && subscriber.backlog != 0 && subscriber.parent == at {
-            let entry = Entry {
-                child: Child::Subscriber(child as u32),
-                tag: &mut subscriber.tag,
-                served: 0,
-            };
-            self.nodes[at as usize].insert(&mut self.blocks, band, entry);
-            return None;
-        }
-        subscriber.places.leave(band);
-        let profile = &self.profiles[usize::from(subscriber.profile)];
-        if let Choice::Class(class, chosen) = choose(subscriber, profile, now)
-            && chosen as u8 <= band as u8
-            && subscriber.parent == at
-        {
-            return Some(Turn { at: child, class });
-        }
-        self.wake(child, 0, now);
-        self.release(child as u32);
-        None
-    }
-
-    /// Takes the next packet of a class whose turn it is, and charges it to all on the way. `None`: CoDel has dropped all that waited.
-    fn serve(
+    /// Lets the next packet of a class leave whose turn it is, and charges it to all on the way. Returns how many have left: none if CoDel has
+    /// dropped all that waited.
+    pub(crate) fn serve(
         &mut self,
-        Turn { at, class }: Turn,
-        path: &Path,
+        at: usize,
+        class: usize,
         now: u64,
+        leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(Dropped, C::Packet),
-    ) -> Option<C::Packet> {
+    ) -> usize {
         let packet = self.take(at, class, now, dropped);
         let mut served = 0;
         if let Some(packet) = &packet {
@@ -523,15 +239,21 @@ impl<C: Chain> Scheduler<C> {
             let subscriber = &mut self.subscribers[at];
             let profile = &self.profiles[usize::from(subscriber.profile)];
             let past = now.saturating_sub(self.slack);
-            let is_committed = subscriber.charge_rates(profile, class, octets, [past, now]);
-            subscriber.charge_shares(profile, class, octets, is_committed);
-            self.charge(path, octets, is_committed, now);
+            let is_committed = subscriber.charge(profile, class, octets, [past, now]);
+            let parent = subscriber.parent;
+            self.charge(parent, octets, is_committed, now);
         }
-        self.wake(at, served, now);
-        for at in path.upwards() {
-            self.wake_node_in_all(at, served, now);
+        self.stand(at, served, now);
+        let mut above = self.subscribers[at].parent;
+        while above != ROOT {
+            self.return_node(above, served, now);
+            above = self.nodes[above as usize].parent;
         }
+        let left = usize::from(packet.is_some());
         packet
+            .into_iter()
+            .for_each(|packet| leave(SubscriberIndex(at as u32), packet));
+        left
     }
 
     /// Takes the packet of a class whose turn it is; `None`: all that waited was dropped.
@@ -561,44 +283,16 @@ impl<C: Chain> Scheduler<C> {
         head.map(|head| head.packet)
     }
 
-    /// Charges a packet to the port and to the aggregates on the way.
+    /// Charges a packet to a node and to those above it, up to the port.
     #[inline(always)]
-    fn charge(&mut self, path: &Path, octets: u32, is_committed: bool, now: u64) {
+    fn charge(&mut self, mut at: u32, octets: u32, is_committed: bool, now: u64) {
         let past = now.saturating_sub(self.slack);
-        for at in path.upwards() {
-            self.nodes[at as usize].charge(octets, is_committed, past);
+        while at != ROOT {
+            let node = &mut self.nodes[at as usize];
+            node.charge(octets, is_committed, past);
+            at = node.parent;
         }
         let past = now.saturating_sub(self.port_slack);
         self.nodes[ROOT as usize].charge(octets, is_committed, past);
-    }
-}
-
-/// The slot of the wheel at whose beginning a time is over.
-fn wheel_slot(time: u64) -> u64 {
-    (time + (1 << WHEEL_SLOT) - 1) >> WHEEL_SLOT
-}
-
-/// A class of a subscriber that sends.
-#[derive(Clone, Copy)]
-struct Turn {
-    at: usize,
-    class: usize,
-}
-
-/// Aggregates between the port and a subscriber, from above.
-#[derive(Clone, Copy, Default)]
-struct Path {
-    all: [u32; LEVELS],
-    len: usize,
-}
-
-impl Path {
-    fn push(&mut self, at: u32) {
-        self.all[self.len] = at;
-        self.len += 1;
-    }
-
-    fn upwards(self) -> impl Iterator<Item = u32> {
-        (0..self.len).rev().map(move |n| self.all[n])
     }
 }

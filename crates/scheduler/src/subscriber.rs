@@ -2,12 +2,13 @@
 use crate::child::{Band, Places, Share};
 use crate::node::WIRE;
 use crate::profile::{CLASSES, Compiled, SHARE};
-use core::hint::select_unpredictable;
 use policy::Rate;
 use policy::pace::Pace;
 
 /// A packet is charged no more octets than this in the virtual times of classes.
 const MOST_CHARGE: u32 = 16_383;
+/// So they fit into a word with the number of the class and a bit.
+const _: () = assert!((MOST_CHARGE as u64 * SHARE as u64) < 1 << 29 && CLASSES == 4);
 
 /// Number of a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,21 +33,20 @@ pub struct SubscriberSettings {
     pub header: u8,
 }
 
-/// What packets need of a subscriber beside the queue of their class: a cache line, and one of what its classes are chosen by, so that
-/// their queues are left alone. CPUs fetch such a pair together.
+/// What packets need of a subscriber beside the queue of their class: a cache line, and one for rates that few have.
 #[derive(Clone, Copy)]
 #[repr(C, align(128))]
 pub(crate) struct Subscriber {
     /// When it may send.
     pub next: u64,
     pub pace: Pace,
-    /// When it is below its committed rate again.
+    /// When it is below its committed rate again; [`NEVER`] without one.
     pub committed_next: u64,
-    pub committed: Pace,
     /// Virtual time of its next packet, among the children of its aggregate.
     pub tag: u64,
-    /// Virtual time of the packet of a class that was served last, which wraps around, as those of the classes do.
-    pub class_time: u64,
+    /// How far the next packet of each class is ahead of the virtual time of the one that was served last. It has no claim for what the others
+    /// were served meanwhile, be it that it had no packets or that it was held by its rate.
+    pub ahead: [u32; CLASSES],
     pub share: Share,
     pub parent: u32,
     pub profile: u16,
@@ -57,23 +57,25 @@ pub(crate) struct Subscriber {
     pub header: u8,
     /// Packets are not queued for it: it is gone, or its number was never given.
     pub is_vacant: bool,
+    /// The committed rate.
+    pub committed: Pace,
     /// When each class may send, if it has a rate.
     pub class_next: [u64; CLASSES],
-    /// Virtual time of the next packet of each class.
-    pub class_tag: [u64; CLASSES],
 }
 
+/// No time.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 const _: () = assert!(size_of::<Subscriber>() == 128);
-const _: () = assert!(core::mem::offset_of!(Subscriber, class_next) == 64);
+const _: () = assert!(core::mem::offset_of!(Subscriber, committed) == 64);
 
 impl Subscriber {
     pub const VACANT: Subscriber = Subscriber {
         next: 0,
         pace: Pace::NONE,
-        committed_next: 0,
-        committed: Pace::NONE,
+        committed_next: NEVER,
         tag: 0,
-        class_time: 0,
+        ahead: [0; CLASSES],
         share: Share::NONE,
         parent: 0,
         profile: 0,
@@ -81,8 +83,8 @@ impl Subscriber {
         places: Places::NOWHERE,
         header: 0,
         is_vacant: true,
+        committed: Pace::NONE,
         class_next: [0; CLASSES],
-        class_tag: [0; CLASSES],
     };
 
     /// Changes the settings. What waits goes on waiting.
@@ -92,30 +94,40 @@ impl Subscriber {
         self.next = self.next.min(now) + pace.rescaled(left, self.pace);
         self.pace = pace;
         self.committed = Pace::new(settings.committed, hz);
-        self.committed_next = self.committed_next.min(now);
+        self.committed_next = match self.committed.is_limited() {
+            true => self.committed_next.min(now),
+            false => NEVER,
+        };
         self.share = Share::new(settings.weight);
         self.profile = settings.profile.0;
         self.header = settings.header;
     }
 
-    /// Charges a packet to its rates and that of the class. No time before `past` is made up for. Returns whether it was below the committed
-    /// rate.
+    /// Charges a packet to its rates and that of the class, and to no share. No time before `past` is made up for.
     #[inline(always)]
-    pub fn charge_rates(
+    pub fn charge_rates(&mut self, profile: &Compiled, class: usize, octets: u32, times: [u64; 2]) {
+        self.charge_to_rates(profile, class, self.charged(profile, octets), times);
+    }
+
+    /// Charges a packet to its rates and its share, and to those of the class. Returns whether it was below the committed rate.
+    #[inline(always)]
+    pub fn charge(
         &mut self,
         profile: &Compiled,
         class: usize,
         octets: u32,
-        [past, now]: [u64; 2],
+        times: [u64; 2],
     ) -> bool {
         let charge = self.charged(profile, octets);
-        let next = &mut self.class_next[class];
-        *next = (*next).max(past) + profile.classes[class].pace.time(charge);
-        let is_committed = self.is_below_committed(now);
-        if is_committed {
-            self.committed_next = self.committed_next.max(past) + self.committed.time(charge);
+        let is_committed = self.charge_to_rates(profile, class, charge, times);
+        if profile.strict & 1 << class == 0 {
+            let served = self.ahead[class];
+            self.ahead = self.ahead.map(|ahead| ahead.saturating_sub(served));
+            self.ahead[class] = charge.min(MOST_CHARGE) * profile.classes[class].share;
         }
-        self.next = self.next.max(past) + self.pace.time(charge);
+        if !is_committed {
+            self.tag += self.share.time(octets + WIRE);
+        }
         is_committed
     }
 
@@ -126,49 +138,30 @@ impl Subscriber {
         profile.overhead.charged(packet)
     }
 
-    /// Charges it to its share and that of the class.
     #[inline(always)]
-    pub fn charge_shares(
+    fn charge_to_rates(
         &mut self,
         profile: &Compiled,
         class: usize,
-        octets: u32,
-        is_committed: bool,
-    ) {
-        if profile.strict & 1 << class == 0 {
-            let charge = self.charged(profile, octets).min(MOST_CHARGE);
-            // what it could not have because of its rate is no claim
-            self.class_time = self
-                .class_time
-                .wrapping_add(self.ahead(class).max(0) as u64);
-            let time = u64::from(charge * profile.classes[class].share);
-            self.class_tag[class] = self.class_time.wrapping_add(time);
+        charge: u32,
+        [past, now]: [u64; 2],
+    ) -> bool {
+        if profile.paced & 1 << class != 0 {
+            let next = &mut self.class_next[class];
+            *next = (*next).max(past) + profile.classes[class].pace.time(charge);
         }
-        if !is_committed {
-            self.tag += self.share.time(octets + WIRE);
+        let is_committed = self.is_below_committed(now);
+        if is_committed {
+            self.committed_next = self.committed_next.max(past) + self.committed.time(charge);
         }
-    }
-
-    /// How far the next packet of a class is ahead of virtual time.
-    #[inline(always)]
-    fn ahead(&self, class: usize) -> i64 {
-        self.class_tag[class].wrapping_sub(self.class_time) as i64
-    }
-
-    /// A class has packets again: it has no claim for the time in which it had none. Whoever was served is ahead by a packet at most; what seems
-    /// to be more is of times that have gone round.
-    #[inline(always)]
-    pub fn resume(&mut self, class: usize) {
-        const MOST: i64 = MOST_CHARGE as i64 * SHARE as i64;
-        if !(0..=MOST).contains(&self.ahead(class)) {
-            self.class_tag[class] = self.class_time;
-        }
+        self.next = self.next.max(past) + self.pace.time(charge);
+        is_committed
     }
 
     /// Is it below its committed rate?
     #[inline(always)]
     pub fn is_below_committed(&self, now: u64) -> bool {
-        self.committed.is_limited() && self.committed_next <= now
+        self.committed_next <= now
     }
 }
 
@@ -215,11 +208,7 @@ pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> C
         true => Band::Guaranteed,
         false => Band::Excess,
     };
-    let class = match ready & (ready - 1) {
-        0 => ready.trailing_zeros() as usize,
-        _ => furthest_behind(subscriber, ready),
-    };
-    Choice::Class(class, band)
+    Choice::Class(furthest_behind(&subscriber.ahead, ready), band)
 }
 
 /// The classes that have packets but have reached their rates.
@@ -234,13 +223,13 @@ pub(crate) fn limited(subscriber: &Subscriber, profile: &Compiled, now: u64) -> 
 
 /// The class of those in a mask whose virtual time is the earliest. It is as good as random which one that is, so there is no branch.
 #[inline(always)]
-fn furthest_behind(subscriber: &Subscriber, mask: u8) -> usize {
-    let (mut first, mut earliest) = (0, i64::MAX);
-    for class in 0..CLASSES {
-        let ahead = subscriber.ahead(class);
-        let is_earlier = mask >> class & 1 != 0 && ahead < earliest;
-        first = select_unpredictable(is_earlier, class, first);
-        earliest = select_unpredictable(is_earlier, ahead, earliest);
+fn furthest_behind(ahead: &[u32; CLASSES], mask: u8) -> usize {
+    let mut first = u32::MAX;
+    for (class, ahead) in ahead.iter().enumerate() {
+        // a class that is not in the mask comes after all that are
+        let is_out = u32::from(mask >> class & 1 == 0);
+        let place = ahead * CLASSES as u32 + class as u32;
+        first = first.min(place + (is_out << 31));
     }
-    first
+    first as usize % CLASSES
 }

@@ -24,11 +24,9 @@ pub struct Settings {
 }
 
 /// Levels of aggregates at most.
-pub(crate) const LEVELS: usize = 2;
-/// Slots of the wheel.
-const SLOTS: usize = 4096;
-/// Who waits for a time.
-pub(crate) type Wheel = Calendar<SLOTS>;
+const LEVELS: usize = 2;
+/// Who waits for a time: 4,096 slots.
+pub(crate) type Wheel = Calendar<64>;
 /// Part of a second that the port makes up for if the worker comes too late for it.
 const PORT_SLACK: u64 = 5_000;
 /// Part of a second that a subscriber or aggregate makes up for if it could not or did not send: its burst, beside a packet.
@@ -55,6 +53,8 @@ pub struct Scheduler<C: Chain> {
     /// Packets that wait.
     pub(crate) waiting: usize,
     pub(crate) most_packets: usize,
+    /// Whether some waited for their turn after the last packet had left.
+    pub(crate) is_short: bool,
     /// The last time that the caller has said.
     pub(crate) now: u64,
     pub(crate) port_slack: u64,
@@ -84,6 +84,7 @@ impl<C: Chain> Scheduler<C> {
             free: Vec::new(),
             waiting: 0,
             most_packets: settings.most_packets,
+            is_short: false,
             now: 0,
             port_slack: parts(settings.hz / PORT_SLACK),
             slack: parts(settings.hz / SLACK),
@@ -149,7 +150,8 @@ impl<C: Chain> Scheduler<C> {
         node.next = node.next.min(now) + pace.rescaled(left, node.pace);
         node.pace = pace;
         if aggregate != PORT {
-            self.wake_node_in_all(aggregate.0, 0, now);
+            self.catch_up();
+            self.wake_node_in_all(aggregate.0, now);
         }
     }
 
@@ -191,7 +193,8 @@ impl<C: Chain> Scheduler<C> {
         assert!(usize::from(settings.profile.0) < self.profiles.len());
         let at = subscriber.0 as usize;
         self.subscribers[at].set(settings, self.now, self.hz);
-        self.wake(at, 0, self.now);
+        self.catch_up();
+        self.wake(at, self.now);
     }
 
     /// Puts a subscriber under another aggregate or the port. What waits goes on waiting; if it has had its turn in sight, until that comes.
@@ -250,10 +253,10 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Room for the entries of so many subscribers in the calendars, so that packets allocate nothing. Each has eight at most: six timers, and
-    /// one in each band. A slot that is not empty has a block of its own.
+    /// one in each band. A slot may have a block that is not full.
     fn reserve_entries(&mut self, subscribers: usize) {
         let children = subscribers + self.nodes.len();
-        let slots = SLOTS + (2 * children).min(2 * NODE_SLOTS * self.nodes.len());
+        let slots = Wheel::SLOTS + (2 * children).min(2 * NODE_SLOTS * self.nodes.len());
         self.blocks.reserve(8 * children / BLOCK + slots + 1);
     }
 }

@@ -87,6 +87,36 @@ fn weights_divide_what_is_short_whatever_the_number_and_size_of_packets() {
     }
 }
 
+/// As well as what a port has, although all have what they want until then.
+#[test]
+fn weights_divide_what_the_caller_takes() {
+    let mut tree = tree(None);
+    let profile = tree.add_profile(&plain());
+    let homes = [1, 3].map(|weight| {
+        let settings = SubscriberSettings {
+            weight,
+            ..home(profile, Some(5_000))
+        };
+        [(); 200].map(|()| tree.add(PORT, &settings))
+    });
+    let (mut sent, mut coming) = ([0; 2], homes.as_flattened().repeat(4));
+    for now in (0..1_000 * MS).step_by(ROUND as usize) {
+        for home in coming.drain(..) {
+            let frame = Source::new(home, 1000).frame(now);
+            tree.enqueue(home, 0, frame, now).unwrap();
+        }
+        // 800 of 2,000 Mbit/s
+        let most = if now < 100 * MS { usize::MAX } else { 1 };
+        let counts = u64::from(now >= 200 * MS);
+        let mut leave = |home, frame: Frame| {
+            coming.push(home);
+            sent[usize::from(homes[1].contains(&home))] += counts * u64::from(frame.octets);
+        };
+        tree.dequeue(now, most, &mut leave, &mut |_, _| ());
+    }
+    assert!(is_near(sent[1], 3 * sent[0], 30), "{sent:?}");
+}
+
 #[test]
 fn what_one_does_not_use_others_have() {
     let mut tree = tree(Some(100_000));
@@ -468,6 +498,29 @@ fn with_limited_voice(tree: &mut Tree, kbps: u64) -> ProfileIndex {
     tree.add_profile(&settings)
 }
 
+/// It waits for its rate and for its committed one, and both times come while the worker sleeps.
+#[test]
+fn a_home_that_has_waited_for_two_reasons_sends_once() {
+    for sleeps in 200..220 {
+        let mut tree = tree(None);
+        let profile = tree.add_profile(&plain());
+        // short, so there is a share to wait for
+        let site = aggregate(&mut tree, PORT, Some(1_500), 1);
+        let committed = SubscriberSettings {
+            committed: Some(Rate::kbps(200)),
+            ..home(profile, Some(1_000))
+        };
+        let one = Source::new(tree.add(site, &committed), 1250);
+        let other = Source::new(tree.add(site, &home(profile, None)), 1250);
+        octets(&mut tree, &[one, other], (0, sleeps * MS));
+        tree.remove(other.to, &mut |_| ());
+        tree.set_rate(site, None);
+        let mut left = 0;
+        tree.dequeue(400 * MS, usize::MAX, &mut |_, _| left += 1, &mut |_, _| ());
+        assert_eq!(left, 1, "10 ms each");
+    }
+}
+
 #[test]
 fn a_class_that_has_reached_its_rate_does_not_delay_the_others() {
     let mut tree = tree(None);
@@ -490,6 +543,26 @@ fn a_class_that_has_reached_its_rate_does_not_delay_the_others() {
     });
     // a packet is a millisecond
     assert!(last > 20 * MS && last < 26 * MS, "{last}");
+}
+
+/// Also if its time has come while the worker slept, and others wait for their turn already.
+#[test]
+fn a_strict_class_whose_time_has_come_is_before_all_that_wait() {
+    let mut tree = tree(Some(1_000));
+    let profile = with_limited_voice(&mut tree, 100);
+    let [one, other] = [(); 2].map(|()| tree.add(PORT, &home(profile, None)));
+    let many = Source::new(other, 1226);
+    for _ in 0..6 {
+        // 10 ms each, the first at its class's rate and the second at the port's
+        tree.enqueue(one, 0, Source::new(one, 125).frame(0), 0)
+            .unwrap();
+        tree.enqueue(other, 3, many.frame(0), 0).unwrap();
+    }
+    let mut left = Vec::new();
+    for now in (0..130 * MS).step_by(11 * MS as usize) {
+        tree.dequeue(now, 1, &mut |home, _| left.push(home), &mut |_, _| ());
+    }
+    assert_eq!(left, [[one; 6], [other; 6]].as_flattened());
 }
 
 #[test]
