@@ -100,7 +100,7 @@ pub const WHO: Action = Action {
 /// The gateway at work.
 pub const TOP: Action = Action {
     name: "top",
-    about: "Watch sessions, alarms, throughput, drops, workers and pools, live",
+    about: "Watch sessions, alarms, throughput, drops, workers and pools",
     calls: &["Live/WatchState"],
     access: Read,
     arguments: &[Argument::new(
