@@ -1,7 +1,7 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 16] = [
+const WORDS: [(&str, &str); 17] = [
     ("Binding.role", "BindingRole"),
     ("Event.severity", "AlarmSeverity"),
     ("Alarm.severity", "AlarmSeverity"),
@@ -18,6 +18,7 @@ const WORDS: [(&str, &str); 16] = [
     ("TrafficPolicy.state", "TrafficPolicyState"),
     ("DirectionPolicy.state", "TrafficPolicyState"),
     ("Denial.reason", "DenialReason"),
+    ("RuleHits.kind", "MatchKind"),
 ];
 
 fn main() -> std::io::Result<()> {

@@ -175,7 +175,7 @@ impl Transactions {
         let tree = match change {
             Change::Edits { base, edits } => self.edited(*base, edits)?,
             Change::Version(version) => self.load(*version)?.tree,
-            Change::Document(text) => check::read(text).map_err(Refusal::Faults)?.tree,
+            Change::Document(text) => return check::read(text).map_err(Refusal::Faults),
         };
         check::check(&tree).map_err(Refusal::Faults)
     }

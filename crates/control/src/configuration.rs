@@ -340,7 +340,7 @@ impl Keeper {
     }
 
     async fn check(&mut self, change: northbound::Change) -> Result<CheckChangeResponse, Refused> {
-        let candidate = match self.transactions().candidate(&read_change(change)?) {
+        let candidate = match self.candidate(read_change(change)?).await? {
             Ok(candidate) => candidate,
             Err(why) => {
                 return Ok(CheckChangeResponse {
@@ -355,6 +355,20 @@ impl Keeper {
             effects: [planned.effects, planned.remarks].concat(),
             tree: config::masked(&candidate.tree).to_string(),
         })
+    }
+
+    /// What the configuration would be. Reading and checking a document with many rules takes seconds, in which the control plane's loop
+    /// must answer others: another thread does it.
+    async fn candidate(&mut self, change: Change) -> Result<Result<Checked, Refusal>, Refused> {
+        let transactions = self.transactions.take();
+        let transactions = transactions.expect("it is here between two changes");
+        let made = tokio::task::spawn_blocking(move || {
+            let candidate = transactions.candidate(&change);
+            (transactions, candidate)
+        });
+        let (transactions, candidate) = made.await.map_err(|_| gone())?;
+        self.transactions = Some(transactions);
+        Ok(candidate)
     }
 
     /// Effects and faults of a candidate, from all planes.
@@ -411,8 +425,10 @@ impl Keeper {
             ..CommitResponse::default()
         };
         let back = matches!(change, Change::Version(_));
-        let candidate = self.transactions().may_commit(&author, &change);
-        let candidate = match candidate.and_then(|()| self.transactions().candidate(&change)) {
+        if let Err(why) = self.transactions().may_commit(&author, &change) {
+            return Ok(refuse(faults_of(why)));
+        }
+        let candidate = match self.candidate(change).await? {
             Ok(candidate) => candidate,
             Err(why) => return Ok(refuse(faults_of(why))),
         };

@@ -115,6 +115,10 @@ async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
                 policy: policy.into(),
             })
         }
+        UserPlaneTable::WatchRules { session, seconds } => {
+            let watched = client.watch_rules(named(*session), seconds).await;
+            watched.map(|()| Response::Done)
+        }
         UserPlaneTable::Ledger { repair } => {
             let ledger = client.check_ledger(repair).await;
             ledger.map(|ledger| Response::Ledger { ledger })

@@ -26,7 +26,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use dynamic::Dynamic;
 use nix::sys::socket::{setsockopt, sockopt};
-use northbound::{Request, UserPlaneTable};
+use northbound::{Answer, Request, Session, UserPlaneTable};
 use passwords::{Job, PasswordThreads};
 use past::open_history;
 use radius::Radius;
@@ -451,15 +451,12 @@ impl Edge {
         let call = match call {
             Request::UserPlane { name, table } => return self.relay.ask(name, table, reply),
             Request::GetSessionPolicy { id } => {
-                return match self.plane.session_now(self.clock.now(), &id) {
-                    Ok(session) => {
-                        let (name, session) = (session.user_plane.clone(), session.into());
-                        let table = UserPlaneTable::SessionPolicy { session };
-                        self.relay.ask(name, table, reply)
-                    }
-                    // whoever asked may have gone
-                    Err(refusal) => drop(reply.send(Err(refusal))),
-                };
+                let question = |session| UserPlaneTable::SessionPolicy { session };
+                return self.ask_about_session(&id, question, reply);
+            }
+            Request::WatchRules { id, seconds } => {
+                let question = |session| UserPlaneTable::WatchRules { session, seconds };
+                return self.ask_about_session(&id, question, reply);
             }
             call => call,
         };
@@ -469,6 +466,23 @@ impl Edge {
         self.answers.insert(ticket, reply);
         self.plane
             .handle(self.clock.now(), Input::Call { ticket, call });
+    }
+
+    /// Asks the user plane of a session something about it.
+    fn ask_about_session(
+        &mut self,
+        id: &str,
+        question: impl FnOnce(Box<Session>) -> UserPlaneTable,
+        reply: oneshot::Sender<Answer>,
+    ) {
+        match self.plane.session_now(self.clock.now(), id) {
+            Ok(session) => {
+                let name = session.user_plane.clone();
+                self.relay.ask(name, question(session.into()), reply);
+            }
+            // whoever asked may have gone
+            Err(refusal) => drop(reply.send(Err(refusal))),
+        }
     }
 
     fn on_ask(&mut self, ask: ToPlane) {

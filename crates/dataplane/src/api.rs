@@ -425,6 +425,8 @@ pub struct Punt<'a> {
 
 /// Sessions that can be sampled at once.
 pub const MAX_SAMPLED: usize = 128;
+/// Maximum number of sessions of which the hits of each rule are counted at once.
+pub const MAX_WATCHED: usize = 8;
 
 /// How many packets of a session are shown to the control thread; a second's share does not come at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -97,6 +97,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
         pool,
         ports: Ports::new(&limits),
         policies: Vec::new(),
+        rule_hits: Vec::new(),
         routes: routes.map_err(|_| Error::Config(no_room.into()))?,
         asked: None,
         limits,

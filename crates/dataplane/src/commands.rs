@@ -1,5 +1,6 @@
 //! Commands, applied to the tables between bursts.
 use crate::api::*;
+use crate::compiled::RuleHits;
 use crate::graph::{Source, Tables};
 use crate::inspect::{self, PIECE};
 use crate::message::Command;
@@ -8,6 +9,7 @@ use crate::tables::interfaces::Interface;
 use crate::tables::sessions::Sources;
 use crate::worker::Worker;
 use policy::{Direction, PrioritySource};
+use std::sync::Arc;
 
 /// Applies a command. It has at most one answer, for which there is room.
 pub(crate) fn apply(worker: &mut Worker, command: Command) {
@@ -34,6 +36,10 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             direction,
             state: policy_state(worker, index, direction).map(Box::new),
         }),
+        Command::WatchRules(index, direction, hits) => {
+            watch_rules(worker, (index, direction), hits);
+            None
+        }
         Command::Sample(index, rate) => {
             let tables = &mut worker.tables;
             let room = rate.is_none_or(|rate| tables.samples.begin(index, rate));
@@ -105,6 +111,23 @@ fn policy_state(worker: &Worker, index: SessionIndex, direction: Direction) -> O
         Direction::Down => queues.state(place),
     };
     Some(PolicyState { queues, ..state })
+}
+
+/// Counts the hits of rules by the packets of a session, or ends that; the controller has the counters, too.
+fn watch_rules(
+    worker: &mut Worker,
+    (index, direction): (SessionIndex, Direction),
+    hits: Option<Arc<RuleHits>>,
+) {
+    let Tables {
+        sessions, policies, ..
+    } = &mut worker.tables;
+    let line = sessions.policy(index, direction);
+    let hits = hits.filter(|_| line.is_some());
+    let is_watched = policies.watches.set((index, direction), hits);
+    if let Some(line) = line {
+        line.is_watched = is_watched;
+    }
 }
 
 fn tell(worker: &mut Worker, event: Event) {

@@ -1,17 +1,19 @@
 //! Policies of the packets of a direction, compiled: what the control thread makes and the workers look packets up in.
 mod classes;
+mod hits;
 
 use acl::{Action, Classifier, Packet4, Packet6, Rule, TooLarge};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
 
-use crate::counters::add;
 use crate::police::{Colour, MeterSettings};
 use crate::queues::QueueRules;
 use policy::Overhead;
 
 pub use classes::MOST_CLASSES;
 pub(crate) use classes::{Class, Classes};
+use hits::Counter;
+pub use hits::{Hits, RuleHits};
 
 /// What becomes of a packet, in one word. Its bits 4 and 5 are the class into which a rule puts it (`classes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,22 +85,6 @@ impl Matched {
         rule: 0,
         verdict: Verdict(Verdict::UNDETERMINED),
     };
-}
-
-/// How often a rule was the first to match.
-#[derive(Debug, Default)]
-struct Counter {
-    packets: AtomicU64,
-    octets: AtomicU64,
-}
-
-/// How often a rule was the first to match.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hits {
-    /// Packets.
-    pub packets: u64,
-    /// Octets of their IP packets.
-    pub octets: u64,
 }
 
 /// Policer of a policy. Each session has a meter of its own.
@@ -242,10 +228,7 @@ impl CompiledPolicy {
         let rules = self.counters.first().map_or(0, |first| first.len());
         let of = |rule: usize| {
             let workers = self.counters.iter().map(|counters| &counters[rule]);
-            workers.fold(Hits::default(), |sum, counter| Hits {
-                packets: sum.packets + counter.packets.load(Relaxed),
-                octets: sum.octets + counter.octets.load(Relaxed),
-            })
+            workers.fold(Hits::default(), |sum, counter| sum + counter.read())
         };
         (0..rules).map(of).collect()
     }
@@ -303,8 +286,7 @@ impl CompiledPolicy {
         if let Some(counters) = self.counters.get(usize::from(worker))
             && let Some(counter) = counters.get(usize::from(matched.rule).wrapping_sub(1))
         {
-            add(&counter.packets, 1);
-            add(&counter.octets, octets as u64);
+            counter.count(octets);
         }
     }
 }

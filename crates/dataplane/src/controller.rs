@@ -1,7 +1,7 @@
 //! The control thread's end.
 use crate::api::*;
 use crate::build::INJECTS;
-use crate::compiled::{CompiledPolicy, PolicyCompiler};
+use crate::compiled::{CompiledPolicy, PolicyCompiler, RuleHits};
 use crate::counters::{self, Shared, Wake};
 use crate::drops::DropReason;
 use crate::egress::Egress;
@@ -48,6 +48,8 @@ pub struct Controller {
     pub(crate) routes: Routes,
     /// Policies that workers may have: the last to let go of one frees it, and that is never a worker.
     pub(crate) policies: Vec<Arc<CompiledPolicy>>,
+    /// Counters that workers may have, for the same reason.
+    pub(crate) rule_hits: Vec<Arc<RuleHits>>,
     /// The piece that was asked for, if it is one of routes.
     pub(crate) asked: Option<(InstanceIndex, Option<IpNet>)>,
     pub(crate) limits: Limits,
@@ -398,6 +400,25 @@ impl Controller {
     pub fn read_policy(&mut self, index: SessionIndex, direction: Direction) -> Result<(), Busy> {
         self.link(index.0)
             .send(Command::ReadPolicy(index, direction))
+    }
+
+    /// Counts how often the packets of a session hit each rule of its policy in a direction, or ends that. At most [`MAX_WATCHED`]
+    /// sessions are watched. It ends with the session, and goes on if only the session's rates change. After a change of the policy,
+    /// hits are counted when the worker gets counters of the new compilation.
+    ///
+    /// # Errors
+    /// The worker does not take a command now.
+    pub fn watch_rules(
+        &mut self,
+        index: SessionIndex,
+        direction: Direction,
+        hits: Option<Arc<RuleHits>>,
+    ) -> Result<(), Busy> {
+        self.link(index.0)
+            .send(Command::WatchRules(index, direction, hits.clone()))?;
+        self.rule_hits.retain(|hits| Arc::strong_count(hits) > 1);
+        self.rule_hits.extend(hits);
+        Ok(())
     }
 
     /// Begins to show copies of the packets of a session that is there, at most this many ([`PuntKind::SampledUp`],

@@ -84,6 +84,7 @@ pub use build::{Error, channel};
 pub use chain::{FrameChain, WaitingFrame};
 pub use compiled::{
     CompiledPolicy, Hits, MOST_CLASSES, PolicerSettings, PolicyClass, PolicyCompiler, PolicyRules,
+    RuleHits,
 };
 pub use controller::Controller;
 pub use drops::DropReason;

@@ -1,6 +1,6 @@
 //! Commands from the control thread to a worker.
 use crate::api::*;
-use crate::compiled::CompiledPolicy;
+use crate::compiled::{CompiledPolicy, RuleHits};
 use crate::egress::Egress;
 use crate::inspect::{Held, Part};
 use crate::punt::PuntLimits;
@@ -20,6 +20,7 @@ pub(crate) enum Command {
     RemoveSession(SessionIndex),
     ReadUsage(SessionIndex),
     ReadPolicy(SessionIndex, Direction),
+    WatchRules(SessionIndex, Direction, Option<Arc<RuleHits>>),
     Sample(SessionIndex, Option<SampleRate>),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
     /// With room for the answer.

@@ -7,6 +7,7 @@ use crate::{
     GetSessionPolicyRequest, ListAclRulesRequest, ListAclRulesResponse, ListNeighboursRequest,
     ListNeighboursResponse, ListPoliciesRequest, ListPortsRequest, ListRoutesRequest,
     ListRoutesResponse, SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest,
+    WatchRulesRequest,
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
@@ -164,6 +165,18 @@ impl Client {
     ) -> Result<SessionPolicy, Status> {
         let answer = self.0.get_session_policy(session).await?.into_inner();
         Ok(answer.policy.unwrap_or_default())
+    }
+
+    /// Counts for so many seconds how often the packets of a session hit each rule; 0 ends it.
+    pub async fn watch_rules(
+        &mut self,
+        session: GetSessionPolicyRequest,
+        seconds: u32,
+    ) -> Result<(), Status> {
+        let session = Some(session);
+        let request = WatchRulesRequest { session, seconds };
+        self.0.watch_rules(request).await?;
+        Ok(())
     }
 
     /// Compares what the user plane holds with the owners of it, and puts right what differs if `repair` is set.

@@ -9,7 +9,7 @@ use crate::{
     ListNeighboursRequest, ListNeighboursResponse, ListPoliciesRequest, ListPoliciesResponse,
     ListPortsRequest, ListPortsResponse, ListRoutesRequest, ListRoutesResponse, MAX_TEXT,
     SampleRequest, SampleResponse, Sampling, SessionPlace, State, ValidateRequest,
-    ValidateResponse, WatchRequest,
+    ValidateResponse, WatchRequest, WatchRulesRequest, WatchRulesResponse,
 };
 use config::start::Management;
 use futures_util::Stream;
@@ -70,6 +70,13 @@ pub enum Request {
     ListPolicies,
     /// What the policies of a session have done.
     GetSessionPolicy(SessionPlace),
+    /// Count how often the packets of a session hit each rule.
+    WatchRules {
+        /// The session.
+        session: SessionPlace,
+        /// How long, at most [`northbound::MOST_WATCH_SECONDS`]; 0 ends it.
+        seconds: u32,
+    },
     /// Compare what is held with the owners of it, in both directions.
     CheckLedger {
         /// Give back what has no owner, and book what is missing.
@@ -111,6 +118,8 @@ pub enum Response {
     },
     /// To [`Request::GetSessionPolicy`].
     SessionPolicy(Box<SessionPolicy>),
+    /// To [`Request::WatchRules`]: it has begun, or ended.
+    WatchingRules,
     /// To [`Request::Sample`]: it has begun.
     Sampling,
     /// To [`Request::CheckLedger`].
@@ -319,6 +328,20 @@ impl Mi for Service {
             Response::SessionPolicy(policy) => Ok(Reply::new(GetSessionPolicyResponse {
                 policy: Some(*policy),
             })),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn watch_rules(
+        &self,
+        request: tonic::Request<WatchRulesRequest>,
+    ) -> Result<Reply<WatchRulesResponse>, Status> {
+        let WatchRulesRequest { session, seconds } = request.into_inner();
+        northbound::check_watch_seconds(seconds)?;
+        let session = SessionPlace::of(session.unwrap_or_default())?;
+        let watch = Request::WatchRules { session, seconds };
+        match self.0.ask(watch).await? {
+            Response::WatchingRules => Ok(Reply::new(WatchRulesResponse {})),
             other => Err(other_answer(other)),
         }
     }

@@ -80,6 +80,10 @@ impl UserPlane {
             Request::ListRoutes { .. } => Response::Routes(Default::default()),
             Request::ListNeighbours { .. } => Response::Neighbours(Default::default()),
             Request::ListDrops => Response::Drops { drops: vec![] },
+            Request::WatchRules { session, seconds } => {
+                assert_eq!((session.pppoe_session_id, seconds), (7, 60));
+                Response::WatchingRules
+            }
             Request::ListAclRules { .. } => Response::AclRules(Default::default()),
             Request::ListPolicies => Response::Policies { policies: vec![] },
             Request::GetSessionPolicy(place) => {
@@ -253,6 +257,9 @@ async fn a_session_is_named_by_its_place() {
         mac: "02:00:00:00:00:07".into(),
         pppoe_session_id: 7,
     };
+    client.watch_rules(session.clone(), 60).await.unwrap();
+    let long = client.watch_rules(session.clone(), 3601).await.unwrap_err();
+    assert_eq!(long.code(), Code::InvalidArgument);
     let policy = client.session_policy(session.clone()).await.unwrap();
     assert_eq!(policy.down.unwrap().name, "access0.(Some(100), None) 7");
     let wrong = |change: fn(&mut GetSessionPolicyRequest)| {

@@ -6,7 +6,7 @@ use crate::{
     ClearSessionRequest, Connection, DropCounter, GetSessionPolicyRequest, GetSessionRequest,
     Ledger, ListDropsRequest, ListSessionsRequest, ListUserPlaneDropsRequest,
     ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session, SessionPolicy, TestAaaRequest,
-    TestAaaResponse, UserPlane,
+    TestAaaResponse, UserPlane, WatchRulesRequest,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -56,6 +56,14 @@ impl Client {
         let answer = self.client.get_session_policy(request);
         let answer = self.connection.wait(answer)?.into_inner();
         Ok(answer.policy.unwrap_or_default())
+    }
+
+    /// Counts for so many seconds how often the packets of a session hit each rule of its policies; 0 ends it.
+    pub fn watch_rules(&mut self, id: &str, seconds: u32) -> Result<(), CallError> {
+        let id = id.into();
+        let request = WatchRulesRequest { id, seconds };
+        self.connection.wait(self.client.watch_rules(request))?;
+        Ok(())
     }
 
     /// Ends a session.

@@ -51,7 +51,10 @@ pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
 pub use rows::{LineRow, SubscriberRow, WorkerRow};
-pub use serve::{Answer, Call, PAGE, Password, Request, Response, UserPlaneTable, serve};
+pub use serve::{
+    Answer, Call, MOST_WATCH_SECONDS, PAGE, Password, Request, Response, UserPlaneTable,
+    check_watch_seconds, serve,
+};
 pub use tables::TablesClient;
 
 /// Name of the rules that a subscriber has from RADIUS alone, as people see it: that of the attribute (RFC 4849).

@@ -14,7 +14,7 @@ use crate::{
     ListAlarmsResponse, ListDropsRequest, ListDropsResponse, ListSessionsRequest,
     ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
     Neighbour, Pool, Port, Route, Session, SessionPolicy, TestAaaRequest, TestAaaResponse,
-    TrafficPolicy, UnixSocket, UserPlane, server,
+    TrafficPolicy, UnixSocket, UserPlane, WatchRulesRequest, WatchRulesResponse, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -24,6 +24,22 @@ use tonic::{Response as Reply, Status};
 
 /// The largest request that is read, in octets.
 const MAX_REQUEST: usize = 64 * 1024;
+
+/// The longest time for which the rules of a session are watched, in seconds.
+pub const MOST_WATCH_SECONDS: u32 = 3600;
+
+/// Checks how long the rules of a session are to be watched.
+///
+/// # Errors
+/// INVALID_ARGUMENT: too long.
+pub fn check_watch_seconds(seconds: u32) -> Result<(), Status> {
+    match seconds {
+        0..=MOST_WATCH_SECONDS => Ok(()),
+        _ => Err(Status::invalid_argument(format!(
+            "{seconds} seconds: expected 0 to {MOST_WATCH_SECONDS}"
+        ))),
+    }
+}
 
 /// The most sessions, routes or neighbours that a plane tells at once.
 pub const PAGE: usize = 512;
@@ -55,6 +71,13 @@ pub enum Request {
     GetSessionPolicy {
         /// The session's id.
         id: String,
+    },
+    /// Count how often the packets of a session hit each rule of its policies, which its user plane does.
+    WatchRules {
+        /// The session's id.
+        id: String,
+        /// How long, at most [`MOST_WATCH_SECONDS`]; 0 ends it.
+        seconds: u32,
     },
     /// End a session as an administrator's reset.
     ClearSession {
@@ -138,6 +161,13 @@ pub enum UserPlaneTable {
     SessionPolicy {
         /// The session, of which port, VLAN ids, MAC address and PPPoE session id count.
         session: Box<Session>,
+    },
+    /// Nothing: it begins to watch the rules of a session, or ends that.
+    WatchRules {
+        /// The session, as for [`UserPlaneTable::SessionPolicy`].
+        session: Box<Session>,
+        /// How long.
+        seconds: u32,
     },
     /// Its ledger.
     Ledger {
@@ -322,6 +352,18 @@ impl ControlPlane for Service {
             Response::SessionPolicy { policy } => Ok(Reply::new(GetSessionPolicyResponse {
                 policy: Some(*policy),
             })),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn watch_rules(
+        &self,
+        request: tonic::Request<WatchRulesRequest>,
+    ) -> Result<Reply<WatchRulesResponse>, Status> {
+        let WatchRulesRequest { id, seconds } = request.into_inner();
+        check_watch_seconds(seconds)?;
+        match self.0.ask(Request::WatchRules { id, seconds }).await? {
+            Response::Done => Ok(Reply::new(WatchRulesResponse {})),
             other => Err(other_answer(other)),
         }
     }

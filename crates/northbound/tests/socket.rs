@@ -121,6 +121,10 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
             session: Box::new(session(7)),
         },
         Request::ClearSession { id, .. } if id == "7" => Response::Done,
+        Request::WatchRules { id, seconds } => {
+            assert_eq!((&*id, seconds), ("7", 60));
+            Response::Done
+        }
         Request::ClearBackOff { who } if who == "olt1 1/2" => Response::Done,
         Request::ClearBackOff { who } => {
             return Err(Refusal::NotFound(format!("nobody backs off at {who}")));
@@ -280,6 +284,10 @@ fn every_call_meets_its_answer() {
     assert_eq!(client.session("7").unwrap(), session(7));
     let policy = client.session_policy("7").unwrap();
     assert_eq!((policy.up.unwrap().name, policy.down), ("7".into(), None));
+    client.watch_rules("7", 60).unwrap();
+    let refused = client.watch_rules("7", 3601).unwrap_err();
+    let why = "3601 seconds: expected 0 to 3600";
+    assert!(matches!(refused, CallError::Refused(told) if told == why));
     client.clear_session("7").unwrap();
     let tested = client.test_aaa("alice", "wonderland", None).unwrap();
     assert_eq!((tested.accepted, &*tested.asked), (true, "alice"));

@@ -280,11 +280,21 @@ impl TrafficPolicies {
 
     /// The rule that denied a packet, with its place. `None`: it is of a policy that has been replaced since.
     pub fn rule(&self, compilation: u32, position: u16) -> Option<(&RulePlace, &Rule)> {
+        self.rules(compilation)?.nth(position.into())
+    }
+
+    /// The rules of a compilation, each with its place. `None`: it has been replaced since.
+    pub fn rules(&self, compilation: u32) -> Option<impl Iterator<Item = (&RulePlace, &Rule)>> {
         let mut in_force = self.in_force.values();
         let policy = in_force.find(|policy| policy.compiled.compilation() == compilation)?;
         let Definition { rules, places } = &*policy.definition;
-        let position = usize::from(position);
-        Some((places.get(position)?, rules.rules.get(position)?))
+        Some(places.iter().zip(&rules.rules))
+    }
+
+    /// The policy with a number, as it is in force.
+    pub fn in_force(&self, number: PolicyIndex) -> Option<&CompiledPolicy> {
+        let policy = self.in_force.get(&self.numbers.key(number)?)?;
+        Some(&policy.compiled)
     }
 
     /// Names of the document's policies, in their order.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,7 +16,7 @@ use config::UserPlaneDocument;
 use config::model::DeviceDocument;
 use dataplane::{
     Adjacency, AdjacencyIndex, Busy, Controller, Destination, GroupIndex, InstanceIndex, Part,
-    PortIndex, SampleRate, SessionIndex,
+    PortIndex, RuleHits, SampleRate, SessionIndex,
 };
 use ipnet::IpNet;
 use mi::{Call, Configured};
@@ -52,6 +53,7 @@ mod samples;
 mod sessions;
 mod tables;
 mod watchdog;
+mod watches;
 
 /// Maximum number of frames, datagrams and punts that are handled before other sources get their turn.
 const PORTION: usize = 64;
@@ -127,6 +129,7 @@ pub(crate) enum ForWorker {
     Inspect(Part),
     Sample(SessionIndex, Option<SampleRate>),
     ReadPolicy(SessionIndex, Direction),
+    WatchRules(SessionIndex, Direction, Option<Arc<RuleHits>>),
     RemoveStrayId(u32),
     RemoveHostRoute(InstanceIndex, IpNet),
 }
@@ -201,6 +204,8 @@ pub struct UserPlane {
     check: Option<Box<ledger::Check>>,
     /// Subscriber lines whose packets are sampled.
     samples: samples::Samples,
+    /// Sessions of which the hits of each rule are counted.
+    watches: watches::RuleWatches,
     /// Questions about the policies of sessions.
     questions: policies::Questions,
     /// Who exceeds a rate for what is for the gateway itself.
@@ -279,6 +284,7 @@ impl UserPlane {
             said_untold: false,
             check: None,
             samples: samples::Samples::default(),
+            watches: watches::RuleWatches::default(),
             questions: policies::Questions::default(),
             offenders: protection::Offenders::default(),
             counters: Counters::default(),
@@ -354,6 +360,7 @@ impl UserPlane {
         self.watch_at = now + watchdog::INTERVAL;
         self.watch_for_document(now);
         self.end_samples();
+        self.end_watches(now);
         // so that what is forgotten is so before its number can be another's
         if self.policy_changes.is_empty() {
             self.policy_changes.extend(self.policies.forget_unused());
@@ -395,6 +402,9 @@ impl UserPlane {
                 return;
             }
             self.policy_changes.pop_front();
+            if self.policy_changes.is_empty() {
+                self.renew_watches();
+            }
         }
     }
 

@@ -429,9 +429,12 @@ async fn filtered(
     let modified = cp.ask(seid, spec.add_family(Family::Ipv4).unwrap()).await;
     assert_eq!(modified.cause(), Some(Cause::REQUEST_ACCEPTED));
     let mut mi = mi::Client::new(&mi::Endpoint::Unix(api.to_owned()), None).unwrap();
+    in_force(&mut mi).await;
+    mi.watch_rules(place(), 60).await.unwrap();
     access.try_write(&udp(53)).unwrap();
     access.try_write(&udp(25)).unwrap();
     let up = denied(&mut mi, 1).await;
+    assert_eq!(hits(&up), [("base", 10, 1, 28), ("base", 20, 1, 28)]);
     assert_eq!((&*up.name, up.state()), ("home-up", InForce));
     assert_eq!((up.denied_octets, up.exceeded_packets), (28, 0));
     let denial = up.last_denial.unwrap();
@@ -465,8 +468,12 @@ async fn filtered(
         (DenialReason::Replaced, "")
     );
     access.try_write(&udp(80)).unwrap();
-    let denial = denied(&mut mi, 2).await.last_denial.unwrap();
-    assert_eq!(denial.reason(), DenialReason::Unmatched);
+    let up = denied(&mut mi, 2).await;
+    assert_eq!(hits(&up), [("", 0, 1, 28)], "of the changed policy");
+    assert_eq!(up.last_denial.unwrap().reason(), DenialReason::Unmatched);
+    mi.watch_rules(place(), 0).await.unwrap();
+    assert_eq!(session_policy(&mut mi).await.up.unwrap().rule_watch, None);
+    mi.watch_rules(place(), 60).await.unwrap();
 
     assert_eq!(
         cp.ask(seid, delete()).await.cause(),
@@ -474,6 +481,15 @@ async fn filtered(
     );
     let gone = mi.session_policy(place()).await.unwrap_err();
     assert!(mi::is_absent(&gone), "{gone}");
+    let gone = mi.watch_rules(place(), 60).await.unwrap_err();
+    assert!(mi::is_absent(&gone), "{gone}");
+}
+
+/// Hits of a session that is watched: ACL, number of the rule, packets and octets.
+fn hits(of: &DirectionPolicy) -> Vec<(&str, u32, u64, u64)> {
+    let hits = of.rule_watch.iter().flat_map(|watch| &watch.hits);
+    hits.map(|hits| (&*hits.acl, hits.rule, hits.packets, hits.octets))
+        .collect()
 }
 
 /// A datagram of the home to a port of the server.
@@ -499,6 +515,8 @@ async fn filtered_by_own_rules(cp: &mut ControlPlane, access: &Device, api: &Pat
     access.try_write(&udp(53)).unwrap();
     access.try_write(&udp(25)).unwrap();
     let up = denied(&mut mi, 1).await;
+    assert_eq!(up.rule_watch, None, "it ended with the session before");
+    mi.watch_rules(place(), 60).await.unwrap();
     assert_eq!(up.name, "NAS-Filter-Rule");
     let denial = up.last_denial.unwrap();
     assert_eq!(
@@ -519,6 +537,8 @@ async fn filtered_by_own_rules(cp: &mut ControlPlane, access: &Device, api: &Pat
     access.try_write(&udp(80)).unwrap();
     access.try_write(&udp(53)).unwrap();
     let up = denied(&mut mi, before + 1).await;
+    let shown = hits(&up);
+    assert_eq!(shown, [("", 1, 1, 28), ("", 0, 1, 28)], "of the new rules");
     assert_eq!(up.last_denial.unwrap().text, second, "only that is denied");
 
     let told = spec.told();

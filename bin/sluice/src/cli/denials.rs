@@ -3,8 +3,8 @@
 use super::listing::word;
 use super::units::octets;
 use northbound::{
-    ClassCounts, Denial, DenialReason, DirectionPolicy, FILTER_RULES, PolicySetting, QueueState,
-    SessionPolicy, TrafficPolicyState,
+    ClassCounts, Denial, DenialReason, DirectionPolicy, FILTER_RULES, MatchKind, PolicySetting,
+    QueueState, RuleHits, RuleWatch, SessionPolicy, TrafficPolicyState,
 };
 
 /// The settings of a session's policy, each with the origin of its value.
@@ -73,6 +73,8 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
         rows.extend(did.queues.iter().map(queue_row));
         let last = did.last_denial.as_ref().map(last_denial);
         rows.extend(last.map(|last| (format!("last denial {way}"), last)));
+        let watched = did.rule_watch.iter();
+        rows.extend(watched.flat_map(|watch| hit_rows(way, watch)));
     }
     rows
 }
@@ -132,17 +134,37 @@ fn queue_name(queue: &QueueState) -> &str {
     }
 }
 
+/// A row for each rule that packets hit while the session is watched.
+fn hit_rows(way: &str, watch: &RuleWatch) -> Vec<(String, String)> {
+    let watched = format!("watched for {} s more", watch.seconds_left);
+    let row = |hits: &RuleHits| {
+        let what = match hits.kind() {
+            MatchKind::Rule => rule(&hits.acl, hits.rule, &hits.text),
+            MatchKind::Unmatched => "no rule matched".into(),
+            MatchKind::UndeterminedTransport => "transport header not seen".into(),
+            MatchKind::Unspecified => "not known".into(),
+        };
+        let told = format!("{}, {}: {what}", hits.packets, octets(hits.octets));
+        (format!("hits {way}"), told)
+    };
+    let first = (format!("rules {way}"), watched);
+    [first]
+        .into_iter()
+        .chain(watch.hits.iter().map(row))
+        .collect()
+}
+
+/// A rule with its place.
+fn rule(acl: &str, number: u32, text: &str) -> String {
+    match acl {
+        "" => format!("{FILTER_RULES} {number}: {text}"),
+        acl => format!("acl {acl} rule {number}: {text}"),
+    }
+}
+
 fn last_denial(denial: &Denial) -> String {
     match denial.reason() {
-        DenialReason::Rule => {
-            let Denial {
-                acl, rule, text, ..
-            } = denial;
-            match &**acl {
-                "" => format!("{FILTER_RULES} {rule}: {text}"),
-                acl => format!("acl {acl} rule {rule}: {text}"),
-            }
-        }
+        DenialReason::Rule => rule(&denial.acl, denial.rule, &denial.text),
         DenialReason::Unmatched => "no rule matched".into(),
         DenialReason::Replaced => "a rule of an earlier version of the policy".into(),
         DenialReason::Unspecified => "not known".into(),
@@ -405,8 +427,27 @@ mod tests {
                 && sentences.contains("9 packets to the subscriber were above the rate of all its sessions together and were dropped."),
             "{sentences}"
         );
+        let hits = |kind: MatchKind, packets| RuleHits {
+            kind: kind.into(),
+            packets,
+            octets: 64 * packets,
+            ..RuleHits::default()
+        };
+        let of_rule = RuleHits {
+            acl: "base".into(),
+            rule: 20,
+            text: "deny tcp from any to any 25".into(),
+            ..hits(MatchKind::Rule, 1)
+        };
+        let watch = RuleWatch {
+            seconds_left: 42,
+            hits: vec![of_rule, hits(MatchKind::Unmatched, 8)],
+        };
         let policy = SessionPolicy {
-            up: Some(denied(1, DenialReason::Rule)),
+            up: Some(DirectionPolicy {
+                rule_watch: Some(watch),
+                ..denied(1, DenialReason::Rule)
+            }),
             down: Some(down),
         };
         let rows = rows(&policy);
@@ -419,6 +460,12 @@ mod tests {
                 "last denial up",
                 "acl base rule 20: deny tcp from any to any 25",
             ),
+            ("rules up", "watched for 42 s more"),
+            (
+                "hits up",
+                "1, 64 B: acl base rule 20: deny tcp from any to any 25",
+            ),
+            ("hits up", "8, 512 B: no rule matched"),
             (
                 "yellow down",
                 "30 packets above the committed rate, which passed",

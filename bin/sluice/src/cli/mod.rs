@@ -32,7 +32,7 @@ use crate::load::Load;
 use crate::top::Top;
 use crate::trace::Trace;
 use clap::{CommandFactory, Parser, Subcommand};
-use northbound::catalogue;
+use northbound::{MOST_WATCH_SECONDS, catalogue};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -78,6 +78,9 @@ enum Command {
     Top(Top),
     #[command(about = catalogue::TRACE.about)]
     Trace(Trace),
+    /// Count something for some time
+    #[command(subcommand)]
+    Watch(Watch),
     #[command(about = catalogue::CHECK.about)]
     Check(Check),
     /// Check, back up or bring back the session store, on the machine where it is
@@ -160,6 +163,19 @@ enum Test {
 }
 
 #[derive(Debug, Subcommand)]
+enum Watch {
+    #[command(about = catalogue::WATCH_SESSION.about)]
+    Session {
+        /// Its id, as `show sessions` prints it
+        #[arg(value_name = "SESSION")]
+        id: String,
+        /// End after so many seconds; 0: now
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_WATCH_SECONDS)))]
+        seconds: u32,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 enum Clear {
     #[command(about = catalogue::CLEAR_SESSION.about)]
     Session {
@@ -227,6 +243,9 @@ impl Command {
             Command::Who(who) => who.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
             Command::Clear(Clear::BackOff { who }) => show::clear_back_off(sockets, &who),
+            Command::Watch(Watch::Session { id, seconds }) => {
+                show::watch_session(sockets, &id, seconds)
+            }
             Command::Test(Test::Aaa(test)) => test.answer(sockets),
             Command::Drain(drain) => drain.run(sockets),
             Command::Top(top) => top.run(sockets),

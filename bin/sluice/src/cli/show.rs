@@ -170,6 +170,17 @@ pub(super) fn drained(drain: &Drain, left: u64) -> String {
     }
 }
 
+/// `sluice watch session ID`.
+pub fn watch_session(sockets: &Sockets, id: &str, seconds: u32) -> Result<Answer, Failure> {
+    sockets.control_plane(|cp| cp.watch_rules(id, seconds))?;
+    Ok(Answer::of(vec![match seconds {
+        0 => format!("the rules of session {id} are not watched any more"),
+        seconds => format!(
+            "the rules of session {id} are watched for {seconds} s: `sluice show session {id}` shows which ones its packets match"
+        ),
+    }]))
+}
+
 /// `sluice clear session ID`.
 pub fn clear_session(sockets: &Sockets, id: &str) -> Result<Answer, Failure> {
     sockets.control_plane(|cp| cp.clear_session(id))?;

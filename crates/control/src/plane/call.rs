@@ -74,7 +74,9 @@ impl ControlPlane {
                 let servers = self.aaa_server_rows(now);
                 self.answer(ticket, Ok(Response::AaaServers { servers }));
             }
-            Request::UserPlane { .. } | Request::GetSessionPolicy { .. } => {
+            Request::UserPlane { .. }
+            | Request::GetSessionPolicy { .. }
+            | Request::WatchRules { .. } => {
                 let why = "user planes are asked over their management interfaces";
                 self.answer(ticket, Err(Refusal::Unreachable(why.into())));
             }

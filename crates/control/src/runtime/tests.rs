@@ -256,6 +256,41 @@ fn a_version_that_waits_to_be_confirmed_raises_an_alarm_until_it_is() {
     });
 }
 
+/// Others are answered while a document with many rules is read.
+#[test]
+fn a_large_document_is_read_beside_the_loop() {
+    let bench = Bench::new("");
+    let socket = bench.path("cp.sock");
+    let rules = (1..=4_000).map(|n| format!("{n}: deny tcp from any to any {n}, "));
+    let rules: String = rules.collect();
+    let document = format!("acls: {{a: {{rules: {{{rules}}}}}, b: {{rules: {{{rules}}}}}}}");
+    bench.live(async |edge| {
+        let client = std::thread::spawn(move || {
+            let mut client = ConfigurationClient::connect(&socket, 60 * SECOND).unwrap();
+            let begun = Instant::now();
+            let change = change::Change::Document(document);
+            let change = Some(change);
+            let checked = client.check(Change { change }).unwrap();
+            assert!(checked.faults.is_empty(), "{:?}", checked.faults);
+            begun.elapsed()
+        });
+        let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
+        while !client.is_finished() {
+            tokio::select! {
+                Some(ask) = edge.asks.recv() => edge.on_ask(ask),
+                () = tokio::time::sleep(Duration::from_millis(1)) => {}
+            }
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+        }
+        let took = client.join().unwrap();
+        assert!(
+            3 * longest < took,
+            "the loop stood still for {longest:?} of {took:?}"
+        );
+    });
+}
+
 #[test]
 fn a_user_plane_without_the_configuration_in_force_raises_an_alarm_until_it_has_it() {
     let socket = tempfile::tempdir().unwrap();

@@ -111,7 +111,12 @@ fn permit(
     // nothing passes unfiltered while the policy is being made
     let compiled = policies.get(policy);
     let compiled = compiled.ok_or(Refused::Other(DropReason::PolicyMissing))?;
-    let verdict = follow_rules(lines.policy, compiled, worker, &packet)?;
+    let matched = matched_now(compiled, &packet);
+    if lines.policy.is_watched {
+        let way = (index, direction);
+        policies.watches.count(way, compiled, matched, packet.total);
+    }
+    let verdict = follow_rules(lines.policy, (compiled, matched), worker, &packet)?;
     if let Some(policer) = compiled.policer()
         && !lines.meter().is_of(compiled.compilation())
     {
@@ -286,18 +291,23 @@ fn matched_late(compiled: &CompiledPolicy, w: &Window, family: Family, ip: usize
     matched(compiled, w, family, ip)
 }
 
+/// What the rules say of a packet, also if they were not asked with those of the whole burst.
+#[inline(always)]
+fn matched_now(compiled: &CompiledPolicy, packet: &Examined<'_>) -> Matched {
+    match packet.matched.verdict.is_open() {
+        true => matched_late(compiled, packet.w, packet.family, packet.ip),
+        false => packet.matched,
+    }
+}
+
 /// The first rule that matches decides.
 #[inline(always)]
 fn follow_rules(
     line: &mut PolicyLine,
-    compiled: &CompiledPolicy,
+    (compiled, matched): (&CompiledPolicy, Matched),
     worker: u16,
     packet: &Examined<'_>,
 ) -> Result<Verdict, Refused> {
-    let mut matched = packet.matched;
-    if matched.verdict.is_open() {
-        matched = matched_late(compiled, packet.w, packet.family, packet.ip);
-    }
     if matched.verdict.is_undetermined() {
         return Err(Refused::Other(DropReason::UndeterminedTransport));
     }

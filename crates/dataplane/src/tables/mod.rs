@@ -12,6 +12,7 @@ pub(crate) mod offenders;
 pub(crate) mod policies;
 pub(crate) mod samples;
 pub(crate) mod sessions;
+pub(crate) mod watches;
 
 /// Something for each VLAN id of a port.
 pub(crate) type Vlans = [u16; 4096];

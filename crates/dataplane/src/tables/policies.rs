@@ -4,6 +4,7 @@ use crate::api::{LastDenial, PolicyIndex, PolicyState, SessionEntry};
 use crate::compiled::CompiledPolicy;
 use crate::police::Policer;
 use crate::tables::homes::{self, Home};
+use crate::tables::watches::Watches;
 use policy::Direction;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(crate) struct PolicyLine {
     pub denied_in: u32,
     /// The subscriber's rate of all its sessions; `None`: there is none.
     pub home: Option<Home>,
+    /// Whether the hits of the rules by the packets of the session are counted (`watches`).
+    pub is_watched: bool,
 }
 
 const _: () = assert!(size_of::<PolicyLine>() == 64);
@@ -94,6 +97,8 @@ impl PolicyLine {
 pub(crate) struct CompiledPolicies {
     all: Box<[Option<Arc<CompiledPolicy>>]>,
     parts: PolicyParts,
+    /// Sessions of which the hits of each rule are counted.
+    pub watches: Watches,
 }
 
 /// How many policies of a worker have what, so that sessions' lines are asked for that packets need.
@@ -111,6 +116,7 @@ impl CompiledPolicies {
         CompiledPolicies {
             all: (0..=most).map(|_| None).collect(),
             parts: PolicyParts::default(),
+            watches: Watches::new(),
         }
     }
 

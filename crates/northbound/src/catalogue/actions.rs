@@ -2,6 +2,7 @@
 
 use super::Access::{Change, Read};
 use super::{Action, Argument, Takes};
+use crate::MOST_WATCH_SECONDS;
 
 /// Every action.
 pub const ACTIONS: &[&Action] = &[
@@ -12,6 +13,7 @@ pub const ACTIONS: &[&Action] = &[
     &WHO,
     &TOP,
     &TRACE,
+    &WATCH_SESSION,
     &CHECK,
     &CLEAR_SESSION,
     &CLEAR_BACK_OFF,
@@ -98,7 +100,7 @@ pub const WHO: Action = Action {
 /// The gateway at work.
 pub const TOP: Action = Action {
     name: "top",
-    about: "Watch sessions, alarms, throughput, drops, workers and pools, live",
+    about: "Watch sessions, alarms, throughput, drops, workers and pools",
     calls: &["Live/WatchState"],
     access: Read,
     arguments: &[Argument::new(
@@ -131,6 +133,22 @@ pub const TRACE: Action = Action {
             "one-in",
             Takes::Number(1, u32::MAX as u64),
             "Show only one in so many forwarded packets",
+        ),
+    ],
+};
+
+/// Hits of rules by a subscriber's packets. It changes nothing, but few sessions are watched at once.
+pub const WATCH_SESSION: Action = Action {
+    name: "watch session",
+    about: "Count for some time which rules the packets of a session match; `show session` shows it",
+    calls: &["ControlPlane/WatchRules"],
+    access: Change,
+    arguments: &[
+        SESSION,
+        Argument::new(
+            "seconds",
+            Takes::Number(0, MOST_WATCH_SECONDS as u64),
+            "End after so many seconds; 0: now [default: 60]",
         ),
     ],
 };

@@ -26,6 +26,16 @@ pub(crate) enum RulePlace {
     Subscriber(u32),
 }
 
+impl RulePlace {
+    /// Name of the ACL, empty for a subscriber's own rule, and the number.
+    pub fn shown(&self) -> (&str, u32) {
+        match self {
+            RulePlace::Acl(acl, number) => (acl, *number),
+            RulePlace::Subscriber(position) => ("", *position),
+        }
+    }
+}
+
 /// What a policy is to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Definition {

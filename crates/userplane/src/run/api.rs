@@ -51,6 +51,7 @@ impl UserPlane {
                 policies: self.list_policies(),
             }),
             Request::GetSessionPolicy(place) => return self.ask_session_policy(&place, reply),
+            Request::WatchRules { session, seconds } => self.watch_rules(&session, seconds),
             Request::ListDrops => Ok(Response::Drops {
                 drops: self.show_drops(),
             }),

@@ -144,6 +144,9 @@ impl UserPlane {
                 Ok(())
             }
             ForWorker::ReadPolicy(index, direction) => controller.read_policy(*index, *direction),
+            ForWorker::WatchRules(index, direction, hits) => {
+                controller.watch_rules(*index, *direction, hits.clone())
+            }
             ForWorker::Sample(index, rate) => controller.sample(*index, *rate),
             ForWorker::Inspect(part) => controller.inspect(*part),
             ForWorker::RemoveStrayId(place) => controller.remove_stray_id(*place),

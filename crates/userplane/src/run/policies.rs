@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionIndex};
+use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionEntry, SessionIndex};
 use mi::{Answer, ListAclRulesResponse, Response, SessionPlace};
 use northbound::{
     AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, QueueState, Refusal,
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::packets::port_name;
 use super::{ForWorker, UserPlane};
-use crate::policies::{PolicyKey, RulePlace};
+use crate::policies::PolicyKey;
 
 /// Maximum number of questions about sessions that wait for the workers.
 const MOST: usize = 64;
@@ -125,24 +125,34 @@ impl UserPlane {
         all.into_iter().map(row).collect()
     }
 
+    /// The session at a place.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn session_at(&self, place: &SessionPlace) -> Result<&SessionEntry, Refusal> {
+        let is_there = |entry: &&SessionEntry| {
+            place.pppoe_session_id == entry.pppoe_session_id
+                && place.mac == entry.peer_mac.0
+                && place.vids == entry.tags.vids()
+                && place.port == port_name(&self.ports, entry.port)
+        };
+        let found = self.engine.subscribers().find(is_there);
+        found.ok_or_else(|| Refusal::NotFound("it does not have this session".into()))
+    }
+
     /// Asks the session's worker what its policies have done; [`UserPlane::tell_session_policy`] answers.
     pub(super) fn ask_session_policy(
         &mut self,
         place: &SessionPlace,
         reply: oneshot::Sender<Answer>,
     ) {
-        let index = self.engine.subscribers().find_map(|entry| {
-            let is_there = place.pppoe_session_id == entry.pppoe_session_id
-                && place.mac == entry.peer_mac.0
-                && place.vids == entry.tags.vids()
-                && place.port == port_name(&self.ports, entry.port);
-            is_there.then_some(entry.index)
-        });
         // A failed reply is ignored: the caller may have gone away.
-        let Some(index) = index else {
-            let why = "it does not have this session".into();
-            let _ = reply.send(Err(Refusal::NotFound(why)));
-            return;
+        let index = match self.session_at(place) {
+            Ok(entry) => entry.index,
+            Err(refusal) => {
+                let _ = reply.send(Err(refusal));
+                return;
+            }
         };
         match self.questions.note(index, reply) {
             Ok(()) => {
@@ -169,8 +179,14 @@ impl UserPlane {
         }
         for Question { up, reply, .. } in self.questions.take(index) {
             let policy = SessionPolicy {
-                up: up.flatten().map(|state| self.direction(state)),
-                down: state.map(|state| self.direction(state)),
+                up: up.flatten().map(|state| DirectionPolicy {
+                    rule_watch: self.rule_watch(index, Direction::Up),
+                    ..self.direction(state)
+                }),
+                down: state.map(|state| DirectionPolicy {
+                    rule_watch: self.rule_watch(index, Direction::Down),
+                    ..self.direction(state)
+                }),
             };
             let _ = reply.send(Ok(Response::SessionPolicy(policy.into())));
         }
@@ -219,6 +235,7 @@ impl UserPlane {
             classes,
             queues,
             last_denial: did.last_denial.map(|denial| self.denial(denial)),
+            rule_watch: None,
         }
     }
 
@@ -233,10 +250,7 @@ impl UserPlane {
         match self.policies.rule(compilation, position) {
             None => because(DenialReason::Replaced),
             Some((place, rule)) => {
-                let (acl, number) = match place {
-                    RulePlace::Acl(acl, number) => (&**acl, *number),
-                    RulePlace::Subscriber(position) => ("", *position),
-                };
+                let (acl, number) = place.shown();
                 Denial {
                     acl: acl.to_owned(),
                     rule: number,

@@ -66,7 +66,9 @@ impl UserPlane {
             match output {
                 engine::Output::Worker(command) => {
                     let new = self.newly_sampled(&command);
+                    self.follow_watched(&command);
                     self.for_worker(ForWorker::Session(command));
+                    self.renew_watches();
                     if let Some((index, rate)) = new {
                         self.for_worker(ForWorker::Sample(index, Some(rate)));
                     }

@@ -69,6 +69,25 @@ fn is_explained(sluice: &Sluice) -> Result<()> {
     let rules =
         format!("deny in udp from assigned to any {PORT}; permit in ip from any to any (aaa)");
     ensure!(shown.contains(&rules), "no `{rules}`:\n{shown}");
+    is_watched(sluice, &id)
+}
+
+/// Who asks for it is shown how many packets of a session each rule matches, and nobody else's.
+fn is_watched(sluice: &Sluice, id: &str) -> Result<()> {
+    sluice.run(&["watch", "session", id, "--seconds", "600"])?;
+    let hits = format!(": NAS-Filter-Rule 1: deny in udp from assigned to any {PORT}");
+    let begun = Instant::now();
+    loop {
+        let shown = sluice.run(&["show", "session", id])?;
+        if shown.contains(&hits) && shown.contains("hits up") {
+            break;
+        }
+        ensure!(begun.elapsed() < PATIENCE, "no `{hits}`:\n{shown}");
+        sleep(Duration::from_millis(200));
+    }
+    sluice.run(&["watch", "session", id, "--seconds", "0"])?;
+    let shown = sluice.run(&["show", "session", id])?;
+    ensure!(!shown.contains("hits up"), "it is watched still:\n{shown}");
     Ok(())
 }
 

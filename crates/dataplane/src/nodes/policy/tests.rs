@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::*;
-use crate::compiled::{Hits, PolicyClass, PolicyCompiler, PolicyRules};
+use crate::compiled::{Hits, PolicyClass, PolicyCompiler, PolicyRules, RuleHits};
 use crate::police::MeterSettings;
 use crate::tables::classes::ClassCounts;
 use crate::tables::sessions::Sources;
@@ -215,6 +215,64 @@ fn the_first_rule_decides_and_what_it_denies_takes_no_tokens() {
     assert_eq!(down.unwrap().denied_packets, 1001);
     let hits = world.policies.get(number()).unwrap().hits();
     assert_eq!(hits, [Hits::default(); 2], "those of another policy");
+}
+
+#[test]
+fn a_watched_session_counts_each_rule_and_what_no_rule_decides() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    let rules = [
+        "deny udp from any to any 25",
+        "permit udp from any to any 53",
+    ];
+    let drop_unseen = |policy: &mut PolicyRules| {
+        policy.is_counted = false;
+        policy.denies_undetermined = true;
+    };
+    world.compile(&rules, drop_unseen);
+    let watch = |world: &mut World, is_begun: bool| {
+        let compiled = world.policies.get(number()).unwrap();
+        let hits = Arc::new(RuleHits::of(compiled));
+        let told = is_begun.then(|| hits.clone());
+        let way = (INDEX, Direction::Down);
+        let is_watched = world.policies.watches.set(way, told);
+        let line = world.sessions.policy(INDEX, Direction::Down).unwrap();
+        line.is_watched = is_watched;
+        hits
+    };
+    let send = |world: &mut World| {
+        for port in [25, 53, 53, 80] {
+            let _ = world.down_v4(&udp(port, 0));
+        }
+        // no ports are in it
+        let mut cut = udp(53, 0)[..20].to_vec();
+        cut[3] = 20;
+        let unseen = world.down_v4(&cut);
+        assert_eq!(unseen, Err(DropReason::UndeterminedTransport));
+    };
+    let read = |hits: &RuleHits| {
+        let all = hits.rules().chain([hits.unmatched(), hits.undetermined()]);
+        all.map(|hits| (hits.packets, hits.octets))
+            .collect::<Vec<_>>()
+    };
+    send(&mut world);
+    let hits = watch(&mut world, true);
+    send(&mut world);
+    let once = [(1, 28), (2, 56), (1, 28), (1, 20)];
+    assert_eq!(read(&hits), once);
+    // a change of the session does not end it
+    let changed = entry(PacketSettings::with_mtu(1400), policies());
+    world.sessions.set(changed, Sources::default(), 0);
+    assert!(world.sessions.is_whole(INDEX));
+    send(&mut world);
+    assert_eq!(read(&hits)[0], (2, 56));
+    // counters of another compilation are not touched
+    world.compile(&rules[1..], drop_unseen);
+    send(&mut world);
+    assert_eq!(read(&hits)[0], (2, 56));
+    let ended = watch(&mut world, false);
+    send(&mut world);
+    assert_eq!(read(&ended), [(0, 0); 3]);
+    assert_eq!(read(&hits)[0], (2, 56));
 }
 
 #[test]
