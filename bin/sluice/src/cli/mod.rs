@@ -169,8 +169,8 @@ enum Watch {
         /// Its id, as `show sessions` prints it
         #[arg(value_name = "SESSION")]
         id: String,
-        /// End after so many seconds; 0: now
-        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_WATCH_SECONDS)))]
+        /// End after so many seconds; 0: now [default: 60]
+        #[arg(long, default_value_t = 60, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_WATCH_SECONDS)))]
         seconds: u32,
     },
 }

@@ -145,6 +145,16 @@ pub fn names_itself(w: &mut World) -> String {
         .map_or(String::new(), |s| s.subscriber.clone())
 }
 
+/// What a home has whose access node says that its line has 40 Mbit/s (TR-101).
+pub fn on_a_line(w: &mut World) -> String {
+    quiet(w);
+    let mut config = w.homes[0].config().clone();
+    config.access_line = b"\x82\x04\x00\x00\x9c\x40".to_vec();
+    w.homes[0] = cpe::Home::new(config, 1);
+    dial(w);
+    describe(w)
+}
+
 /// How many subscribers four homes are that share a line.
 pub fn subscribers(w: &mut World) -> String {
     from_one_line(w);

@@ -94,6 +94,12 @@ pub(super) fn cases() -> Vec<Case> {
             has,
         ),
         case(
+            "subscriber-profiles home line-rate-percent",
+            ["50", "75"],
+            ["down=Some(Rate(20000))", "down=Some(Rate(30000))"],
+            on_a_line,
+        ),
+        case(
             "subscriber-profiles home committed-rate-up",
             ["5000", "6000"],
             ["committed={Some(Rate(5000))", "committed={Some(Rate(6000))"],
