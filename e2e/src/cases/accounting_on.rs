@@ -81,7 +81,7 @@ fn limited(site: &Site) -> Result<()> {
         let page = sluice.run(&["show", "session", &session.id])?;
         let row = page
             .lines()
-            .find(|line| line.contains("rate down"))
+            .find(|line| line.starts_with("rate down"))
             .unwrap_or_default();
         let rate = format!("{} kbit/s", DOWN / 10 * 9);
         ensure!(row.contains(&rate) && row.contains("line"), "{page}");
