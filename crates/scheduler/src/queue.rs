@@ -155,6 +155,9 @@ pub(crate) struct Queue<C> {
     pub packets: u64,
 }
 
+// with a chain of two pointers
+const _: () = assert!(size_of::<Queue<[usize; 2]>>() == 64);
+
 impl<C: Chain> Default for Queue<C> {
     fn default() -> Self {
         Queue {
