@@ -95,7 +95,7 @@ pub use policy::{Overhead, PacketSettings, Rate};
 pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};
 pub use queues::{QueueRules, QueueState};
-pub use scheduler::{Discipline, Management, QueueProfile, QueueSettings};
+pub use scheduler::{Discipline, Management, QueueProfile, QueueSettings, WAITS};
 pub use tables::classes::ClassCounts;
 pub use tables::fib;
 pub use tables::groups::MAX_MEMBERS;

@@ -52,8 +52,8 @@ pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
 pub use rows::{LineRow, SubscriberRow, WorkerRow};
 pub use serve::{
-    Answer, Call, MOST_WATCH_SECONDS, PAGE, Password, Request, Response, UserPlaneTable,
-    check_watch_seconds, serve,
+    Answer, Call, MOST_WATCH_SECONDS, PAGE, Password, QUEUE_WAITS, Request, Response,
+    UserPlaneTable, check_watch_seconds, serve,
 };
 pub use tables::TablesClient;
 

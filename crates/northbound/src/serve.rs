@@ -25,6 +25,9 @@ use tonic::{Response as Reply, Status};
 /// The largest request that is read, in octets.
 const MAX_REQUEST: usize = 64 * 1024;
 
+/// Bounds of the times by which [`QueueState::waits`](crate::QueueState) counts, in milliseconds.
+pub const QUEUE_WAITS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
+
 /// The longest time for which the rules of a session are watched, in seconds.
 pub const MOST_WATCH_SECONDS: u32 = 3600;
 

@@ -8,6 +8,8 @@
 mod common;
 use common::senders::{Kind, Outcome, Sender, send};
 use common::*;
+use plotters::coord::ranged1d::Ranged;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use scheduler::*;
 use std::error::Error;
@@ -97,18 +99,7 @@ fn delays(file: &Path) -> Plotted {
         .x_desc("milliseconds")
         .y_desc("% of the packets")
         .draw()?;
-    for ((name, points), colour) in lines.into_iter().zip(COLOURS) {
-        chart
-            .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerMiddle)
-        .background_style(WHITE)
-        .border_style(BLACK)
-        .draw()?;
+    draw_lines(&mut chart, &lines, SeriesLabelPosition::LowerMiddle)?;
     Ok(root.present()?)
 }
 
@@ -206,6 +197,16 @@ fn draw(file: &Path, title: &str, (x, until): (&str, f64), most: f64, lines: &[L
         .y_label_area_size(50)
         .build_cartesian_2d(0.0..until, 0.0..most)?;
     chart.configure_mesh().x_desc(x).y_desc("Mbit/s").draw()?;
+    draw_lines(&mut chart, lines, SeriesLabelPosition::UpperRight)?;
+    Ok(root.present()?)
+}
+
+/// Lines, and their names.
+fn draw_lines<'a, X: Ranged<ValueType = f64>>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, RangedCoordf64>>,
+    lines: &[Line],
+    names: SeriesLabelPosition,
+) -> Plotted {
     for ((name, points), colour) in lines.iter().zip(COLOURS) {
         chart
             .draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))?
@@ -214,9 +215,9 @@ fn draw(file: &Path, title: &str, (x, until): (&str, f64), most: f64, lines: &[L
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
+        .position(names)
         .background_style(WHITE)
         .border_style(BLACK)
         .draw()?;
-    Ok(root.present()?)
+    Ok(())
 }

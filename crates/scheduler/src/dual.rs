@@ -2,7 +2,7 @@
 //! the square of the probability that couples both, so that a flow here gets as much as a flow there.
 use crate::packet::{Chain, Packet};
 use crate::profile::{Aqm, stamp};
-use crate::queue::{Gone, Head, octets};
+use crate::queue::{Gone, Head, SHORT, octets};
 use crate::sub_queues::{NONE, SubQueues};
 use core::time::Duration;
 
@@ -17,9 +17,7 @@ const COUPLING: f32 = 2.0;
 const MOST_MARKED: f32 = 0.25;
 /// Packets of L4S that have waited less than this are not marked for it, and those that have waited more always are (A.1: minTh, maxTh).
 const RAMP: [Duration; 2] = [Duration::from_micros(800), Duration::from_micros(1200)];
-/// No packet is marked for its waiting if no more than so many octets wait behind it (A.1: Th_len).
-const FEW: u32 = 1514;
-/// Of ten octets, this many are of L4S while both have packets, so that they cannot starve the others (§2.5.1).
+/// Of ten octets, this many are of L4S while both have packets, so that they cannot starve the others (§4.2.2).
 const SHARES: [i32; 2] = [1, 9];
 
 /// The settings in the unit of the stamps.
@@ -122,7 +120,8 @@ impl Dual {
                 return Some(head); // the profile has changed since
             };
             let queue = pool.get(if is_low { self.low } else { self.classic });
-            let few = queue.fifo.octets <= FEW;
+            // then it is not marked for its waiting (A.1: Th_len)
+            let few = queue.fifo.octets <= SHORT;
             let [drops, marks] = match is_low {
                 true => self.of_low(settings, head.waited, few),
                 false => self.of_classic(&head.packet),

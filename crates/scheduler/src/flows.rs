@@ -4,7 +4,7 @@ use crate::profile::Aqm;
 use crate::queue::{Gone, Head, octets};
 use crate::sub_queues::{NONE, SubQueues};
 
-/// Octets that a flow sends in its turn (RFC 8290 §5.2.1): a packet of Ethernet's size.
+/// Octets that a flow sends in its turn (RFC 8290 §5.2.4): a packet of Ethernet's size.
 const QUANTUM: i32 = 1514;
 
 /// Flows that are looked at when there is too much.

@@ -3,7 +3,7 @@
 //! A tree: the port, under it aggregates (an access node, a VLAN of many homes), under these other aggregates or subscribers, and under each
 //! subscriber four classes. Each level has a rate that it does not exceed. What is there for a level is shared by weight among those of its
 //! children that have packets, and what one does not use another has. Below its committed rate, and for packets of a strict class, a
-//! subscriber comes before the others.
+//! subscriber comes before the others. What waits in a class for too long is dropped or marked, by one of several ways ([`Management`]).
 //!
 //! The scheduler has neither clock nor packets of its own: the caller says the time, in ticks that never go back, and what a packet is
 //! ([`Packet`], [`Chain`]). The user plane's workers call it between bursts; tests and simulations, on a clock of their own.

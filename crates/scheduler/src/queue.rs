@@ -7,8 +7,8 @@ use crate::profile::Aqm;
 use crate::sub_queues::SubQueues;
 use core::time::Duration;
 
-/// An empty queue has no more than this behind its first packet, for CoDel.
-const SHORT: u32 = 1514;
+/// A queue with no more octets than this behind its first packet is as good as empty.
+pub(crate) const SHORT: u32 = 1514;
 
 /// Bounds of the times that packets wait by which [`State::waits`] counts them.
 pub const WAITS: [Duration; 7] = [
@@ -110,7 +110,7 @@ impl<C: Chain> Fifo<C> {
         Some(Head { packet, waited })
     }
 
-    /// Takes the first packet that CoDel does not drop; what it drops and can be marked is marked in place of that (RFC 8289 §3).
+    /// Takes the first packet that CoDel does not drop; what it drops and can be marked is marked in place of that (RFC 3168 §5).
     #[inline(always)]
     pub fn managed(
         &mut self,

@@ -75,7 +75,7 @@ set policies plan queue aqm codel",
         0.3,
     ),
     ("DualPI2", "set policies plan queue aqm dualpi2", 0.4),
-    ("FQ-CoDel", "delete policies plan queue aqm", 0.1),
+    ("FQ-CoDel", "delete policies plan queue aqm", 0.06),
     (
         "a strict class",
         "set policies plan queue target-delay 0

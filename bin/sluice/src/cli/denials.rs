@@ -4,7 +4,7 @@ use super::listing::word;
 use super::units::octets;
 use northbound::{
     ClassCounts, Denial, DenialReason, DirectionPolicy, FILTER_RULES, MatchKind, PolicySetting,
-    QueueState, RuleHits, RuleWatch, SessionPolicy, TrafficPolicyState,
+    QUEUE_WAITS, QueueState, RuleHits, RuleWatch, SessionPolicy, TrafficPolicyState,
 };
 
 /// The settings of a session's policy, each with the origin of its value.
@@ -114,16 +114,15 @@ fn queue_row(queue: &QueueState) -> (String, String) {
 
 /// How long so many of a hundred frames have waited at most, of those that have waited.
 fn waited(queue: &QueueState, percent: u64) -> Option<String> {
-    const BOUNDS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
     let all: u64 = queue.waits.iter().map(|n| u64::from(*n)).sum();
     let mut below = 0;
     let at = queue.waits.iter().position(|n| {
         below += u64::from(*n);
         below > 0 && below * 100 >= all * percent
     })?;
-    Some(match BOUNDS.get(at) {
+    Some(match QUEUE_WAITS.get(at) {
         Some(bound) => format!("< {bound} ms"),
-        None => "100 ms or more".into(),
+        None => format!("{} ms or more", QUEUE_WAITS[QUEUE_WAITS.len() - 1]),
     })
 }
 

@@ -116,7 +116,7 @@ pub struct Queue {
     #[schemars(range(min = 1_600, max = 100_000_000), extend("x-unit" = "octets"))]
     pub limit: u32,
     /// What keeps its packets from waiting for long. Packets whose senders understand marks (ECN, RFC 3168) are marked in place of being
-    /// dropped (`queue-delay`).
+    /// dropped (`queue-delay`). User planes of before have `codel` alone, and refuse another one.
     #[serde(skip_serializing_if = "Aqm::is_default")]
     pub aqm: Aqm,
     /// Delay that packets may have for long. Default: 5 ms, with `dualpi2` 15 ms for packets that are not of L4S. 0: packets are dropped only

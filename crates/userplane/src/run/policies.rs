@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionEntry, SessionIndex};
+use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionEntry, SessionIndex, WAITS};
 use mi::{Answer, ListAclRulesResponse, Response, SessionPlace};
 use northbound::{
-    AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, QueueState, Refusal,
-    SessionPolicy, TrafficPolicy, TrafficPolicyState,
+    AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, QUEUE_WAITS, QueueState,
+    Refusal, SessionPolicy, TrafficPolicy, TrafficPolicyState,
 };
 use policy::{Direction, Name};
 use tokio::sync::oneshot;
@@ -15,6 +15,16 @@ use tokio::sync::oneshot;
 use super::packets::port_name;
 use super::{ForWorker, UserPlane};
 use crate::policies::PolicyKey;
+
+// what the workers count by is what clients read
+const _: () = {
+    let mut at = 0;
+    while at < WAITS.len() {
+        assert!(WAITS[at].as_millis() == QUEUE_WAITS[at] as u128);
+        at += 1;
+    }
+    assert!(WAITS.len() == QUEUE_WAITS.len());
+};
 
 /// Maximum number of questions about sessions that wait for the workers.
 const MOST: usize = 64;

@@ -132,13 +132,18 @@ pub fn chooses(w: &mut World) -> String {
     seen.join(" ")
 }
 
-/// The subscriber of a home whose discovery packets name the line.
-pub fn names_itself(w: &mut World) -> String {
+/// The first home dials in anew, from a line of which the access node says this.
+fn dial_from(w: &mut World, access_line: &[u8]) {
     quiet(w);
     let mut config = w.homes[0].config().clone();
-    config.access_line = b"\x01\x04olt1".to_vec();
+    config.access_line = access_line.to_vec();
     w.homes[0] = cpe::Home::new(config, 1);
     dial(w);
+}
+
+/// The subscriber of a home whose discovery packets name the line.
+pub fn names_itself(w: &mut World) -> String {
+    dial_from(w, b"\x01\x04olt1");
     let sessions = w.sessions();
     sessions
         .first()
@@ -147,11 +152,7 @@ pub fn names_itself(w: &mut World) -> String {
 
 /// What a home has whose access node says that its line has 40 Mbit/s (TR-101).
 pub fn on_a_line(w: &mut World) -> String {
-    quiet(w);
-    let mut config = w.homes[0].config().clone();
-    config.access_line = b"\x82\x04\x00\x00\x9c\x40".to_vec();
-    w.homes[0] = cpe::Home::new(config, 1);
-    dial(w);
+    dial_from(w, b"\x82\x04\x00\x00\x9c\x40");
     describe(w)
 }
 
