@@ -102,11 +102,19 @@ impl Capture {
     }
 }
 
-/// Decodes a capture with Debian's tshark, what GTP-U carries as Ethernet; one line a packet, fields separated by tabs.
+/// Decodes a capture with Debian's tshark, what GTP-U carries as Ethernet, and checks the sums of headers; one line a packet, fields
+/// separated by tabs.
 pub fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Result<Vec<String>> {
     let mut command = Command::new("tshark");
     command
-        .args(["-o", "gtp.dissect_tpdu_as:eth", "-r"])
+        .args(["-o", "gtp.dissect_tpdu_as:eth"])
+        .args([
+            "-o",
+            "tcp.check_checksum:TRUE",
+            "-o",
+            "ip.check_checksum:TRUE",
+            "-r",
+        ])
         .arg(file)
         .args(["-Y", filter, "-T", "fields"]);
     fields.iter().for_each(|field| {

@@ -27,6 +27,8 @@ pub enum Action {
     Permit,
     /// The packet is dropped.
     Deny,
+    /// The connection is answered by the gateway, which leads it to a portal; for packets from subscribers.
+    Redirect,
 }
 
 /// Direction of the packets that a rule is for (RFC 6733 §4.3.1).
@@ -56,7 +58,8 @@ pub enum Address {
 ///
 /// `ACTION [in|out] PROTOCOL from SOURCE [PORTS] to DESTINATION [PORTS] [OPTION...]`
 ///
-/// - ACTION: `permit` or `deny`.
+/// - ACTION: `permit`, `deny`, or `redirect`: the gateway answers HTTP requests itself and leads them to the portal of the policy. It needs `tcp`
+///   with ports of the destination, since other packets cannot be answered, and is for rules of an ACL.
 /// - PROTOCOL: `ip` for any, a number from 0 to 255, or a name, such as `tcp`. `icmp` is for IPv4, `icmpv6` for IPv6.
 /// - `in`, `out`, `assigned`: in rules of one subscriber (NAS-Filter-Rule, RFC 4849). Rules of an ACL, which many subscribers share, have
 ///   none of them. `assigned` is any address on the subscriber's side.

@@ -42,6 +42,10 @@ fn canonical_texts() {
             "deny icmp from 0.0.0.0/0 to any",
         ),
         (
+            "redirect 6 from any to any  8080,80 setup",
+            "redirect tcp from any to any 80,8080 setup",
+        ),
+        (
             "deny 255 from any to ::1 frag",
             "deny 255 from any to ::1 frag",
         ),
@@ -96,8 +100,8 @@ fn refused_words() {
     let ports = "expected ports from 0 to 65535, such as `80,443,1000-2000`";
     let address = "expected `any`, `assigned`, an address or a prefix";
     let table = [
-        ("", "the rule ends too early: expected `permit` or `deny`".to_owned()),
-        ("allow ip from any to any", "`allow`: expected `permit` or `deny`".into()),
+        ("", "the rule ends too early: expected `permit`, `deny` or `redirect`".to_owned()),
+        ("allow ip from any to any", "`allow`: expected `permit`, `deny` or `redirect`".into()),
         ("permit", "the rule ends too early: expected `ip`, a protocol's number from 0 to 255, or its name".into()),
         ("permit inn ip from any to any", "`inn`: expected `ip`, a protocol's number from 0 to 255, or its name".into()),
         ("permit 256 from any to any", "`256`: expected `ip`, a protocol's number from 0 to 255, or its name".into()),
@@ -135,6 +139,22 @@ fn refused_words() {
 #[test]
 fn refused_combinations() {
     let table = [
+        (
+            "redirect ip from any to any",
+            "`redirect`: only for protocol tcp with ports of the destination, such as `to any 80`",
+        ),
+        (
+            "redirect tcp from any 80 to any",
+            "`redirect`: only for protocol tcp with ports of the destination, such as `to any 80`",
+        ),
+        (
+            "redirect in tcp from any to any 80",
+            "`redirect`: only for rules of an ACL, which have no direction",
+        ),
+        (
+            "redirect tcp from any to any 80 mark ef",
+            "`mark`: only for action permit",
+        ),
         (
             "permit ip from !10.0.0.0/8 to any",
             "`!10.0.0.0/8`: `!` before an address is not supported, write a rule with the other action first",

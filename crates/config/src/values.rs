@@ -328,7 +328,7 @@ impl<'de> Deserialize<'de> for SvlanSet {
 }
 
 /// The formats of texts in the model, with what each is.
-const FORMATS: [(&str, &str); 18] = [
+const FORMATS: [(&str, &str); 19] = [
     ("ip", "an IP address such as 192.0.2.1 or 2001:db8::1"),
     ("ipv4", "an IPv4 address such as 192.0.2.1"),
     ("ipv6", "an IPv6 address such as 2001:db8::1"),
@@ -360,6 +360,10 @@ const FORMATS: [(&str, &str); 18] = [
         "a rule such as `deny tcp from any to 192.0.2.0/24 25`",
     ),
     ("dscp", "a code point such as ef, af41, cs1 or 10"),
+    (
+        "portal",
+        "an address such as https://portal.example/pay, of at most 255 characters without spaces",
+    ),
     (
         "class",
         "1 to 32 letters, digits, `-`, `_` and `.`, such as voice",
@@ -405,6 +409,7 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
         "s-vlans" => SvlanSet::parse(text).is_ok(),
         "dscp" => acl::dscp_value(text).is_some(),
         "class" => acl::is_class_name(text),
+        "portal" => is_portal(text),
         // as it is written by us: a zero in front would be another name for the same rule
         "rule-number" => text
             .parse()
@@ -419,6 +424,17 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
         "device" => !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()),
         _ => true,
     }
+}
+
+/// Longest address of a portal: with it, the response that leads there fits into any TCP segment (RFC 9293 §3.7.1).
+const LONGEST_PORTAL: usize = 255;
+
+/// Whether a text can be the address to which subscribers are led (RFC 9110 §4.2): it stands in a field of HTTP as it is.
+fn is_portal(text: &str) -> bool {
+    let schemes = ["http://", "https://"];
+    let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+    let has_host = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
+    has_host && text.len() <= LONGEST_PORTAL && text.chars().all(|c| c.is_ascii_graphic())
 }
 
 /// What is wrong with a text that is not of a format, if there is more to say than what is expected.

@@ -319,6 +319,42 @@ fn a_policer_has_the_rates_and_bursts_of_its_algorithm() {
 }
 
 #[test]
+fn what_is_redirected_has_a_portal_to_go_to() {
+    let said = |policy: &str| -> Vec<String> {
+        let acls = "acls: {walled: {rules: {20: redirect tcp from any to any 80}}}";
+        let faults = check::read(&format!(
+            "{acls}\npolicies: {{walled: {{acls: [walled], {policy}}}}}\n"
+        ));
+        let faults = faults.err().unwrap_or_default();
+        faults.iter().map(ToString::to_string).collect()
+    };
+    for good in [
+        "portal: 'http://portal.example/pay?a=b'",
+        "portal: 'https://192.0.2.80:8443'",
+    ] {
+        assert_eq!(said(good), [""; 0], "{good}");
+    }
+    let nowhere = said("unmatched: deny");
+    assert_eq!(nowhere.len(), 1);
+    let why = "rule 20 of `walled` redirects, and this policy does not say where to: add `portal`";
+    assert!(nowhere[0].contains(why), "{nowhere:?}");
+    let long = format!("'http://portal.example/{}'", "x".repeat(255));
+    for bad in [
+        "portal.example",
+        "'ftp://portal.example/'",
+        "'http://'",
+        "'http:///pay'",
+        "\"http://portal.example/\\r\\nSet-Cookie: a=b\"",
+        "'http://portal.example/a b'",
+        &long,
+    ] {
+        let said = said(&format!("portal: {bad}"));
+        assert_eq!(said.len(), 1, "{bad}: {said:?}");
+        assert!(said[0].contains("portal: "), "{said:?}");
+    }
+}
+
+#[test]
 fn a_rule_of_an_acl_is_for_no_direction_and_no_subscriber() {
     let said = |rule: &str| {
         let faults = check::read(&format!("acls: {{a: {{rules: {{10: {rule}}}}}}}\n"));

@@ -27,11 +27,14 @@ impl Verdict {
     const UNDETERMINED: u16 = 4;
     /// Nobody has looked yet.
     const OPEN: u16 = 8;
+    /// It does not pass, and the control thread answers it.
+    const REDIRECT: u16 = 64;
 
     fn of(rule: &Rule) -> Self {
         let action = match rule.action() {
             Action::Permit => Verdict::PERMIT,
             Action::Deny => 0,
+            Action::Redirect => Verdict::REDIRECT,
         };
         let mark = rule.mark().map(|dscp| u16::from(dscp) << 8 | Verdict::MARK);
         Verdict(action | mark.unwrap_or(0))
@@ -57,6 +60,12 @@ impl Verdict {
     #[inline(always)]
     pub fn permits(self) -> bool {
         self.0 & Verdict::PERMIT != 0
+    }
+
+    /// Whether the control thread answers the packet, which does not pass.
+    #[inline(always)]
+    pub fn redirects(self) -> bool {
+        self.0 & Verdict::REDIRECT != 0
     }
 
     /// The differentiated services code point that the packet gets.
@@ -133,6 +142,8 @@ pub struct PolicyRules {
     pub policer: Option<PolicerSettings>,
     /// Queues of what is sent to a subscriber; the session's rates are kept by waiting then. `None`: nothing waits.
     pub queues: Option<QueueRules>,
+    /// Address (URL) to which rules redirect connections of subscribers, which the control thread answers ([`PuntKind::Redirect`](crate::PuntKind)).
+    pub portal: Option<Arc<str>>,
 }
 
 /// A class of packets.
@@ -180,6 +191,7 @@ pub struct CompiledPolicy {
     /// `None`: packets are in no class, and rules alone mark them.
     classes: Option<Box<Classes>>,
     queues: Option<Box<QueueRules>>,
+    portal: Option<Arc<str>>,
     compilation: u32,
     /// For each worker the counters of each rule; empty if none is counted.
     counters: Box<[Box<[Counter]>]>,
@@ -205,6 +217,7 @@ impl CompiledPolicy {
             policer: policy.policer,
             classes: Classes::of(policy, hz),
             queues: policy.queues.map(Box::new),
+            portal: policy.portal.clone(),
             compilation: COMPILATIONS.fetch_add(1, Relaxed).max(1),
             counters: (0..workers).map(|_| counters()).collect(),
         })
@@ -215,6 +228,11 @@ impl CompiledPolicy {
     #[inline(always)]
     pub fn compilation(&self) -> u32 {
         self.compilation
+    }
+
+    /// Address (URL) to which rules redirect connections of subscribers.
+    pub fn portal(&self) -> Option<&str> {
+        self.portal.as_deref()
     }
 
     /// Memory of the tables, in octets.

@@ -113,6 +113,7 @@ edges! {
     SampledUp Session => Samples "copies",
     PolicyUp Session => Policy "of sessions with policies or rates",
     PermittedUp Policy => Session "permitted",
+    Redirected Policy => Punt "redirected",
     SubscriberV4 Session => Lookup "IPv4",
     SubscriberV6 Session => Lookup "IPv6",
     SubscriberSyn Session => Mss "SYN",

@@ -185,6 +185,8 @@ punts! {
     Session(session: SessionIndex) "session" Packet 100_000 at once 10_000,
     /// An LCP echo of a session (frame). That a session lives does not compete with what others have to say.
     Echo(session: SessionIndex) "echo" Packet 50_000 at once 5_000,
+    /// A packet of a session that a rule redirects (frame). The control thread answers it in the place of its destination.
+    Redirect(session: SessionIndex) "redirect" Packet 10_000 at once 2_000 [mac 100, line 200, port 8_000],
     /// ARP and neighbour discovery of a core port or subinterface (frame without a subinterface's tag, as in the three that
     /// follow).
     Resolution(interface: PortIndex) "resolution" Packet 10_000 at once 2_000 [mac 2_000, port 8_000],

@@ -13,6 +13,7 @@
 //! | [`managed`] | how documents of the management interface come into force |
 //! | [`cpri`] | control packets in GTP-U, in both directions |
 //! | [`icmp`] | the gateway's own ICMP errors |
+//! | [`portal`] | what connections get that a rule redirects |
 //! | [`ledger`] | which resources are leaked or missing |
 //!
 //! [`netlink`], [`device`], [`configure`] and [`run`] do the I/O: sockets, TAPs, TUNs, the loop.
@@ -58,6 +59,7 @@ pub mod ledger;
 pub mod managed;
 pub mod netlink;
 pub mod policies;
+pub mod portal;
 pub mod run;
 mod start;
 pub mod table;

@@ -38,6 +38,7 @@ use crate::icmp::ErrorSource;
 use crate::netlink::follower::Follower;
 use crate::netlink::socket::{Change, Requester};
 use crate::policies::{Done, PolicyChange, PolicyNumbers, TrafficPolicies};
+use crate::portal::Responder;
 use crate::start::{Parts, SetLevel, WorkerThreads};
 use watchdog::{Received, Watchdog};
 
@@ -189,6 +190,8 @@ pub struct UserPlane {
     pub(crate) backlog: VecDeque<ForWorker>,
     /// Policies of the packets of a direction.
     pub(crate) policies: TrafficPolicies,
+    /// Answers what they redirect.
+    responder: Responder,
     /// Changes of policies that the workers have not taken yet, in their order: a number may have had another policy before.
     pub(crate) policy_changes: VecDeque<PolicyChange>,
     /// Whether frames for subscribers wait for the workers.
@@ -247,6 +250,7 @@ impl UserPlane {
             node: parts.node,
             engine: parts.engine,
             redirection: parts.redirection,
+            responder: Responder::default(),
             policies: TrafficPolicies::start(
                 PolicyNumbers::default(),
                 parts.controller.policy_compiler(),

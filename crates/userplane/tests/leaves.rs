@@ -61,6 +61,7 @@ fn cases() -> Vec<Case> {
             tables,
         )
     };
+    let of_redirected = ["mac", "line", "port", "total"];
     let of_port = |kind| ["mac", "port", "total"].map(|level| rate(kind, level));
     const CORE: &str = "user-planes up1 ports core0";
     const SEGMENT: &str = "user-planes up1 ports access0 segments all";
@@ -70,6 +71,7 @@ fn cases() -> Vec<Case> {
     rates.extend(["mac", "line", "vlan", "port", "total"].map(|level| rate("discovery", level)));
     rates.extend(["session", "total"].map(|level| rate("session", level)));
     rates.push(rate("echo", "total"));
+    rates.extend(of_redirected.map(|level| rate("redirect", level)));
     for kind in ["local", "resolution", "routing", "multicast", "for-us"] {
         rates.extend(of_port(kind));
     }

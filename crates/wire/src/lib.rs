@@ -50,6 +50,7 @@ pub mod pfcp;
 pub mod ppp;
 pub mod pppoe;
 pub mod radius;
+pub mod tcp;
 pub mod udp;
 
 /// Why bytes were refused: the protocol and what was wrong, for logs and counters.

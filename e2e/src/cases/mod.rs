@@ -52,6 +52,7 @@ mod radius_bad_authenticator;
 mod radius_servers;
 mod radius_streams;
 mod rates;
+mod redirect;
 mod refused_commits;
 pub mod resume;
 mod session_table_full;
@@ -386,6 +387,11 @@ pub const CASES: &[Case] = &[
         "what ACLs deny is lost and nothing else is, while configuration and RADIUS change them and daemons die",
         policies::run,
     ),
+    case(
+        "redirect",
+        "wget in a home that has not paid gets the portal's page in place of any server's, in both families; tshark finds no fault",
+        redirect::run,
+    ).with_machine(),
     case(
         "rates",
         "packets above the rate of a profile or a port are lost, and nothing else is",

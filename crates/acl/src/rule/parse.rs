@@ -12,7 +12,7 @@ use super::{
     is_class_name,
 };
 
-const ACTION: &str = "`permit` or `deny`";
+const ACTION: &str = "`permit`, `deny` or `redirect`";
 const PROTOCOL: &str = "`ip`, a protocol's number from 0 to 255, or its name";
 const ADDRESS: &str = "`any`, `assigned`, an address or a prefix";
 const PORTS: &str = "ports from 0 to 65535, such as `80,443,1000-2000`";
@@ -92,6 +92,7 @@ fn head(words: &mut Words) -> Result<Rule, RuleError> {
     let action = words.read(ACTION, |word| match word {
         "permit" => Some(Action::Permit),
         "deny" => Some(Action::Deny),
+        "redirect" => Some(Action::Redirect),
         _ => None,
     })?;
     let direction = match words.0.peek() {
@@ -130,6 +131,7 @@ fn head(words: &mut Words) -> Result<Rule, RuleError> {
     };
     check_families(&rule, destination_word)?;
     check_assigned(&rule)?;
+    check_redirect(&rule)?;
     Ok(rule)
 }
 
@@ -221,6 +223,26 @@ fn check_assigned(rule: &Rule) -> Result<(), RuleError> {
     }
 }
 
+/// What is not TCP has no connection that could be answered, and a subscriber's own rules name no portal.
+fn check_redirect(rule: &Rule) -> Result<(), RuleError> {
+    if rule.action != Action::Redirect {
+        return Ok(());
+    }
+    if rule.direction.is_some() {
+        return misplaced(
+            "redirect",
+            "only for rules of an ACL, which have no direction",
+        );
+    }
+    if rule.protocol != Some(names::TCP) || rule.destination_ports.is_any() {
+        return misplaced(
+            "redirect",
+            "only for protocol tcp with ports of the destination, such as `to any 80`",
+        );
+    }
+    Ok(())
+}
+
 /// Reads an option, whose name is `word`, into the rule.
 fn option(rule: &mut Rule, word: &str, words: &mut Words) -> Result<(), RuleError> {
     let given = match word {
@@ -258,7 +280,7 @@ fn check_option(rule: &Rule, word: &str) -> Result<(), RuleError> {
         ("icmptypes", protocol) if !matches!(protocol, Some(names::ICMP | names::ICMPV6)) => {
             misplaced(word, "only for protocols icmp and icmpv6")
         }
-        ("mark" | "class", _) if rule.action == Action::Deny => {
+        ("mark" | "class", _) if rule.action != Action::Permit => {
             misplaced(word, "only for action permit")
         }
         _ => Ok(()),

@@ -10,6 +10,7 @@ impl Display for Rule {
         f.write_str(match self.action {
             Action::Permit => "permit",
             Action::Deny => "deny",
+            Action::Redirect => "redirect",
         })?;
         match self.direction {
             Some(Direction::In) => f.write_str(" in")?,

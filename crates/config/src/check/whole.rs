@@ -260,6 +260,7 @@ impl Found {
         for (name, policy) in policies {
             self.classes(&Path::from_iter(["policies", name]), policy, acls);
             self.queues(&Path::from_iter(["policies", name]), policy);
+            self.portal(&Path::from_iter(["policies", name]), policy, acls);
             let rules = policy.acls.iter().filter_map(|name| acls.get(name));
             let rules: usize = rules.map(|acl| acl.rules.len()).sum();
             if rules > MOST_POLICY_RULES {
@@ -295,6 +296,24 @@ impl Found {
             if let Some((number, class)) = unknown.next() {
                 let why = format!(
                     "rule {number} of `{acl}` names class `{class}`, which this policy does not have: add it to `classes`"
+                );
+                self.at(here, "acls", why);
+            }
+        }
+    }
+
+    /// What is redirected has somewhere to go.
+    fn portal(&mut self, here: &Path, policy: &TrafficPolicy, acls: &BTreeMap<String, Acl>) {
+        if policy.portal.is_some() {
+            return;
+        }
+        for name in &policy.acls {
+            let rules = acls.get(name).into_iter().flat_map(|acl| &acl.rules);
+            let mut redirecting =
+                rules.filter(|(_, rule)| rule.0.action() == acl::Action::Redirect);
+            if let Some((number, _)) = redirecting.next() {
+                let why = format!(
+                    "rule {number} of `{name}` redirects, and this policy does not say where to: add `portal`"
                 );
                 self.at(here, "acls", why);
             }

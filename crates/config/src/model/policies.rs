@@ -20,7 +20,7 @@ pub const MOST_POLICY_RULES: usize = 8_000;
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Acl {
     /// Rules, at most 4,000. Each is written as RADIUS and PFCP write filters (IPFilterRule, RFC 6733 §4.3.1):
-    /// `permit|deny PROTOCOL from SOURCE [PORTS] to DESTINATION [PORTS] [OPTIONS]`. How it is written in full: docs/how-to/policies.md.
+    /// `permit|deny|redirect PROTOCOL from SOURCE [PORTS] to DESTINATION [PORTS] [OPTIONS]`. How it is written in full: docs/how-to/policies.md.
     #[schemars(
         with = "BTreeMap<String, AclRule>",
         extend("x-key" = "the rule's number, 1 to 4,294,967,295; rules with lower numbers come first", "x-key-format" = "rule-number")
@@ -248,6 +248,11 @@ pub struct TrafficPolicy {
     #[serde(skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 1_000))]
     pub weight: u16,
+    /// Where rules with `redirect` lead subscribers: the gateway answers their HTTP requests with this address in the place of the server that
+    /// was asked. It starts with `http://` or `https://`. User planes of before know nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255), extend("x-format" = "portal", "x-example" = "https://portal.example/"))]
+    pub portal: Option<String>,
     /// What happens to packets that no rule of `acls` matches.
     pub unmatched: Unmatched,
     /// What happens to packets whose transport header the gateway cannot see or trust: their options or extension headers reach beyond the
@@ -274,6 +279,7 @@ impl Default for TrafficPolicy {
             queue: None,
             overhead: Overhead::default(),
             weight: 1,
+            portal: None,
             unmatched: Unmatched::default(),
             undetermined_transport: UndeterminedTransport::default(),
         }

@@ -16,6 +16,9 @@ pub struct Protection {
     pub session: SessionRates,
     /// Rates of LCP echo packets of sessions.
     pub echo: EchoRates,
+    /// Rates of packets from subscribers that a rule redirects (`portal` of a policy). User planes of before know nothing of them.
+    #[serde(skip_serializing_if = "RedirectRates::is_default")]
+    pub redirect: RedirectRates,
     /// Rates of IP packets from subscribers to the gateway's own addresses.
     pub local: LocalRates,
     /// Rates of ARP and neighbour discovery on core ports.
@@ -95,6 +98,41 @@ pub struct EchoRates {
 impl Default for EchoRates {
     fn default() -> Self {
         EchoRates { total: 50_000 }
+    }
+}
+
+/// Rates of packets that a rule redirects. A home whose devices look for the internet sends ten for each connection.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RedirectRates {
+    /// Rate of each MAC address on an access line. 0: unlimited.
+    #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
+    pub mac: u32,
+    /// Rate of each access line, which is known by both VLAN ids. Frames with fewer have no rate of a line. 0: unlimited.
+    #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
+    pub line: u32,
+    /// Rate of each access port. 0: unlimited.
+    #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
+    pub port: u32,
+    /// Rate of all ports together.
+    #[schemars(range(min = 1, max = 10_000_000), extend("x-unit" = "packets per second"))]
+    pub total: u32,
+}
+
+impl RedirectRates {
+    fn is_default(&self) -> bool {
+        *self == RedirectRates::default()
+    }
+}
+
+impl Default for RedirectRates {
+    fn default() -> Self {
+        RedirectRates {
+            mac: 100,
+            line: 200,
+            port: 8_000,
+            total: 10_000,
+        }
     }
 }
 

@@ -392,7 +392,11 @@ impl Tables {
             matched: seen.matched,
             now: self.now,
         };
-        policy::up(&mut self.sessions, &self.policies, seen.slot, examined)?;
+        let permitted = policy::up(&mut self.sessions, &self.policies, seen.slot, examined);
+        if let Err(Exit::Punt(..)) = permitted {
+            self.took::<TRACE>(Edge::Redirected);
+        }
+        permitted?;
         self.took::<TRACE>(Edge::PermittedUp);
         Ok(())
     }

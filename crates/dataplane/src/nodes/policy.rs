@@ -1,14 +1,15 @@
 //! Node `policy`: does the policy of the session permit the packet?
 //!
 //! Only sessions whose policy has something to do for each packet come here. The rules come first, so that what they deny takes no
-//! tokens. Out: back to where the packet came from. Drops: `denied-up`, `denied-down`, `undetermined-transport`, `policy-missing`,
+//! tokens. Out: back to where the packet came from, or for what a rule redirects, the punt node. Drops: `denied-up`, `denied-down`, `undetermined-transport`, `policy-missing`,
 //! `class-exceeded-up`, `class-exceeded-down`, `rate-exceeded-up`, `rate-exceeded-down`, `subscriber-exceeded-up`, `subscriber-exceeded-down`.
 use crate::api::SessionIndex;
 use crate::compiled::{Class, Classes, CompiledPolicy, Matched, PolicerSettings, Verdict};
 use crate::drops::DropReason;
-use crate::nodes::fields;
 use crate::nodes::ip::{self, Family};
+use crate::nodes::{Exit, Part, fields};
 use crate::police::Colour;
+use crate::punt::PuntKind;
 use crate::tables::policies::{CompiledPolicies, PolicyLine};
 use crate::tables::sessions::{PolicedLines, Sessions};
 use dpdk::Window;
@@ -35,20 +36,22 @@ pub(crate) fn up(
     policies: &CompiledPolicies,
     slot: u32,
     packet: Examined<'_>,
-) -> Result<(), DropReason> {
+) -> Result<(), Exit> {
     let index = sessions.index(slot);
     let (family, total) = (packet.family, packet.total);
     let of = (index, Direction::Up);
     let permitted = permit(sessions, policies, of, packet);
     permitted.map(|_| ()).map_err(|refused| {
         sessions.up(slot).counts.uncount(family, total);
-        match refused {
+        let reason = match refused {
+            Refused::Redirected => return Exit::Punt(PuntKind::Redirect(index), Part::WHOLE),
             Refused::Denied => DropReason::DeniedUp,
             Refused::Exceeded => DropReason::RateExceededUp,
             Refused::ClassExceeded => DropReason::ClassExceededUp,
             Refused::SubscriberExceeded => DropReason::SubscriberExceededUp,
             Refused::Other(reason) => reason,
-        }
+        };
+        reason.into()
     })
 }
 
@@ -62,7 +65,7 @@ pub(crate) fn down(
 ) -> Result<Option<Queued>, DropReason> {
     let permitted = permit(sessions, policies, (index, Direction::Down), packet);
     permitted.map_err(|refused| match refused {
-        Refused::Denied => DropReason::DeniedDown,
+        Refused::Denied | Refused::Redirected => DropReason::DeniedDown,
         Refused::Exceeded => DropReason::RateExceededDown,
         Refused::ClassExceeded => DropReason::ClassExceededDown,
         Refused::SubscriberExceeded => DropReason::SubscriberExceededDown,
@@ -83,6 +86,8 @@ pub(crate) struct Queued {
 enum Refused {
     /// By a rule.
     Denied,
+    /// The control thread answers it.
+    Redirected,
     /// It is above the rate of the session.
     Exceeded,
     /// It is above the rate of its class.
@@ -116,7 +121,8 @@ fn permit(
         let way = (index, direction);
         policies.watches.count(way, compiled, matched, packet.total);
     }
-    let verdict = follow_rules(lines.policy, (compiled, matched), worker, &packet)?;
+    let way = (worker, direction);
+    let verdict = follow_rules(lines.policy, (compiled, matched), way, &packet)?;
     if let Some(policer) = compiled.policer()
         && !lines.meter().is_of(compiled.compilation())
     {
@@ -300,12 +306,12 @@ fn matched_now(compiled: &CompiledPolicy, packet: &Examined<'_>) -> Matched {
     }
 }
 
-/// The first rule that matches decides.
+/// The first rule that matches decides. Only what a subscriber sends is redirected: to a subscriber, such a rule denies.
 #[inline(always)]
 fn follow_rules(
     line: &mut PolicyLine,
     (compiled, matched): (&CompiledPolicy, Matched),
-    worker: u16,
+    (worker, direction): (u16, Direction),
     packet: &Examined<'_>,
 ) -> Result<Verdict, Refused> {
     if matched.verdict.is_undetermined() {
@@ -313,6 +319,9 @@ fn follow_rules(
     }
     compiled.count(matched, packet.total, worker);
     if !matched.verdict.permits() {
+        if matched.verdict.redirects() && direction == Direction::Up {
+            return Err(Refused::Redirected);
+        }
         line.denied += 1;
         line.denied_octets += packet.total as u64;
         line.denied_by = matched.rule;

@@ -11,6 +11,7 @@ pub(super) fn limits(protection: &Protection) -> PuntLimits {
         hold_down,
         session,
         echo,
+        redirect,
         local,
         resolution,
         routing,
@@ -39,6 +40,14 @@ pub(super) fn limits(protection: &Protection) -> PuntLimits {
         ("discovery", of_line, discovery.total),
         ("session", Levels::NONE, session.total),
         ("echo", Levels::NONE, echo.total),
+        (
+            "redirect",
+            Levels {
+                line: rate(redirect.line),
+                ..of_port(redirect.mac, redirect.port)
+            },
+            redirect.total,
+        ),
         ("local", of_port(local.mac, local.port), local.total),
         (
             "resolution",

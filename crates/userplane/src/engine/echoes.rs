@@ -2,12 +2,10 @@
 //! it answers requests, and takes the answers to its own. The rate of a session's control packets limits both.
 
 use dataplane::{SessionEntry, SessionIndex};
-use wire::eth::{Frame, Header, PPPOE_SESSION};
 use wire::lcp::{ECHO_REPLY, ECHO_REQUEST, Echo};
 use wire::ppp::{self, Control};
-use wire::pppoe;
 
-use super::Engine;
+use super::{Engine, frames};
 use crate::compile::CompiledSession;
 
 /// What becomes of a control packet of a subscriber.
@@ -54,13 +52,8 @@ impl<T: Copy> Engine<T> {
 
 /// The LCP packet in a frame of a session.
 fn lcp_packet<'a>(entry: &SessionEntry, frame: &'a [u8]) -> Option<Control<'a>> {
-    let frame = Frame::parse(frame).ok()?;
-    let packet = pppoe::Packet::parse(frame.payload).ok()?;
-    let is_session = frame.header.ethertype == PPPOE_SESSION
-        && packet.code == pppoe::SESSION
-        && packet.session_id == entry.pppoe_session_id;
-    let data = ppp::Frame::parse(packet.payload).ok()?;
-    if !is_session || data.protocol != ppp::LCP {
+    let data = frames::read(entry, frame)?;
+    if data.protocol != ppp::LCP {
         return None;
     }
     Control::parse(data.payload).ok()
@@ -83,19 +76,5 @@ pub(super) fn echo_frame(
         data: &echo,
     }
     .emit(ppp::LCP, &mut control);
-    let header = Header {
-        destination: entry.peer_mac,
-        source: entry.gateway_mac,
-        tags: entry.tags.with_priority(entry.packets.vlan_priority),
-        ethertype: PPPOE_SESSION,
-    };
-    let mut frame = Vec::with_capacity(header.len() + pppoe::HEADER_LEN + control.len());
-    header.emit(&mut frame);
-    pppoe::Packet {
-        code: pppoe::SESSION,
-        session_id: entry.pppoe_session_id,
-        payload: &control,
-    }
-    .emit(&mut frame);
-    frame
+    frames::write(entry, &control)
 }

@@ -19,6 +19,7 @@ mod keepalive;
 mod ledger;
 mod nets;
 mod path;
+mod redirected;
 mod rules;
 mod usage;
 

@@ -97,6 +97,7 @@ impl Definition {
         let classes = classes.map(|(name, class)| class_of(document, name, class));
         definition.rules.classes = classes.collect();
         definition.rules.queues = queues(policy);
+        definition.rules.portal = policy.portal.as_deref().map(Arc::from);
         definition
     }
 

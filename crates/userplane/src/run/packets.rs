@@ -115,6 +115,8 @@ impl UserPlane {
             instances,
             counters,
             samples,
+            policies,
+            responder,
             ..
         } = self;
         let (mut errors, mut replies) = (Vec::new(), Vec::new());
@@ -141,6 +143,13 @@ impl UserPlane {
                         pass_on(frame, counters);
                     }
                 }
+            }
+            PuntKind::Redirect(index) => {
+                let answer = engine.redirected(index, punt.frame, |entry, packet| {
+                    let policy = policies.in_force(entry.policies.up?)?;
+                    responder.answer(packet, policy.portal()?)
+                });
+                replies.extend(answer.map(|reply| (punt.port, reply)));
             }
             PuntKind::Resolution(interface)
             | PuntKind::Routing(interface)

@@ -90,6 +90,14 @@ impl World {
 
     /// Of so many octets of IPv6, which were counted.
     fn up(&mut self, octets: usize, now: u64) -> Result<(), DropReason> {
+        self.leaves_up(octets, now).map_err(|leave| match leave {
+            Exit::Drop(reason) => reason,
+            other => panic!("neither passed nor dropped: {other:?}"),
+        })
+    }
+
+    /// The same; how it leaves if it does not pass.
+    fn leaves_up(&mut self, octets: usize, now: u64) -> Result<(), Exit> {
         let slot = self.sessions.slot(0, 0, 7).unwrap();
         assert!(self.sessions.up(slot).is_policed());
         let is_full = self.sessions.up(slot).counts.count(Family::V6, octets);
@@ -172,6 +180,46 @@ fn a_change_of_something_else_leaves_the_tokens_as_they_are() {
     assert_eq!(world.down(1400, 9), Ok(()));
     world.sessions.remove(INDEX).unwrap();
     assert!(!world.sessions.any_policed());
+}
+
+#[test]
+fn what_a_rule_redirects_leaves_for_the_control_thread_and_is_not_counted() {
+    let both = Policies {
+        up: Some(number()),
+        down: Some(number()),
+    };
+    let mut world = World::new(PacketSettings::with_mtu(1492), both);
+    let rules = [
+        "redirect tcp from any to any 80",
+        "permit ip from any to any",
+    ];
+    world.compile(&rules, |policy| {
+        policy.portal = Some("http://portal/".into())
+    });
+    let tcp = |port: u16| {
+        let mut octets = vec![0x60, 0, 0, 0, 0, 20, 6, 64];
+        octets.extend([0x20; 32]);
+        octets.extend([0x30, 0x39]);
+        octets.extend(port.to_be_bytes());
+        octets.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0]);
+        Window::of(&[&[0; 14], &octets[..]].concat())
+    };
+    world.w = tcp(80);
+    let redirected = Exit::Punt(PuntKind::Redirect(INDEX), Part::WHOLE);
+    assert_eq!(world.leaves_up(60, 9), Err(redirected));
+    // to a subscriber, the same rule denies
+    assert_eq!(world.down(60, 9), Err(DropReason::DeniedDown));
+    world.w = tcp(443);
+    assert_eq!(
+        (world.leaves_up(60, 9), world.down(60, 9)),
+        (Ok(()), Ok(()))
+    );
+    let usage = world.sessions.usage(INDEX).unwrap();
+    assert_eq!((usage.ipv6.up_packets, usage.ipv6.up_octets), (1, 60));
+    let compiled = world.policies.get(number()).unwrap();
+    assert_eq!(compiled.portal(), Some("http://portal/"));
+    let hits: Vec<u64> = compiled.hits().iter().map(|hits| hits.packets).collect();
+    assert_eq!(hits, [2, 2]);
 }
 
 #[test]

@@ -1,0 +1,130 @@
+use crate::fixture::{Fixture, Stage};
+use crate::guard::PATIENCE;
+use crate::home::Home;
+use crate::site::{Setup, UP};
+use crate::sniff::{Capture, tshark};
+use anyhow::{Context, Result, ensure};
+use lab::process::Process;
+use lab::topology::{ACCESS_PORT, INTERNET_V4, Lab, Place};
+use std::net::TcpStream;
+
+/// Where the portal listens, on the internet host.
+const PORT: u16 = 8080;
+/// Servers that nobody has: only the gateway answers in their names.
+const SERVERS: [&str; 2] = ["203.0.113.77", "[2001:db8:ffff::77]"];
+/// What the portal says.
+const PAGE: &str = "please pay";
+/// What an edit of the configuration does not say: where to.
+const NOWHERE: &str = "set acls walled-up rules 20 redirect tcp from any to any 80\nset policies walled-up acls walled-up";
+const PROFILE: &str = "subscriber-profiles standard";
+
+/// Linux's TCP and busybox' wget in a home that has not paid, and a web server that is the portal.
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
+    let sluice = stage.site.sluice();
+    let _portal = portal(stage.lab)?;
+    let place = Place::UserPlane(UP);
+    let capture = Capture::start(stage.lab, place, ACCESS_PORT, "redirect")?;
+    let refused = sluice.configure(NOWHERE).err();
+    let refused = format!(
+        "{:#}",
+        refused.context("a rule that leads nowhere was taken")?
+    );
+    ensure!(refused.contains("add `portal`"), "{refused}");
+    sluice.configure(&walls())?;
+    let outcome = behind_walls(&stage);
+    sluice.configure(&format!(
+        "delete {PROFILE} policy-up\ndelete {PROFILE} policy-down\ndelete policies walled-up\ndelete policies walled-down
+         delete acls walled-up\ndelete acls walled-down"
+    ))?;
+    let home = outcome?;
+    // It has paid: nobody answers any more in the name of a server that there is not.
+    let failed = home.run(&wget(SERVERS[0]), PATIENCE)?;
+    ensure!(
+        failed.status != 0,
+        "still led to the portal: {}",
+        failed.output
+    );
+    home.hang_up()?;
+    judge(capture)
+}
+
+/// The policies of a home that has not paid: it reaches the portal alone, and nothing else reaches it.
+fn walls() -> String {
+    format!(
+        "{NOWHERE}
+         set acls walled-up rules 10 permit tcp from any to {INTERNET_V4} {PORT}
+         set policies walled-up portal http://{INTERNET_V4}:{PORT}/
+         set acls walled-down rules 10 permit tcp from {INTERNET_V4} {PORT} to any
+         set policies walled-down acls walled-down
+         set {PROFILE} policy-up walled-up
+         set {PROFILE} policy-down walled-down"
+    )
+}
+
+/// Asks servers of both families for a page, and gets that of the portal.
+fn behind_walls<'s>(stage: &Stage<'s>) -> Result<Home<'s>> {
+    let home = Home::build(stage.vm, 7)?;
+    home.dial("alice", "wonderland")?;
+    home.wait_ipv6()?;
+    for server in SERVERS {
+        for _ in 0..3 {
+            let page = home.must(&wget(server))?;
+            ensure!(page.contains(PAGE), "{server} answers {page:?}");
+        }
+    }
+    let denied = home.run("nc -w 2 203.0.113.77 25 < /dev/null", PATIENCE)?;
+    ensure!(
+        denied.status != 0,
+        "another port is answered: {}",
+        denied.output
+    );
+    let drops = stage.site.drops()?;
+    ensure!(drops.count("denied-up")? > 0, "nothing was denied");
+    Ok(home)
+}
+
+/// Asks a server for a page and follows where it leads.
+fn wget(server: &str) -> String {
+    format!("wget -q -T 5 -O - 'http://{server}/news?of=today'")
+}
+
+/// tshark finds nothing wrong with what the gateway said in the servers' names.
+fn judge(capture: Capture) -> Result<()> {
+    let file = capture.finish()?;
+    let sums = "tcp.checksum.status == Bad || ip.checksum.status == Bad";
+    let wrong = format!("tcp.srcport == 80 && ({sums} || _ws.malformed || tcp.flags.reset == 1)");
+    let wrong = tshark(&file, &wrong, &["frame.number"])?;
+    ensure!(wrong.is_empty(), "not as TCP should be: frames {wrong:?}");
+    let led = tshark(&file, "http.response.code == 302", &["http.location"])?;
+    ensure!(led.len() >= 6, "tshark sees {} of 6 responses", led.len());
+    let to = format!("http://{INTERNET_V4}:{PORT}/");
+    ensure!(
+        led.iter().all(|location| *location == to),
+        "they lead to {led:?}"
+    );
+    Ok(())
+}
+
+/// The portal: Python's web server on the internet host.
+fn portal(lab: &Lab) -> Result<Process> {
+    let script = format!(
+        "from http.server import BaseHTTPRequestHandler, HTTPServer
+class Portal(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{PAGE}')
+HTTPServer(('{INTERNET_V4}', {PORT}), Portal).serve_forever()
+"
+    );
+    let internet = lab.netns(Place::Internet);
+    let mut command = internet.command("/usr/bin/python3");
+    command.args(["-c", &script]);
+    let mut portal = Process::spawn(lab.dir(), "portal", command)?;
+    portal.wait_until("listening", PATIENCE, || {
+        let connected = internet.within(|| TcpStream::connect((INTERNET_V4, PORT)));
+        connected.is_ok_and(|connected| connected.is_ok())
+    })?;
+    Ok(portal)
+}
