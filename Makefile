@@ -92,9 +92,9 @@ check: packages cargo-deny
 
 # Counted by callgrind: they do not depend on how busy the machine is.
 instructions: packages-check gungraun
-	@$(CARGO) bench --quiet -p bench --bench instructions -- --output-format=json > $(or $(CARGO_TARGET_DIR),target)/instructions.json
-	@$(CARGO) run --quiet --release -p bench --bin instructions -- \
-		$(or $(CARGO_TARGET_DIR),target)/instructions.json $(if $(ACCEPT),accept)
+	@$(CARGO) build --quiet --release -p bench --bin instructions --example instructions
+	@$(BIN)/examples/instructions --bench --output-format=json > $(BIN)/instructions.json
+	@$(BIN)/instructions $(BIN)/instructions.json $(if $(ACCEPT),accept)
 
 fuzz: packages cargo-fuzz
 	fuzz/run $(or $(TIME),300) $(TARGET)

@@ -1,4 +1,4 @@
-//! Compares the instructions that `benches/instructions.rs` counted with those that were accepted.
+//! Compares the instructions that `examples/instructions.rs` counted with those that were accepted.
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::env;

@@ -1,5 +1,6 @@
 //! Instructions of each way through the graph, for 64 packets in one round of the worker. They do not depend on the machine's
-//! load: `scripts/instructions` compares them with `bench/instructions`.
+//! load: the program `instructions` compares them with `bench/instructions`. An example, and no benchmark for cargo: that would be built with
+//! panics that unwind, and everything below it once more.
 #![allow(missing_docs)] // of what macros make
 
 use bench::frames::{CORE, Family, Size, Spec, Way};
