@@ -4,8 +4,8 @@ use anyhow::Result;
 use lab::topology::UserPlane;
 use std::time::Duration;
 
-/// Every fault is dealt twice.
-fn deal(fixture: &mut Fixture, faults: [Fault; 2]) -> Result<()> {
+/// What may happen again and again does so in `make soak`.
+fn deal(fixture: &mut Fixture, faults: impl IntoIterator<Item = Fault>) -> Result<()> {
     let (lab, vm, loaded) = fixture.loaded()?;
     faults
         .into_iter()
@@ -13,7 +13,7 @@ fn deal(fixture: &mut Fixture, faults: [Fault; 2]) -> Result<()> {
 }
 
 pub fn control_plane(fixture: &mut Fixture) -> Result<()> {
-    deal(fixture, [Fault::KillControlPlane; 2])
+    deal(fixture, [Fault::KillControlPlane])
 }
 
 pub fn user_plane(fixture: &mut Fixture) -> Result<()> {
@@ -21,11 +21,11 @@ pub fn user_plane(fixture: &mut Fixture) -> Result<()> {
 }
 
 pub fn both_planes(fixture: &mut Fixture) -> Result<()> {
-    deal(fixture, UserPlane::ALL.map(Fault::KillBoth))
+    deal(fixture, [Fault::KillBoth(UserPlane::Two)])
 }
 
 pub fn stop_control_plane(fixture: &mut Fixture) -> Result<()> {
-    deal(fixture, [Fault::StopControlPlane; 2])
+    deal(fixture, [Fault::StopControlPlane])
 }
 
 pub fn stop_user_plane(fixture: &mut Fixture) -> Result<()> {
