@@ -8,12 +8,13 @@ use northbound::history_client::HistoryClient;
 use northbound::live_client::LiveClient;
 use northbound::tables_client::TablesClient;
 use northbound::{
-    ClearBackOffRequest, ClearSessionRequest, LineRow, ListAaaServersRequest, ListAclRulesRequest,
-    ListAlarmsRequest, ListAssociationsRequest, ListDropsRequest, ListEventsRequest,
-    ListEventsResponse, ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest,
-    ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListRoutesRequest, ListSessionsRequest,
-    ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest, Session, SubscriberRow,
-    WatchRulesRequest, WatchStateRequest, WatchStateResponse, WatchedUserPlane, WorkerRow, time,
+    Association, ClearBackOffRequest, ClearSessionRequest, LineRow, ListAaaServersRequest,
+    ListAclRulesRequest, ListAlarmsRequest, ListAssociationsRequest, ListDropsRequest,
+    ListEventsRequest, ListEventsResponse, ListLinesRequest, ListNeighboursRequest,
+    ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListRoutesRequest,
+    ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
+    Session, SubscriberRow, WatchRulesRequest, WatchStateRequest, WatchStateResponse,
+    WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -94,11 +95,7 @@ impl Gateway {
             "policies" => self.policies(query).await,
             "protection" => self.watched(query, |plane| plane.offenders).await,
             "pools" => self.pools(query).await,
-            "associations" => {
-                let request = ListAssociationsRequest {};
-                let asked = self.tables().list_associations(request).await?;
-                Ok(cut(asked.into_inner().associations, query))
-            }
+            "associations" => Ok(cut(self.associations().await?, query)),
             "aaa-servers" => {
                 let request = ListAaaServersRequest {};
                 let asked = self.tables().list_aaa_servers(request).await?;
@@ -230,6 +227,12 @@ impl Gateway {
         Ok(asked.into_inner().user_planes)
     }
 
+    async fn associations(&self) -> Result<Vec<Association>, Status> {
+        let request = ListAssociationsRequest {};
+        let asked = self.tables().list_associations(request).await?;
+        Ok(asked.into_inner().associations)
+    }
+
     async fn ports(&self, query: &Query) -> Result<Page, Status> {
         let request = ListPortsRequest {
             user_plane: user_plane(query),
@@ -357,7 +360,8 @@ impl Gateway {
             .await?
             .into_inner()
             .drops;
-        let asked = self.user_planes().await?.into_iter().map(|plane| {
+        // the associations name the user planes without a look at their sessions
+        let asked = self.associations().await?.into_iter().map(|plane| {
             let (mut client, user_plane) = (client.clone(), plane.node_id);
             let request = ListUserPlaneDropsRequest { user_plane };
             async move { client.list_user_plane_drops(request).await }

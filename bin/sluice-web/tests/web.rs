@@ -293,8 +293,8 @@ fn metrics_are_what_promtool_wants_and_name_no_subscriber() {
     for line in [
         "sluice_session_counts_online 2",
         "sluice_session_counts_begun_total 9",
-        r#"sluice_user_planes_state{node_id="up1",state="associated"} 1"#,
-        r#"sluice_user_planes_state{node_id="up2",state="lost"} 1"#,
+        r#"sluice_associations_state{node_id="up1",state="up"} 1"#,
+        r#"sluice_associations_state{node_id="up2",state="down"} 1"#,
         r#"sluice_pools_used{name="homes",prefix="100.64.0.0/16",network_instance="default"} 20"#,
         r#"sluice_ports_rx_octets_total{user_plane="up1",name="core0",role="core"} 1500"#,
         r#"sluice_drops_total{plane="up1",name="ttl-expired"} 7"#,
@@ -428,6 +428,27 @@ fn a_control_plane_that_is_away_is_said_and_comes_back() {
     assert!(metrics.contains("sluice_scrape_complete{table=\"pools\"} 0\n"));
     web.plane.resume();
     assert_eq!(web.ask(&token, "/api/v1/pools", &[]).status, 200);
+}
+
+#[test]
+fn a_start_file_that_is_wrong_ends_it_with_its_own_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |text: &str, words: &[&str]| {
+        std::fs::write(folder.path().join("web.yaml"), text).unwrap();
+        let done = program(folder.path(), words).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        (done.status.code(), said)
+    };
+    let (code, said) = run("listen: ['0.0.0.0:8443']", &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("by which names clients call"), "{said}");
+    assert_eq!(run("hosts: [gateway.example.net]", &["--check"]).0, Some(0));
+    let state = folder.path().join("web.yaml").join("state");
+    let (code, said) = run(&format!("state: {}", state.display()), &[]);
+    assert_eq!(code, Some(1), "{said}");
+    let (code, said) = run("{}", &["token", "add", "a b", "--role", "view"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("expected 1 to 64 visible"), "{said}");
 }
 
 #[test]

@@ -215,6 +215,13 @@ fn names_keys_and_headings_name_one_thing() {
     }
 }
 
+/// Methods that look at every session.
+const WALKS: [&str; 3] = [
+    "ControlPlane/ListSessions",
+    "ControlPlane/ListUserPlanes",
+    "Tables/ListPolicies",
+];
+
 #[test]
 fn metrics_are_numbers_flags_and_words_and_never_those_of_a_subscriber() {
     for table in all_tables() {
@@ -235,6 +242,13 @@ fn metrics_are_numbers_flags_and_words_and_never_those_of_a_subscriber() {
             let asked = table.arguments.iter().any(|argument| argument.required);
             assert!(!asked, "{}: nobody gives its arguments", table.name);
         }
+        let walks = |call: &&str| WALKS.contains(call);
+        let has_metrics = table.columns.iter().any(|c| c.metric != Metric::None);
+        assert!(
+            !has_metrics || !table.calls.iter().any(walks),
+            "{}",
+            table.name
+        );
         if table.subscribers {
             assert!(
                 values.next().is_none(),

@@ -1,11 +1,11 @@
 //! A control plane that only tells what it is asked, behind the real local API.
 
 use northbound::{
-    AaaRole, AaaServer, AaaServerState, Alarm, AlarmSeverity, Association, Call, ConfigurationCall,
-    ConfigurationRequest, ConfigurationResponse, DropCounter, HistoryCall, ListAlarmsResponse,
-    ListEventsResponse, ListLinesResponse, LiveCall, LiveResponse, Pool, Port, Refusal, Request,
-    Response, Session, SessionCounts, SessionState, UserPlane, UserPlaneState, UserPlaneTable,
-    WatchStateResponse, WatchedUserPlane, Worker, serve,
+    AaaRole, AaaServer, AaaServerState, Alarm, AlarmSeverity, Association, AssociationState, Call,
+    ConfigurationCall, ConfigurationRequest, ConfigurationResponse, DropCounter, HistoryCall,
+    ListAlarmsResponse, ListEventsResponse, ListLinesResponse, LiveCall, LiveResponse, Pool, Port,
+    Refusal, Request, Response, Session, SessionCounts, SessionState, UserPlane, UserPlaneState,
+    UserPlaneTable, WatchStateResponse, WatchedUserPlane, Worker, serve,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -289,8 +289,13 @@ fn user_plane(name: &str, state: UserPlaneState) -> UserPlane {
 }
 
 fn association(name: &str) -> Association {
+    let state = match name {
+        "up1" => AssociationState::Up,
+        _ => AssociationState::Down,
+    };
     Association {
         node_id: name.into(),
+        state: state.into(),
         ..Association::default()
     }
 }

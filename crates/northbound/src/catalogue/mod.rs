@@ -89,7 +89,8 @@ pub struct Column {
 /// What a column is to who collects metrics.
 ///
 /// A column's series have the label columns of its table. Rows that have the same labels are added up. A table with labels and
-/// without values counts its rows by their labels. So no table has a series for each subscriber, session or line.
+/// without values counts its rows by their labels. So no table has a series for each subscriber, session or line. Tables are read at
+/// each scrape: one whose cost rises with the number of sessions has no metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Nothing.

@@ -190,14 +190,14 @@ pub const USER_PLANES: Table = Table {
     subscribers: false,
     arguments: &[],
     columns: &[
-        Column::new("node_id", Text, "PFCP Node ID").under("NODE", 0).label(),
+        Column::new("node_id", Text, "PFCP Node ID").under("NODE", 0),
         Column::new("address", Text, "Where it serves PFCP and GTP-U").under("ADDRESS", 2),
-        Column::new("state", Word(AS_IT_IS), "How it stands with the control plane").under("STATE", 0).gauge(),
+        Column::new("state", Word(AS_IT_IS), "How it stands with the control plane").under("STATE", 0),
         Column::new("drain", Flag("drained", ""), "It takes no new sessions").beside(", "),
         Column::new("since_seconds", Number(Seconds), "Time since the association came or went").under("SINCE", 1),
         Column::new("started_at", Number(TimeAgo), "When it started").under("STARTED", 3),
-        Column::new("restarts", Number(Exact), "Restarts of it since the control plane started").under("RESTARTS", 1).counter(),
-        Column::new("sessions", Number(Exact), "Sessions on it").under("SESSIONS", 0).gauge(),
+        Column::new("restarts", Number(Exact), "Restarts of it since the control plane started").under("RESTARTS", 1),
+        Column::new("sessions", Number(Exact), "Sessions on it").under("SESSIONS", 0),
         Column::new(
             "access_ports",
             Cell(&[
@@ -355,12 +355,12 @@ pub const POLICIES: Table = Table {
     subscribers: false,
     arguments: &[OF_USER_PLANE],
     columns: &[
-        Column::new("user_plane", Text, "Node id of the user plane").under("USER PLANE", 1).label(),
-        Column::new("name", Text, "Name of the policy").under("POLICY", 0).label(),
-        Column::new("state", Word(AS_IT_IS), "Whether the workers have it as the configuration says it; missing: only sessions name it").under("STATE", 0).gauge(),
+        Column::new("user_plane", Text, "Node id of the user plane").under("USER PLANE", 1),
+        Column::new("name", Text, "Name of the policy").under("POLICY", 0),
+        Column::new("state", Word(AS_IT_IS), "Whether the workers have it as the configuration says it; missing: only sessions name it").under("STATE", 0),
         Column::new("rules", Number(Exact), "Rules of its ACLs in the configuration").under("RULES", 0),
-        Column::new("octets", Number(Octets), "Memory of what the workers have; none: packets of its sessions are dropped").under("MEMORY", 0).or("none").gauge(),
-        Column::new("sessions", Number(Exact), "Sessions that name it, for one direction or for both").under("SESSIONS", 0).gauge(),
+        Column::new("octets", Number(Octets), "Memory of what the workers have; none: packets of its sessions are dropped").under("MEMORY", 0).or("none"),
+        Column::new("sessions", Number(Exact), "Sessions that name it, for one direction or for both").under("SESSIONS", 0),
         Column::new("trouble", Text, "Why it cannot be compiled, and what to do").under("TROUBLE", 2),
     ],
 };
@@ -449,7 +449,7 @@ pub const ASSOCIATIONS: Table = Table {
         Column::new("heard_seconds", Number(SecondsAgo), "Time since the peer last answered").under("HEARD", 0).or("never").gauge(),
         Column::new("heartbeat_interval", Number(Seconds), "Time between two heartbeats").under("HEARTBEAT", 1),
         Column::new("pending", Number(Exact), "Requests without an answer so far").under("PENDING", 3).gauge(),
-        Column::new("restarts", Number(Exact), "Restarts of the peer since the control plane started").under("RESTARTS", 4),
+        Column::new("restarts", Number(Exact), "Restarts of the peer since the control plane started").under("RESTARTS", 4).counter(),
     ],
 };
 
