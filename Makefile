@@ -32,7 +32,7 @@ CARGO_DENY_VERSION := 0.20.2
 CARGO_FUZZ_VERSION := 0.13.2
 GUNGRAUN_VERSION := 0.20.0
 BIN := $(or $(CARGO_TARGET_DIR),target)/release
-PROGRAMS := -p sluice -p sluice-up -p sluice-cp
+PROGRAMS := -p sluice -p sluice-up -p sluice-cp -p sluice-web
 # Built in one command: libraries are compiled again for another set of packages, as that asks for other features.
 TESTED := $(PROGRAMS) -p e2e -p sim
 

@@ -162,6 +162,7 @@ mod tests {
         let examples = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples");
         load::<start::UserPlane>(&examples.join("up.yaml")).unwrap();
         load::<start::ControlPlane>(&examples.join("cp.yaml")).unwrap();
+        load::<start::Web>(&examples.join("web.yaml")).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::{Addresses, CpuList, Document, Fault};
 use serde::Deserialize;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// Start file of `sluice-cp`.
@@ -120,6 +120,45 @@ pub struct Tls {
     pub authority: PathBuf,
 }
 
+/// Start file of `sluice-web`, which needs none.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Web {
+    /// Addresses and TCP ports for HTTPS, 1 to 8. Default: 127.0.0.1:8443. Beyond loopback, `hosts` is needed.
+    pub listen: Vec<SocketAddr>,
+    /// Names and addresses by which clients call this server, without ports. Requests for any other are refused, and the generated
+    /// certificate is for these. Default: localhost, 127.0.0.1, [::1].
+    pub hosts: Vec<String>,
+    /// Unix socket of the control plane's local API.
+    pub api_socket: PathBuf,
+    /// Folder for tokens and for the generated certificate.
+    pub state: PathBuf,
+    /// Certificate for HTTPS. Default: one is generated at the first start.
+    pub tls: Option<ServerCertificate>,
+}
+
+/// Certificate of a server in PEM files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ServerCertificate {
+    /// Certificate, followed by the intermediate certificates.
+    pub certificate: PathBuf,
+    /// Private key of the certificate.
+    pub key: PathBuf,
+}
+
+impl Default for Web {
+    fn default() -> Self {
+        Web {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8443))],
+            hosts: ["localhost", "127.0.0.1", "[::1]"].map(String::from).into(),
+            api_socket: cp_socket(),
+            state: "/var/lib/sluice/web".into(),
+            tls: None,
+        }
+    }
+}
+
 impl ControlPlane {
     /// Folder of the configuration versions.
     pub fn configuration(&self) -> PathBuf {
@@ -221,6 +260,43 @@ impl Document for UserPlane {
     }
 }
 
+impl Document for Web {
+    fn check(&self) -> Result<(), Fault> {
+        let fault = |message: String| Err(Fault::of_document(message));
+        let (sockets, hosts) = (self.listen.len(), self.hosts.len());
+        if !(1..=8).contains(&sockets) {
+            return fault(format!("`listen` has {sockets} addresses: expected 1 to 8"));
+        }
+        if !(1..=32).contains(&hosts) {
+            return fault(format!("`hosts` has {hosts} names: expected 1 to 32"));
+        }
+        for host in &self.hosts {
+            // an IPv6 address as it stands in a URL
+            let address = host
+                .strip_prefix('[')
+                .and_then(|rest| rest.strip_suffix(']'));
+            let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+            let fits = match address {
+                Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+                None => (1..=253).contains(&host.len()) && host.chars().all(name),
+            };
+            if !fits {
+                return fault(format!(
+                    "`hosts` has `{host}`: expected a name, an IPv4 address, or an IPv6 address in brackets, without a port"
+                ));
+            }
+        }
+        let open = self.listen.iter().find(|at| !at.ip().is_loopback());
+        match open {
+            Some(at) if self.hosts == Web::default().hosts => fault(format!(
+                "`listen` has {at}, and `hosts` does not say by which names clients call this server: expected such as \
+                    `hosts: [gateway.example.net]`"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A document is checked against the user plane's capabilities ([`crate::capabilities::Capabilities::check`]).
 impl Document for crate::UserPlaneDocument {
     fn check(&self) -> Result<(), Fault> {
@@ -255,6 +331,34 @@ mod tests {
         for (wrong, says) in [
             ("worker-cores: 2-3", "has 2 cores for 1 workers"),
             ("worker-cores: all", "`all` is no list of cores"),
+        ] {
+            let said = read(wrong).unwrap_err();
+            assert!(said.contains(says), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_web_server_beyond_loopback_names_its_hosts() {
+        let read = |text: &str| {
+            let read: Web = serde_saphyr::from_str(text).map_err(|e| e.to_string())?;
+            read.check().map_err(|fault| fault.to_string())?;
+            Ok::<_, String>(read)
+        };
+        let default = read("{}").unwrap();
+        assert!(default.listen[0].ip().is_loopback());
+        for right in [
+            "listen: ['[::1]:9000']",
+            "{listen: ['192.0.2.1:443'], hosts: [gateway.example.net, '[2001:db8::1]']}",
+        ] {
+            assert!(read(right).is_ok(), "{right}: {:?}", read(right));
+        }
+        for (wrong, says) in [
+            ("listen: ['0.0.0.0:8443']", "by which names clients call"),
+            ("listen: []", "expected 1 to 8"),
+            ("hosts: ['localhost:8443']", "without a port"),
+            ("hosts: ['[::1]:8443']", "without a port"),
+            ("hosts: ['a b']", "`hosts` has `a b`"),
+            ("tokens: x", "unknown field"),
         ] {
             let said = read(wrong).unwrap_err();
             assert!(said.contains(says), "{said}");

@@ -316,8 +316,8 @@ pub struct ControlPlane {
     audits: BTreeMap<UserPlaneId, audit::Audit>,
     /// Resource audit that waits for PFCP audits.
     check: Option<Box<ledger::Check>>,
-    /// Calls that list sessions, with the number of sessions whose counters are still missing.
-    listings: HashMap<u64, usize>,
+    /// Calls that list sessions and wait for the sessions' counters.
+    listings: HashMap<u64, call::Listing>,
     generations: Generations,
     /// Identifies the machine's current boot.
     boot: u32,

@@ -2,7 +2,7 @@
 //! asked for its counters, over its socket; processor time is that of each side's thread.
 
 use northbound::{
-    Call, Client, DropCounter, PAGE, Request, Response, Session, SessionState, Traffic, serve,
+    Call, Client, DropCounter, Request, Response, Session, SessionState, Traffic, serve,
 };
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -61,8 +61,8 @@ fn plane(path: &std::path::Path, ready: &std::sync::mpsc::Sender<()>) {
         let mut own = processor_time();
         while let Some((request, reply)) = asked.recv().await {
             let answer = match request {
-                Request::ListSessions { from } => {
-                    let end = SESSIONS.min(from + PAGE);
+                Request::ListSessions { from, most } => {
+                    let end = SESSIONS.min(from + most);
                     if from == 0 {
                         own = processor_time();
                     }

@@ -11,6 +11,24 @@ use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Status};
 use tower::{Layer, Service};
 
+/// Metadata of a request: the person for whom a process acts.
+const ON_BEHALF_OF: &str = "sluice-on-behalf-of";
+/// Maximum length of a person's name, in octets.
+const NAME: usize = 64;
+
+/// A request of a process that acts for a person. Whoever may call at all may say so: it is written beside the process's own user.
+pub fn on_behalf_of<T>(person: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    if let Ok(person) = person.parse() {
+        request.metadata_mut().insert(ON_BEHALF_OF, person);
+    }
+    request
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=NAME).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_graphic())
+}
+
 /// The user whose process has called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -30,6 +48,18 @@ impl Caller {
         let peer = connection.peer_cred?;
         let (uid, gid) = (peer.uid(), peer.gid());
         Some(Caller { uid, gid })
+    }
+
+    /// Who made this request, as people know it: the name of the user, or `PERSON (USER)` if the user's process names the person
+    /// for whom it acts ([`on_behalf_of`]).
+    pub async fn name_in<T>(request: &Request<T>) -> String {
+        let user = Caller::name_of(Caller::of(request)).await;
+        let person = request.metadata().get(ON_BEHALF_OF);
+        let person = person.and_then(|person| person.to_str().ok());
+        match person.filter(|person| is_name(person)) {
+            Some(person) => format!("{person} ({user})"),
+            None => user,
+        }
     }
 
     /// The name of [`Caller::of`], `uid 1234` if the system has none for the user, and `unknown` if there was no caller. A
@@ -160,6 +190,15 @@ mod tests {
             assert!(permitted(caller, Access::Read).await, "{caller:?}");
             let changes = permitted(caller, Access::Change).await;
             assert_eq!(changes, may_change, "{caller:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_person_stands_beside_the_user() {
+        let name = async |person: &str| Caller::name_in(&on_behalf_of(person, ())).await;
+        assert_eq!(name("noc").await, "noc (unknown)");
+        for other in ["", "a b", "line\nbreak", &"x".repeat(NAME + 1)] {
+            assert_eq!(name(other).await, "unknown", "{other}");
         }
     }
 

@@ -33,7 +33,7 @@ impl Client {
     pub fn sessions(&mut self) -> Result<Vec<Session>, CallError> {
         let Client { connection, client } = self;
         let mut listing = connection
-            .wait(client.list_sessions(ListSessionsRequest {}))?
+            .wait(client.list_sessions(ListSessionsRequest::default()))?
             .into_inner();
         let mut sessions = Vec::new();
         while let Some(more) = connection.wait(listing.message())? {

@@ -144,7 +144,7 @@ impl Configuration for Service {
         &self,
         request: tonic::Request<CommitRequest>,
     ) -> Result<Reply<CommitResponse>, Status> {
-        let by = Caller::name_of(Caller::of(&request)).await;
+        let by = Caller::name_in(&request).await;
         let commit = request.into_inner();
         match self
             .0
@@ -160,7 +160,7 @@ impl Configuration for Service {
         &self,
         request: tonic::Request<ConfirmRequest>,
     ) -> Result<Reply<ConfirmResponse>, Status> {
-        let by = Caller::name_of(Caller::of(&request)).await;
+        let by = Caller::name_in(&request).await;
         let lock = request.into_inner().lock;
         match self
             .0
@@ -191,7 +191,7 @@ impl Configuration for Service {
         &self,
         request: tonic::Request<LockRequest>,
     ) -> Result<Reply<Self::LockStream>, Status> {
-        let by = Caller::name_of(Caller::of(&request)).await;
+        let by = Caller::name_in(&request).await;
         let way = self.0.clone();
         // a task of its own: whoever goes before the answer comes lets go of the lock, too
         let held = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! The command line's way to a daemon: it waits for each answer, and has no tasks of its own.
+//! The ways to a daemon: the command line's, which waits for each answer and has no tasks of its own, and that of a daemon that goes on.
 
 use hyper_util::rt::TokioIo;
 use std::io::{self, ErrorKind};
@@ -139,6 +139,23 @@ impl Connection {
     }
 }
 
+/// A channel to the daemon's socket at `path`, for a process that goes on. It connects when it is first used, and again after the
+/// connection broke. Calls beyond those that the daemon serves at once wait.
+pub fn channel(path: &Path) -> Channel {
+    let path = path.to_owned();
+    let again = tower::service_fn(move |_: Uri| {
+        let path = path.clone();
+        async { UnixStream::connect(path).await.map(TokioIo::new) }
+    });
+    endpoint().connect_with_connector_lazy(again)
+}
+
+fn endpoint() -> Endpoint {
+    Endpoint::from_static("http://daemon.invalid") // not looked up
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+}
+
 async fn connect(path: &Path) -> Result<Channel, CallError> {
     let unreachable = |source| CallError::Unreachable {
         path: path.to_owned(),
@@ -150,9 +167,6 @@ async fn connect(path: &Path) -> Result<Channel, CallError> {
         let stream = stream.take().ok_or(ErrorKind::ConnectionReset);
         async { Ok::<_, io::Error>(TokioIo::new(stream?)) }
     });
-    let endpoint = Endpoint::from_static("http://daemon.invalid") // not looked up
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW);
-    let connected = endpoint.connect_with_connector(once).await;
+    let connected = endpoint().connect_with_connector(once).await;
     connected.map_err(|error| CallError::from(Status::from_error(error.into())))
 }

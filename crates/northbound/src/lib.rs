@@ -30,6 +30,7 @@ mod rows;
 mod serve;
 pub mod supervisor;
 mod tables;
+pub mod time;
 mod words;
 
 /// What `protoc` and tonic made of `proto/sluice/v1`.
@@ -37,14 +38,14 @@ mod generated {
     tonic::include_proto!("sluice.v1");
 }
 
-pub use caller::Caller;
+pub use caller::{Caller, on_behalf_of};
 pub use calls::{Asked, Calls, Refusal, other_answer};
 pub use client::Client;
 pub use configuration::{
     ConfigurationCall, ConfigurationClient, ConfigurationLock, ConfigurationRequest,
     ConfigurationResponse,
 };
-pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK};
+pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK, channel};
 pub use generated::*;
 pub use history::{HistoryCall, HistoryClient};
 pub use ledger::{Differences, Kind};

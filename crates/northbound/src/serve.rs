@@ -60,10 +60,12 @@ impl core::fmt::Debug for Password {
 /// What the control plane is asked or told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Sessions, at most [`PAGE`] of them.
+    /// Sessions.
     ListSessions {
         /// The place in the table of sessions where to begin: 0, or [`Response::Sessions::next`].
         from: usize,
+        /// How many of them, 1 to [`PAGE`].
+        most: usize,
     },
     /// One session with its counters, read from the user plane now.
     GetSession {
@@ -315,17 +317,28 @@ impl ControlPlane for Service {
     /// A page is asked for when whoever reads has room for it: no more than a few wait, however many sessions there are.
     async fn list_sessions(
         &self,
-        _: tonic::Request<ListSessionsRequest>,
+        request: tonic::Request<ListSessionsRequest>,
     ) -> Result<Reply<Self::ListSessionsStream>, Status> {
-        let calls = self.0.clone();
-        let pages = try_unfold((calls, Some(0)), async |(calls, from)| {
-            let Some(from) = from else {
+        let ListSessionsRequest { from, most } = request.into_inner();
+        let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let left = match most {
+            0 => usize::MAX,
+            most => place(most),
+        };
+        let begin = (self.0.clone(), Some(place(from)), left);
+        let pages = try_unfold(begin, async |(calls, from, left)| {
+            let Some(from) = from.filter(|_| left > 0) else {
                 return Ok(None);
             };
-            match calls.ask(Request::ListSessions { from }).await? {
+            let most = left.min(PAGE);
+            match calls.ask(Request::ListSessions { from, most }).await? {
                 Response::Sessions { sessions, next } => {
-                    let page = ListSessionsResponse { sessions };
-                    Ok(Some((page, (calls, next))))
+                    let left = left.saturating_sub(sessions.len());
+                    let page = ListSessionsResponse {
+                        sessions,
+                        next: next.map(|next| next as u64),
+                    };
+                    Ok(Some((page, (calls, next, left))))
                 }
                 other => Err(other_answer(other)),
             }
@@ -375,7 +388,7 @@ impl ControlPlane for Service {
         &self,
         request: tonic::Request<ClearSessionRequest>,
     ) -> Result<Reply<ClearSessionResponse>, Status> {
-        let by = Caller::name_of(Caller::of(&request)).await;
+        let by = Caller::name_in(&request).await;
         let id = request.into_inner().id;
         let clear = Request::ClearSession {
             id: id.clone(),
@@ -394,7 +407,7 @@ impl ControlPlane for Service {
         &self,
         request: tonic::Request<ClearBackOffRequest>,
     ) -> Result<Reply<ClearBackOffResponse>, Status> {
-        let by = Caller::name_of(Caller::of(&request)).await;
+        let by = Caller::name_in(&request).await;
         let who = request.into_inner().who;
         let clear = Request::ClearBackOff { who: who.clone() };
         match self.0.ask(clear).await? {
@@ -410,7 +423,7 @@ impl ControlPlane for Service {
         &self,
         request: tonic::Request<TestAaaRequest>,
     ) -> Result<Reply<TestAaaResponse>, Status> {
-        let by = Caller::name_of(Caller::of(&request)).await;
+        let by = Caller::name_in(&request).await;
         let TestAaaRequest {
             user,
             password,

@@ -1,7 +1,8 @@
 //! The catalogue says what the protobuf messages and services say.
 
 use northbound::catalogue::{
-    ACCOUNTS, ACTIONS, Column, Kind, LINES, Place, SUBSCRIBERS, TABLES, Table, WORKERS,
+    ACCOUNTS, ACTIONS, Column, Kind, LINES, Metric, PROTECTION, Place, SUBSCRIBERS, TABLES, Table,
+    WORKERS,
 };
 use northbound::{LineRow, SubscriberRow, WorkerRow};
 use prost::Message;
@@ -211,5 +212,70 @@ fn names_keys_and_headings_name_one_thing() {
             table.key.iter().all(|key| known.contains(*key)),
             "{table:?}"
         );
+    }
+}
+
+/// Methods that look at every session.
+const WALKS: [&str; 3] = [
+    "ControlPlane/ListSessions",
+    "ControlPlane/ListUserPlanes",
+    "Tables/ListPolicies",
+];
+
+#[test]
+fn metrics_are_numbers_flags_and_words_and_never_those_of_a_subscriber() {
+    for table in all_tables() {
+        let is = |metric| move |column: &&Column| column.metric == metric;
+        let labels: Vec<_> = table.columns.iter().filter(is(Metric::Label)).collect();
+        let values = table.columns.iter();
+        let mut values = values.filter(|c| matches!(c.metric, Metric::Counter | Metric::Gauge));
+        for column in table.columns.iter().filter(|c| c.metric != Metric::None) {
+            let fits = match column.metric {
+                Metric::Counter => matches!(column.kind, Kind::Number(_)),
+                Metric::Gauge => matches!(
+                    column.kind,
+                    Kind::Number(_) | Kind::Flag(..) | Kind::Word(_)
+                ),
+                _ => matches!(column.kind, Kind::Number(_) | Kind::Text | Kind::Word(_)),
+            };
+            assert!(fits && !column.derived, "{}: {column:?}", table.name);
+            let asked = table.arguments.iter().any(|argument| argument.required);
+            assert!(!asked, "{}: nobody gives its arguments", table.name);
+        }
+        let walks = |call: &&str| WALKS.contains(call);
+        let has_metrics = table.columns.iter().any(|c| c.metric != Metric::None);
+        assert!(
+            !has_metrics || !table.calls.iter().any(walks),
+            "{}",
+            table.name
+        );
+        if table.subscribers {
+            assert!(
+                values.next().is_none(),
+                "{}: only its rows are counted",
+                table.name
+            );
+            let fields = labels.iter().map(|column| column.field);
+            let known = ["user_plane", "kind", "level"];
+            assert!(
+                fields.clone().all(|field| known.contains(&field)),
+                "{}",
+                table.name
+            );
+            assert!(
+                labels.is_empty() || table.name == PROTECTION.name,
+                "{}",
+                table.name
+            );
+        } else if values.next().is_some() {
+            // otherwise rows are added up that are of different things
+            let told = labels.iter().map(|column| column.field);
+            let told: BTreeSet<_> = told.collect();
+            assert!(
+                table.key.iter().all(|key| told.contains(key)),
+                "{}",
+                table.name
+            );
+        }
     }
 }

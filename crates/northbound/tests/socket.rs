@@ -109,9 +109,9 @@ fn tracing() -> Tracing {
 /// A way to a keeper of the configuration that is not there.
 fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
     Ok(match request {
-        Request::ListSessions { from } => {
+        Request::ListSessions { from, most } => {
             pages.fetch_add(1, Ordering::Relaxed);
-            let end = sessions.min(from + PAGE);
+            let end = sessions.min(from + most);
             Response::Sessions {
                 sessions: (from..end).map(|n| session(sessions - n)).collect(),
                 next: (end < sessions).then_some(end),
@@ -431,7 +431,7 @@ fn a_slow_reader_holds_up_nothing_but_itself() {
     let slow = Connection::open(&daemon.path, PATIENCE).unwrap();
     let mut client = ControlPlaneClient::new(slow.channel());
     let mut listing = slow
-        .wait(client.list_sessions(ListSessionsRequest {}))
+        .wait(client.list_sessions(ListSessionsRequest::default()))
         .unwrap()
         .into_inner();
     let first = slow.wait(listing.message()).unwrap().unwrap();
@@ -467,6 +467,31 @@ fn one_connection_too_many_waits_until_another_one_ends() {
     );
     clients.pop();
     daemon.client().drops().unwrap();
+}
+
+/// A reader that wants few sessions gets so many, and where to go on.
+#[test]
+fn sessions_are_listed_a_few_at_a_time() {
+    let daemon = Daemon::start(2 * PAGE);
+    let connection = Connection::open(&daemon.path, PATIENCE).unwrap();
+    let mut client = ControlPlaneClient::new(connection.channel());
+    let mut few = |from, most| {
+        let request = ListSessionsRequest { from, most };
+        let mut listing = connection
+            .wait(client.list_sessions(request))
+            .unwrap()
+            .into_inner();
+        let (mut listed, mut next) = (0, None);
+        while let Some(part) = connection.wait(listing.message()).unwrap() {
+            (listed, next) = (listed + part.sessions.len(), part.next);
+        }
+        (listed, next)
+    };
+    assert_eq!(few(0, 3), (3, Some(3)));
+    let (end, over) = (2 * PAGE as u64, PAGE as u64 + 1);
+    assert_eq!(few(3, over), (PAGE + 1, Some(over + 3)));
+    assert_eq!(few(end - 2, 0), (2, None));
+    assert_eq!(few(end, 5), (0, None));
 }
 
 #[test]

@@ -17,7 +17,6 @@ mod query;
 mod show;
 mod store;
 mod tables;
-mod time;
 
 pub(crate) use ask::Watching;
 pub use ask::{Configuration, Failure, Sockets};
@@ -32,7 +31,7 @@ use crate::load::Load;
 use crate::top::Top;
 use crate::trace::Trace;
 use clap::{CommandFactory, Parser, Subcommand};
-use northbound::{MOST_WATCH_SECONDS, catalogue};
+use northbound::{MOST_WATCH_SECONDS, catalogue, time};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -24,10 +24,11 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 19] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 20] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
+    (&catalogue::SESSION_COUNTS, session_counts),
     (&catalogue::USER_PLANES, user_planes),
     (&catalogue::PORTS, ports),
     (&catalogue::ROUTES, routes),
@@ -107,6 +108,11 @@ fn lines(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
         );
     })?;
     Ok(asked.with_total(answer, total))
+}
+
+fn session_counts(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let state = sockets.watch(INTERVAL)?.next()?;
+    asked.shown(&[state.sessions.unwrap_or_default()])
 }
 
 fn user_planes(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
@@ -383,8 +389,8 @@ mod tests {
     use northbound::{
         AaaRole, AaaServer, AaaServerState, AclRule, Alarm, AlarmSeverity, Association,
         AssociationState, Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port, Route,
-        Session, Traffic, TrafficPolicy, TrafficPolicyState, UserPlane, UserPlanePort,
-        UserPlaneState, WatchedUserPlane, Worker,
+        Session, SessionCounts, Traffic, TrafficPolicy, TrafficPolicyState, UserPlane,
+        UserPlanePort, UserPlaneState, WatchedUserPlane, Worker,
     };
     use serde::Serialize;
 
@@ -509,6 +515,21 @@ mod tests {
             assert!(lines[1].contains(word), "{word}: {lines:#?}");
         }
         assert!(lines[2].contains("untagged"), "{lines:#?}");
+    }
+
+    #[test]
+    fn sessions_are_counted_by_state() {
+        let counts = SessionCounts {
+            online: 131_072,
+            begun: 131_200,
+            ..SessionCounts::default()
+        };
+        fits(
+            &catalogue::SESSION_COUNTS,
+            counts,
+            nothing,
+            &["131072", "131200"],
+        );
     }
 
     #[test]

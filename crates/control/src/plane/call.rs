@@ -20,11 +20,20 @@ pub(super) const NTP_OFFSET: u64 = 2_208_988_800;
 /// Maximum number of sessions in a list for which the counters are read from the user plane.
 const READ_FOR_LISTING: usize = 1024;
 
+/// A list of sessions that waits for their counters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listing {
+    /// Sessions whose user planes have not answered.
+    pub(super) asked: usize,
+    /// Sessions that are wanted.
+    pub(super) most: usize,
+}
+
 impl ControlPlane {
     pub(super) fn on_call(&mut self, now: Now, ticket: u64, call: Request) {
         match call {
-            Request::ListSessions { from: 0 } => self.list_sessions(now, ticket),
-            Request::ListSessions { from } => self.answer_sessions(now, ticket, from),
+            Request::ListSessions { from: 0, most } => self.list_sessions(now, ticket, most),
+            Request::ListSessions { from, most } => self.answer_sessions(now, ticket, from, most),
             Request::GetSession { id } => match self.find_by_id(&id) {
                 Ok(seid) if self.ask_usage(now, seid.index(), UsageFor::Call(ticket)) => {}
                 Ok(seid) => self.answer_session(now, ticket, seid),
@@ -93,7 +102,7 @@ impl ControlPlane {
     }
 
     /// Answers with the first sessions. For a few sessions it reads the counters first; for many it uses the last reported ones.
-    fn list_sessions(&mut self, now: Now, ticket: u64) {
+    fn list_sessions(&mut self, now: Now, ticket: u64, most: usize) {
         let mut asked = 0;
         if self.sessions.len() <= READ_FOR_LISTING {
             let online = self
@@ -105,30 +114,37 @@ impl ControlPlane {
             asked = online.iter().map(ask).filter(|asked| *asked).count();
         }
         match asked {
-            0 => self.answer_sessions(now, ticket, 0),
-            asked => drop(self.listings.insert(ticket, asked)),
+            0 => self.answer_sessions(now, ticket, 0, most),
+            asked => drop(self.listings.insert(ticket, Listing { asked, most })),
         }
     }
 
     /// Notes that the counters of one session of a list were read, or that reading failed.
     pub(super) fn on_listed(&mut self, now: Now, ticket: u64) {
-        let Some(left) = self.listings.get_mut(&ticket) else {
+        let Some(listing) = self.listings.get_mut(&ticket) else {
             return;
         };
-        *left -= 1;
-        if *left == 0 {
-            self.listings.remove(&ticket);
-            self.answer_sessions(now, ticket, 0);
+        listing.asked -= 1;
+        if listing.asked == 0 {
+            self.answer_listing(now, ticket);
+        }
+    }
+
+    /// Answers a call that lists sessions with what is known of their counters.
+    pub(super) fn answer_listing(&mut self, now: Now, ticket: u64) {
+        if let Some(listing) = self.listings.remove(&ticket) {
+            self.answer_sessions(now, ticket, 0, listing.most);
         }
     }
 
     /// Answers with a page of the table of sessions.
-    pub(super) fn answer_sessions(&mut self, now: Now, ticket: u64, from: usize) {
+    fn answer_sessions(&mut self, now: Now, ticket: u64, from: usize, most: usize) {
+        let most = most.clamp(1, PAGE);
         let page: Vec<(u32, &Entry)> = match u32::try_from(from) {
-            Ok(from) => self.sessions.from(from).take(PAGE).collect(),
+            Ok(from) => self.sessions.from(from).take(most).collect(),
             Err(_) => Vec::new(),
         };
-        let last = page.last().filter(|_| page.len() == PAGE);
+        let last = page.last().filter(|_| page.len() == most);
         let next = last.map(|(index, _)| *index as usize + 1);
         let rows = page.iter().map(|(_, entry)| self.session_row(now, entry));
         let sessions = rows.collect();

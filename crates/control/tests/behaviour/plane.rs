@@ -602,12 +602,17 @@ fn an_operator_looks_and_ends() {
 fn sessions_are_listed_a_page_at_a_time() {
     let mut w = World::new(PAGE + 100, Choice::default());
     w.dial_all();
-    let page = |w: &mut World, from| match w.call(Request::ListSessions { from }) {
+    let page_of = |w: &mut World, from, most| match w.call(Request::ListSessions { from, most }) {
         Ok(Response::Sessions { sessions, next }) => (sessions, next),
         other => panic!("{other:?}"),
     };
+    let page = |w: &mut World, from| page_of(w, from, PAGE);
+    let (two, next) = page_of(&mut w, 0, 2);
+    let (third, _) = page_of(&mut w, next.expect("there are more"), 1);
     let (first, next) = page(&mut w, 0);
     assert_eq!(first.len(), PAGE);
+    let few = two.iter().chain(&third).map(|session| &session.id);
+    assert!(few.eq(first[..3].iter().map(|session| &session.id)));
     for session in &first[..10] {
         let id = session.id.clone();
         w.call(Request::ClearSession {

@@ -6,7 +6,7 @@ use crate::world::{Choice, World};
 use control::store::{Live, Record, Store, check, export, import};
 use control::{ControlPlane, Dictionary, Input, Now, Output, Restored};
 use core::time::Duration;
-use northbound::{Request, Response, Session, Traffic};
+use northbound::{PAGE, Request, Response, Session, Traffic};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -152,7 +152,10 @@ fn sessions(live: Live, has_handles: bool) -> String {
     let (mut plane, now) = plane_of(live);
     let held = plane.ledger().held("accounting record");
     assert_eq!(held, owed as u64);
-    let call = Request::ListSessions { from: 0 };
+    let call = Request::ListSessions {
+        from: 0,
+        most: PAGE,
+    };
     plane.handle(now, Input::Call { ticket: 1, call });
     let sessions = std::iter::from_fn(|| plane.poll_output()).find_map(|output| match output {
         Output::Answer {

@@ -44,6 +44,8 @@ pub struct Table {
     pub calls: &'static [&'static str],
     /// Who may read it.
     pub access: Access,
+    /// Its rows name subscribers: users, MAC addresses, their addresses.
+    pub subscribers: bool,
     /// What may be asked for.
     pub arguments: &'static [Argument],
     /// Its columns, in the order of a page.
@@ -78,8 +80,27 @@ pub struct Column {
     pub absent: &'static str,
     /// The field is not in the row: whoever shows it makes it of others.
     pub derived: bool,
+    /// What it is to who collects metrics.
+    pub metric: Metric,
     /// One line: what it is.
     pub about: &'static str,
+}
+
+/// What a column is to who collects metrics.
+///
+/// A column's series have the label columns of its table. Rows that have the same labels are added up. A table with labels and
+/// without values counts its rows by their labels. So no table has a series for each subscriber, session or line. Tables are read at
+/// each scrape: one whose cost rises with the number of sessions has no metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Nothing.
+    None,
+    /// It tells series from each other.
+    Label,
+    /// A number that only rises, until its daemon starts again.
+    Counter,
+    /// A number that rises and falls, a flag (0 or 1), or a word: a series of value 1 that has the word as a label.
+    Gauge,
 }
 
 /// The type of a column, and its unit.
@@ -156,6 +177,7 @@ impl Column {
             place: Place::Nowhere,
             absent: "",
             derived: false,
+            metric: Metric::None,
             about,
         }
     }
@@ -180,6 +202,21 @@ impl Column {
 
     const fn or(self, absent: &'static str) -> Self {
         Column { absent, ..self }
+    }
+
+    const fn label(self) -> Self {
+        let metric = Metric::Label;
+        Column { metric, ..self }
+    }
+
+    const fn counter(self) -> Self {
+        let metric = Metric::Counter;
+        Column { metric, ..self }
+    }
+
+    const fn gauge(self) -> Self {
+        let metric = Metric::Gauge;
+        Column { metric, ..self }
     }
 }
 

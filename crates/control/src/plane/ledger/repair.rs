@@ -186,8 +186,7 @@ impl ControlPlane {
                     }
                 }
                 Wait::Listing(ticket) => {
-                    self.listings.remove(&ticket);
-                    self.answer_sessions(now, ticket, 0);
+                    self.answer_listing(now, ticket);
                 }
                 Wait::Audit(plane) => self.audit_again(now, plane),
                 Wait::Nets(group) => self.user_planes.tell_again(now.at, group, &self.topology),

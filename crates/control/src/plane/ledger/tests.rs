@@ -367,7 +367,8 @@ fn whoever_waits_for_what_nobody_does() {
     };
     broken(put_back, "wait", Fault::Missing);
 
-    w.plane.listings.insert(77, 3);
+    let listing = crate::plane::call::Listing { asked: 3, most: 2 };
+    w.plane.listings.insert(77, listing);
     let ledger = check(&mut w, false);
     assert!(
         ledger

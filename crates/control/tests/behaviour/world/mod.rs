@@ -8,7 +8,7 @@ use control::{ControlPlane, Dictionary, Input, Now, Restored};
 use core::net::SocketAddr;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
-use northbound::{AaaServer, Answer, Request, Response, Session};
+use northbound::{AaaServer, Answer, PAGE, Request, Response, Session};
 use radius::Radius;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -295,7 +295,10 @@ impl World {
     pub fn sessions(&mut self) -> Vec<Session> {
         let (mut sessions, mut from) = (Vec::new(), Some(0));
         while let Some(place) = from {
-            match self.call(Request::ListSessions { from: place }) {
+            match self.call(Request::ListSessions {
+                from: place,
+                most: PAGE,
+            }) {
                 Ok(Response::Sessions {
                     sessions: more,
                     next,

@@ -21,6 +21,9 @@ pub fn moment(unix: u64) -> String {
 
 /// Reads a moment: RFC 3339 (`2026-11-22T07:15:00Z`, with an offset, or without seconds or zone: UTC), a time of the last 24
 /// hours (`07:15`), or how long ago (`-2h`, `-30m`, `-1d`, `-90s`). `now`: seconds since 1970.
+///
+/// # Errors
+/// The text is no moment; it says what is expected.
 pub fn read(text: &str, now: u64) -> Result<u64, String> {
     let read = match text.strip_prefix('-') {
         Some(ago) => span(ago).and_then(|ago| now.checked_sub(ago)),
@@ -41,8 +44,8 @@ pub fn read(text: &str, now: u64) -> Result<u64, String> {
     })
 }
 
-/// `2h`, `30m`, `1d`, `90s`.
-fn span(text: &str) -> Option<u64> {
+/// Seconds of a span: `2h`, `30m`, `1d`, `90s`, `1w`. `None`: the text is no span.
+pub fn span(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let unit = match unit {
         "s" => 1,

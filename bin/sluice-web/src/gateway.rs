@@ -1,0 +1,457 @@
+//! The control plane, as this server asks it: rows of the catalogue's tables in the JSON that `sluice show --json` prints.
+
+use crate::query::{Arguments, Query};
+use northbound::catalogue::{Action, CLEAR_BACK_OFF, CLEAR_SESSION, Table, WATCH_SESSION};
+use northbound::configuration_client::ConfigurationClient;
+use northbound::control_plane_client::ControlPlaneClient;
+use northbound::history_client::HistoryClient;
+use northbound::live_client::LiveClient;
+use northbound::tables_client::TablesClient;
+use northbound::{
+    Association, ClearBackOffRequest, ClearSessionRequest, LineRow, ListAaaServersRequest,
+    ListAclRulesRequest, ListAlarmsRequest, ListAssociationsRequest, ListDropsRequest,
+    ListEventsRequest, ListEventsResponse, ListLinesRequest, ListNeighboursRequest,
+    ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListRoutesRequest,
+    ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
+    Session, SubscriberRow, WatchRulesRequest, WatchStateRequest, WatchStateResponse,
+    WatchedUserPlane, WorkerRow, time,
+};
+use serde::Serialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+/// How far back the events of lines count where nothing else is said, in seconds.
+const DAY: u64 = 24 * 60 * 60;
+/// Events where neither their number nor a time is asked for.
+const LATEST: u32 = 100;
+/// The first state comes at once, whatever the time to the next.
+const INTERVAL: u32 = 60_000;
+/// Tables that are put together of all sessions, at once. At 131,072 sessions one takes some 100 MB for a moment.
+const WHOLE: usize = 1;
+
+/// Seconds for which the rules of a session are watched if nothing else is said.
+const WATCH: u64 = 60;
+
+/// The actions that are offered.
+pub const ACTIONS: [&Action; 3] = [&CLEAR_SESSION, &CLEAR_BACK_OFF, &WATCH_SESSION];
+
+/// A page of a table.
+#[derive(Debug, Default, Serialize)]
+pub struct Page {
+    /// Its rows.
+    pub rows: Vec<Value>,
+    /// Where the next page begins; `None`: there is none.
+    pub next: Option<u64>,
+    /// Why any user plane could not be asked.
+    pub missing: Vec<String>,
+}
+
+/// The way to the control plane.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    channel: Channel,
+    socket: Arc<PathBuf>,
+    whole: Arc<Semaphore>,
+}
+
+impl Gateway {
+    /// The control plane that listens on this socket. It is connected to when it is first asked.
+    pub fn new(socket: &Path) -> Self {
+        Gateway {
+            channel: northbound::channel(socket),
+            socket: Arc::new(socket.to_owned()),
+            whole: Arc::new(Semaphore::new(WHOLE)),
+        }
+    }
+
+    /// Where it is asked.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// A page of a table.
+    ///
+    /// # Errors
+    /// What the control plane or the user plane that is asked for refuses, or why it does not answer.
+    pub async fn page(&self, table: &Table, query: &Query) -> Result<Page, Status> {
+        match table.name {
+            "sessions" => self.sessions(query).await,
+            "subscribers" => self.subscribers(query).await,
+            "lines" => self.lines(query).await,
+            "session-counts" => {
+                let counts = self.state().await?.sessions.unwrap_or_default();
+                Ok(cut([counts], query))
+            }
+            "user-planes" => Ok(cut(self.user_planes().await?, query)),
+            "ports" => self.ports(query).await,
+            "routes" => self.routes(query).await,
+            "neighbours" => self.neighbours(query).await,
+            "workers" => self.watched(query, WorkerRow::of).await,
+            "acl" => self.acl_rules(query).await,
+            "policies" => self.policies(query).await,
+            "protection" => self.watched(query, |plane| plane.offenders).await,
+            "pools" => self.pools(query).await,
+            "associations" => Ok(cut(self.associations().await?, query)),
+            "aaa-servers" => {
+                let request = ListAaaServersRequest {};
+                let asked = self.tables().list_aaa_servers(request).await?;
+                Ok(cut(asked.into_inner().servers, query))
+            }
+            "alarms" => {
+                let asked = self.history().list_alarms(ListAlarmsRequest {}).await?;
+                Ok(cut(asked.into_inner().alarms, query))
+            }
+            "alarms history" => self.alarm_history(query).await,
+            "events" => self.happened(query).await,
+            "drops" => self.drops(query).await,
+            "versions" => {
+                let mut client = ConfigurationClient::new(self.channel.clone());
+                let asked = client.list_versions(ListVersionsRequest {}).await?;
+                Ok(cut(asked.into_inner().versions, query))
+            }
+            other => Err(Status::not_found(format!("there is no table {other}"))),
+        }
+    }
+
+    /// Carries out an action on behalf of a person.
+    ///
+    /// # Errors
+    /// What the control plane refuses, or why it does not answer.
+    pub async fn act(
+        &self,
+        action: &Action,
+        arguments: &Arguments,
+        person: &str,
+    ) -> Result<(), Status> {
+        let mut client = self.control_plane();
+        let text = |name| arguments.text(name).unwrap_or_default().to_owned();
+        match action.name {
+            "clear session" => {
+                let id = text("session");
+                let request = northbound::on_behalf_of(person, ClearSessionRequest { id });
+                client.clear_session(request).await.map(drop)
+            }
+            "clear back-off" => {
+                let who = text("who");
+                let request = northbound::on_behalf_of(person, ClearBackOffRequest { who });
+                client.clear_back_off(request).await.map(drop)
+            }
+            "watch session" => {
+                let seconds = arguments.number("seconds").unwrap_or(WATCH);
+                let request = WatchRulesRequest {
+                    id: text("session"),
+                    seconds: seconds.try_into().unwrap_or(u32::MAX),
+                };
+                let request = northbound::on_behalf_of(person, request);
+                client.watch_rules(request).await.map(drop)
+            }
+            other => Err(Status::not_found(format!("there is no action {other}"))),
+        }
+    }
+
+    fn tables(&self) -> TablesClient<Channel> {
+        TablesClient::new(self.channel.clone())
+    }
+
+    fn control_plane(&self) -> ControlPlaneClient<Channel> {
+        ControlPlaneClient::new(self.channel.clone())
+    }
+
+    fn history(&self) -> HistoryClient<Channel> {
+        HistoryClient::new(self.channel.clone())
+    }
+
+    /// Of the sessions the control plane tells a page: at no number of sessions are all of them read for it.
+    async fn sessions(&self, query: &Query) -> Result<Page, Status> {
+        let request = ListSessionsRequest {
+            from: query.cursor,
+            most: query.limit as u64,
+        };
+        let listing = self.control_plane().list_sessions(request).await?;
+        let (mut listing, mut page) = (listing.into_inner(), Page::default());
+        while let Some(part) = listing.message().await? {
+            page.rows.extend(part.sessions.iter().map(json));
+            page.next = part.next;
+        }
+        Ok(page)
+    }
+
+    async fn all_sessions(&self) -> Result<Vec<Session>, Status> {
+        let request = ListSessionsRequest::default();
+        let listing = self.control_plane().list_sessions(request).await?;
+        let (mut listing, mut sessions) = (listing.into_inner(), Vec::new());
+        while let Some(part) = listing.message().await? {
+            sessions.extend(part.sessions);
+        }
+        sessions.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        Ok(sessions)
+    }
+
+    async fn lines(&self, query: &Query) -> Result<Page, Status> {
+        let _one = self.whole.acquire().await;
+        let subscriber = query.arguments.text("line").unwrap_or_default();
+        let request = ListLinesRequest {
+            subscriber: subscriber.into(),
+            since: query.arguments.time("since").or(Some(time::now() - DAY)),
+        };
+        let listing = self.history().list_lines(request).await?;
+        let (mut listing, mut histories) = (listing.into_inner(), Vec::new());
+        while let Some(part) = listing.message().await? {
+            histories.extend(part.lines);
+        }
+        let mut sessions = self.all_sessions().await?;
+        if !subscriber.is_empty() {
+            let of = |line: &str| line == subscriber || histories.iter().any(|h| h.line == line);
+            sessions.retain(|session| of(&session.line) || session.user == subscriber);
+        }
+        let rows = LineRow::of(&sessions, histories);
+        Ok(match query.arguments.flag("worst") {
+            true => cut(LineRow::worst(rows), query),
+            false => cut(rows, query),
+        })
+    }
+
+    async fn subscribers(&self, query: &Query) -> Result<Page, Status> {
+        let _one = self.whole.acquire().await;
+        let sessions = self.all_sessions().await?;
+        Ok(cut(SubscriberRow::of(&sessions), query))
+    }
+
+    async fn user_planes(&self) -> Result<Vec<northbound::UserPlane>, Status> {
+        let request = ListUserPlanesRequest {};
+        let asked = self.control_plane().list_user_planes(request).await?;
+        Ok(asked.into_inner().user_planes)
+    }
+
+    async fn associations(&self) -> Result<Vec<Association>, Status> {
+        let request = ListAssociationsRequest {};
+        let asked = self.tables().list_associations(request).await?;
+        Ok(asked.into_inner().associations)
+    }
+
+    async fn ports(&self, query: &Query) -> Result<Page, Status> {
+        let request = ListPortsRequest {
+            user_plane: user_plane(query),
+        };
+        let listing = self.tables().list_ports(request).await?;
+        parts(listing.into_inner(), query, Into::into).await
+    }
+
+    async fn routes(&self, query: &Query) -> Result<Page, Status> {
+        let request = ListRoutesRequest {
+            user_plane: user_plane(query),
+        };
+        let listing = self.tables().list_routes(request).await?;
+        parts(listing.into_inner(), query, Into::into).await
+    }
+
+    async fn neighbours(&self, query: &Query) -> Result<Page, Status> {
+        let request = ListNeighboursRequest {
+            user_plane: user_plane(query),
+        };
+        let listing = self.tables().list_neighbours(request).await?;
+        parts(listing.into_inner(), query, Into::into).await
+    }
+
+    async fn acl_rules(&self, query: &Query) -> Result<Page, Status> {
+        let request = ListAclRulesRequest {
+            user_plane: user_plane(query),
+            acl: query.arguments.text("acl").unwrap_or_default().into(),
+        };
+        let listing = self.tables().list_acl_rules(request).await?;
+        parts(listing.into_inner(), query, Into::into).await
+    }
+
+    async fn policies(&self, query: &Query) -> Result<Page, Status> {
+        let request = ListPoliciesRequest {
+            user_plane: user_plane(query),
+        };
+        let listing = self.tables().list_policies(request).await?;
+        parts(listing.into_inner(), query, Into::into).await
+    }
+
+    async fn pools(&self, query: &Query) -> Result<Page, Status> {
+        let listing = self.tables().list_pools(ListPoolsRequest {}).await?;
+        let read = |part: ListPoolsResponse| (part.pool.into_iter().collect(), None);
+        parts(listing.into_inner(), query, read).await
+    }
+
+    async fn state(&self) -> Result<WatchStateResponse, Status> {
+        let request = WatchStateRequest {
+            interval_milliseconds: INTERVAL,
+        };
+        let mut client = LiveClient::new(self.channel.clone());
+        let mut states = client.watch_state(request).await?.into_inner();
+        let state = states.message().await?;
+        state.ok_or_else(|| Status::unavailable("the control plane ends"))
+    }
+
+    /// Rows of what user planes reported last.
+    async fn watched<R: Serialize, I: IntoIterator<Item = R>>(
+        &self,
+        query: &Query,
+        rows: impl Fn(WatchedUserPlane) -> I,
+    ) -> Result<Page, Status> {
+        let mut planes = self.state().await?.user_planes;
+        if let Some(name) = query.arguments.text("user-plane") {
+            planes.retain(|plane| plane.node_id == name);
+            if planes.is_empty() {
+                return Err(Status::not_found(format!(
+                    "user plane `{name}` does not exist: the table user-planes lists them"
+                )));
+            }
+        }
+        let silent = planes.iter().filter(|plane| !plane.reached);
+        let missing = silent.map(|plane| {
+            format!(
+                "user plane {} does not answer: its management interface cannot be reached",
+                plane.node_id
+            )
+        });
+        let missing = missing.collect();
+        let page = cut(planes.into_iter().flat_map(rows), query);
+        Ok(Page { missing, ..page })
+    }
+
+    async fn alarm_history(&self, query: &Query) -> Result<Page, Status> {
+        let request = ListEventsRequest {
+            alarms: true,
+            last: Some(LATEST),
+            ..ListEventsRequest::default()
+        };
+        self.events(request, query).await
+    }
+
+    async fn happened(&self, query: &Query) -> Result<Page, Status> {
+        let last = query
+            .arguments
+            .number("last")
+            .and_then(|last| last.try_into().ok());
+        let all = query.arguments.text("since").is_some();
+        let request = ListEventsRequest {
+            subscriber: query
+                .arguments
+                .text("subscriber")
+                .unwrap_or_default()
+                .into(),
+            since: query.arguments.time("since"),
+            until: query.arguments.time("until"),
+            last: last.or((!all).then_some(LATEST)),
+            alarms: false,
+        };
+        self.events(request, query).await
+    }
+
+    async fn events(&self, request: ListEventsRequest, query: &Query) -> Result<Page, Status> {
+        let listing = self.history().list_events(request).await?.into_inner();
+        let read = |part: ListEventsResponse| (part.events, None);
+        parts(listing, query, read).await
+    }
+
+    /// Every plane's counters. What one has is told even where a user plane does not answer.
+    async fn drops(&self, query: &Query) -> Result<Page, Status> {
+        let mut client = self.control_plane();
+        let mut drops = client
+            .list_drops(ListDropsRequest {})
+            .await?
+            .into_inner()
+            .drops;
+        // the associations name the user planes without a look at their sessions
+        let asked = self.associations().await?.into_iter().map(|plane| {
+            let (mut client, user_plane) = (client.clone(), plane.node_id);
+            let request = ListUserPlaneDropsRequest { user_plane };
+            async move { client.list_user_plane_drops(request).await }
+        });
+        let mut missing = Vec::new();
+        for told in futures_util::future::join_all(asked).await {
+            match told {
+                Ok(told) => drops.extend(told.into_inner().drops),
+                Err(status) => missing.push(status.message().to_owned()),
+            }
+        }
+        Ok(Page {
+            missing,
+            ..cut(drops, query)
+        })
+    }
+}
+
+fn user_plane(query: &Query) -> String {
+    query
+        .arguments
+        .text("user-plane")
+        .unwrap_or_default()
+        .into()
+}
+
+fn json(row: &impl Serialize) -> Value {
+    // a message has no map whose keys are no texts: nothing else can fail
+    serde_json::to_value(row).unwrap_or_default()
+}
+
+/// A page of rows of which all are there.
+fn cut<R: Serialize>(rows: impl IntoIterator<Item = R>, query: &Query) -> Page {
+    let mut page = Page::default();
+    for (place, row) in (0..)
+        .zip(rows)
+        .skip(usize::try_from(query.cursor).unwrap_or(usize::MAX))
+    {
+        if page.rows.len() == query.limit {
+            page.next = Some(place);
+            break;
+        }
+        page.rows.push(json(&row));
+    }
+    page
+}
+
+/// A page of rows that come in parts. Those behind it are not waited for.
+async fn parts<M, R: Serialize>(
+    mut listing: Streaming<M>,
+    query: &Query,
+    read: impl Fn(M) -> (Vec<R>, Option<String>),
+) -> Result<Page, Status> {
+    let (mut page, mut place) = (Page::default(), 0);
+    while let Some(part) = listing.message().await? {
+        let (rows, why) = read(part);
+        page.missing.extend(why);
+        for row in rows {
+            if place >= query.cursor {
+                if page.rows.len() == query.limit {
+                    page.next = Some(place);
+                    return Ok(page);
+                }
+                page.rows.push(json(&row));
+            }
+            place += 1;
+        }
+    }
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_without_gap_or_overlap() {
+        let page = |cursor, limit| {
+            let mut query = Query::all();
+            (query.limit, query.cursor) = (limit, cursor);
+            let page = cut(0..10, &query);
+            (page.rows, page.next)
+        };
+        assert_eq!(page(0, 4).1, Some(4));
+        assert_eq!(
+            page(4, 4),
+            (vec![4.into(), 5.into(), 6.into(), 7.into()], Some(8))
+        );
+        assert_eq!(page(8, 4), (vec![8.into(), 9.into()], None));
+        assert_eq!(page(0, 10).1, None);
+        assert_eq!(page(u64::MAX, 4), (vec![], None));
+    }
+}

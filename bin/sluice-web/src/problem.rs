@@ -1,0 +1,99 @@
+//! Errors as clients see them (RFC 9457), each with a sentence that says what to do.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use northbound::CallError;
+use std::path::Path;
+use tonic::{Code, Status};
+
+/// An error.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    detail: String,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    /// An error with what to do about it.
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Problem {
+            status,
+            detail: detail.into(),
+            header: None,
+        }
+    }
+
+    /// A request that cannot be understood.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// A request without a token that is in force (RFC 6750, section 3).
+    pub fn unauthorized(detail: impl Into<String>) -> Self {
+        let challenge = HeaderValue::from_static("Bearer realm=\"sluice\"");
+        Problem {
+            header: Some((WWW_AUTHENTICATE, challenge)),
+            ..Problem::new(StatusCode::UNAUTHORIZED, detail)
+        }
+    }
+
+    /// A request that may be made later.
+    pub fn later(status: StatusCode, seconds: u16, detail: impl Into<String>) -> Self {
+        Problem {
+            header: Some((RETRY_AFTER, seconds.into())),
+            ..Problem::new(status, detail)
+        }
+    }
+
+    /// Why the control plane, which was asked at `socket`, gave no answer.
+    pub fn of(status: &Status, socket: &Path) -> Self {
+        let socket = socket.display();
+        match CallError::from(status) {
+            CallError::Refused(message) => {
+                let code = match status.code() {
+                    Code::NotFound => StatusCode::NOT_FOUND,
+                    Code::InvalidArgument => StatusCode::BAD_REQUEST,
+                    Code::Aborted | Code::FailedPrecondition => StatusCode::CONFLICT,
+                    Code::PermissionDenied => StatusCode::FORBIDDEN,
+                    Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+                    _ => StatusCode::BAD_GATEWAY,
+                };
+                Problem::new(code, message)
+            }
+            CallError::Unknown(why) => Problem::new(
+                StatusCode::BAD_GATEWAY,
+                format!(
+                    "What listens at {socket} does not answer as this version does ({why}): install sluice-cp and sluice-web of the \
+                     same version."
+                ),
+            ),
+            CallError::Broken(why) | CallError::Unreachable { source: why, .. } => Problem::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                5,
+                format!(
+                    "The control plane does not answer at {socket} ({why}): check that sluice-cp runs, and that sluice-web may \
+                     use its socket."
+                ),
+            ),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        let head = [(CONTENT_TYPE, "application/problem+json")];
+        let mut response = (self.status, head, body.to_string()).into_response();
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}

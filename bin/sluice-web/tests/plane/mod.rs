@@ -1,0 +1,301 @@
+//! A control plane that only tells what it is asked, behind the real local API.
+
+use northbound::{
+    AaaRole, AaaServer, AaaServerState, Alarm, AlarmSeverity, Association, AssociationState, Call,
+    ConfigurationCall, ConfigurationRequest, ConfigurationResponse, DropCounter, HistoryCall,
+    ListAlarmsResponse, ListEventsResponse, ListLinesResponse, LiveCall, LiveResponse, Pool, Port,
+    Refusal, Request, Response, Session, SessionCounts, SessionState, UserPlane, UserPlaneState,
+    UserPlaneTable, WatchStateResponse, WatchedUserPlane, Worker, serve,
+};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+
+/// How many sessions there are.
+const SESSIONS: usize = 1300;
+
+/// A control plane.
+pub struct Plane {
+    pub folder: tempfile::TempDir,
+    most: Arc<AtomicUsize>,
+    running: Option<(oneshot::Sender<()>, std::thread::JoinHandle<()>)>,
+}
+
+impl Plane {
+    pub fn start() -> Self {
+        let mut plane = Plane {
+            folder: tempfile::tempdir().unwrap(),
+            most: Arc::default(),
+            running: None,
+        };
+        plane.resume();
+        plane
+    }
+
+    /// Listens (again).
+    pub fn resume(&mut self) {
+        let socket = self.folder.path().join("cp.sock");
+        let most = self.most.clone();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                listen(&socket, most);
+                ready.send(()).unwrap();
+                let _ = stopped.await;
+            });
+            // as after a crash, its socket is left
+        });
+        is_ready.recv().unwrap();
+        self.running = Some((stop, thread));
+    }
+
+    /// Ends with all of its connections.
+    pub fn stop(&mut self) {
+        let (stop, thread) = self.running.take().unwrap();
+        stop.send(()).unwrap();
+        thread.join().unwrap();
+    }
+
+    /// The most sessions that were asked for at once.
+    pub fn most_asked(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+}
+
+fn listen(socket: &Path, most: Arc<AtomicUsize>) {
+    let (calls, mut asked) = mpsc::channel::<Call>(8);
+    let (live, mut watched) = mpsc::channel::<LiveCall>(8);
+    let (history, mut past) = mpsc::channel::<HistoryCall>(8);
+    let (configuration, mut versions) = mpsc::channel::<ConfigurationCall>(8);
+    tokio::spawn(serve(socket, calls, configuration, live, history).unwrap());
+    tokio::spawn(async move {
+        while let Some((request, reply)) = asked.recv().await {
+            let _ = reply.send(answer(request, &most));
+        }
+    });
+    tokio::spawn(async move {
+        while let Some((_, reply)) = watched.recv().await {
+            let _ = reply.send(Ok(LiveResponse::State(Box::new(state()))));
+        }
+    });
+    tokio::spawn(async move {
+        while let Some(call) = past.recv().await {
+            remember(call).await;
+        }
+    });
+    tokio::spawn(async move {
+        while let Some((request, reply)) = versions.recv().await {
+            assert!(
+                matches!(request, ConfigurationRequest::Versions),
+                "{request:?}"
+            );
+            let _ = reply.send(Ok(ConfigurationResponse::Versions(Vec::new())));
+        }
+    });
+}
+
+fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusal> {
+    Ok(match request {
+        Request::ListSessions { from, most } => {
+            most_asked.fetch_max(most, Ordering::Relaxed);
+            let end = SESSIONS.min(from + most);
+            Response::Sessions {
+                sessions: sessions().skip(from).take(most).collect(),
+                next: (end < SESSIONS).then_some(end),
+            }
+        }
+        Request::ListUserPlanes => Response::UserPlanes {
+            user_planes: vec![
+                user_plane("up1", UserPlaneState::Associated),
+                user_plane("up2", UserPlaneState::Lost),
+            ],
+        },
+        Request::ListAssociations => Response::Associations {
+            associations: ["up1", "up2"].map(association).into(),
+        },
+        Request::ListPools => Response::Pools { pools: pools() },
+        Request::ListDrops => Response::Drops {
+            drops: drops()[..1].to_vec(),
+        },
+        Request::ListAaaServers => Response::AaaServers {
+            servers: vec![server()],
+        },
+        Request::UserPlane { name, table } => return of_user_plane(&name, table),
+        Request::ClearSession { id, by } => {
+            let by = by.split(' ').next();
+            assert_eq!(
+                by,
+                Some("noc"),
+                "the person, beside the user of the process"
+            );
+            match id.as_str() {
+                "0000000000000007" => Response::Done,
+                id => return Err(Refusal::NotFound(format!("there is no session {id}"))),
+            }
+        }
+        other => panic!("{other:?} is no table"),
+    })
+}
+
+fn of_user_plane(name: &str, table: UserPlaneTable) -> Result<Response, Refusal> {
+    match (name, table) {
+        ("up2", _) => Err(Refusal::Unreachable("up2 does not answer".into())),
+        ("up1", UserPlaneTable::Drops) => Ok(Response::Drops {
+            drops: drops()[1..].to_vec(),
+        }),
+        ("up1", UserPlaneTable::Ports) => Ok(Response::Ports { ports: ports() }),
+        ("up1", UserPlaneTable::Routes { .. }) => Ok(Response::Routes {
+            routes: Vec::new(),
+            more: false,
+        }),
+        ("up1", UserPlaneTable::Neighbours { .. }) => Ok(Response::Neighbours {
+            neighbours: Vec::new(),
+            more: false,
+        }),
+        ("up1", UserPlaneTable::AclRules { acl, .. }) => {
+            assert_eq!(acl, "base");
+            Ok(Response::AclRules {
+                rules: Vec::new(),
+                more: false,
+            })
+        }
+        ("up1", UserPlaneTable::Policies) => Ok(Response::Policies {
+            policies: Vec::new(),
+        }),
+        _ => Err(Refusal::NotFound(format!("there is no {name}"))),
+    }
+}
+
+async fn remember(call: HistoryCall) {
+    match call {
+        HistoryCall::Events(_, part) => {
+            let _ = part.send(Ok(ListEventsResponse::default())).await;
+        }
+        HistoryCall::Lines(_, part) => {
+            let _ = part.send(Ok(ListLinesResponse::default())).await;
+        }
+        HistoryCall::Alarms(reply) => {
+            let alarm = Alarm {
+                name: "aaa-server-out".into(),
+                severity: AlarmSeverity::Minor.into(),
+                resource: "first".into(),
+                ..Alarm::default()
+            };
+            let _ = reply.send(Ok(ListAlarmsResponse {
+                alarms: vec![alarm],
+                minor: 1,
+                ..ListAlarmsResponse::default()
+            }));
+        }
+        other => panic!("{other:?} is no table"),
+    }
+}
+
+fn state() -> WatchStateResponse {
+    let worker = Worker {
+        busy_nanoseconds: 1_500_000_000,
+        ..Worker::default()
+    };
+    WatchStateResponse {
+        sessions: Some(SessionCounts {
+            connecting: 1,
+            online: 2,
+            closing: 0,
+            begun: 9,
+            opened: 8,
+            ended: 6,
+        }),
+        user_planes: vec![WatchedUserPlane {
+            node_id: "up1".into(),
+            associated: true,
+            reached: true,
+            workers: vec![worker],
+            ..WatchedUserPlane::default()
+        }],
+        ..WatchStateResponse::default()
+    }
+}
+
+/// All sessions, in the order in which they are listed.
+pub fn sessions() -> impl Iterator<Item = Session> {
+    (0..SESSIONS).map(|number| Session {
+        id: format!("{number:016x}"),
+        state: SessionState::Online.into(),
+        user: format!("home{number:04}"),
+        mac: "02:00:5e:00:00:01".into(),
+        ipv4: Some("100.64.0.9".into()),
+        ..Session::default()
+    })
+}
+
+/// All pools.
+pub fn pools() -> Vec<Pool> {
+    vec![Pool {
+        name: "homes".into(),
+        prefix: "100.64.0.0/16".into(),
+        network_instance: "default".into(),
+        size: 65_023,
+        used: 20,
+        ..Pool::default()
+    }]
+}
+
+/// The ports of the first user plane.
+pub fn ports() -> Vec<Port> {
+    vec![Port {
+        user_plane: "up1".into(),
+        name: "core0".into(),
+        role: "core".into(),
+        link_up: true,
+        rx_octets: 1500,
+        ..Port::default()
+    }]
+}
+
+/// The counters of the control plane and of the first user plane.
+pub fn drops() -> Vec<DropCounter> {
+    let of = |plane: &str, name: &str, count| DropCounter {
+        plane: plane.into(),
+        name: name.into(),
+        count,
+        ..DropCounter::default()
+    };
+    vec![
+        of("control-plane", "bad-cookie", 0),
+        of("up1", "ttl-expired", 7),
+    ]
+}
+
+fn server() -> AaaServer {
+    AaaServer {
+        name: "first".into(),
+        group: "main".into(),
+        role: AaaRole::Authentication.into(),
+        state: AaaServerState::Out.into(),
+        ..AaaServer::default()
+    }
+}
+
+fn user_plane(name: &str, state: UserPlaneState) -> UserPlane {
+    UserPlane {
+        node_id: name.into(),
+        state: state.into(),
+        ..UserPlane::default()
+    }
+}
+
+fn association(name: &str) -> Association {
+    let state = match name {
+        "up1" => AssociationState::Up,
+        _ => AssociationState::Down,
+    };
+    Association {
+        node_id: name.into(),
+        state: state.into(),
+        ..Association::default()
+    }
+}

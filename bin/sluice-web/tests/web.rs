@@ -1,0 +1,470 @@
+//! The real program before a control plane that tells what it is asked, with curl and promtool as its clients.
+
+mod plane;
+
+use northbound::catalogue::{TABLES, Table};
+use plane::Plane;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+/// The program at work.
+struct Web {
+    child: Child,
+    at: String,
+    plane: Plane,
+    lines: Receiver<String>,
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let mut values = lines.filter(|(header, _)| header.eq_ignore_ascii_case(name));
+        values.next().map(|(_, value)| value)
+    }
+
+    /// The sentence of an error.
+    fn detail(&self) -> String {
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json")
+        );
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status, "{self:?}");
+        problem["detail"].as_str().unwrap().to_owned()
+    }
+}
+
+fn program(folder: &Path, words: &[&str]) -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_sluice-web"));
+    program
+        .arg("--start")
+        .arg(folder.join("web.yaml"))
+        .args(words);
+    program
+}
+
+impl Web {
+    fn start() -> Self {
+        let plane = Plane::start();
+        let folder = plane.folder.path();
+        let start = format!(
+            "{{listen: ['127.0.0.1:0'], state: {0}/web, api-socket: {0}/cp.sock}}",
+            folder.display()
+        );
+        std::fs::write(folder.join("web.yaml"), start).unwrap();
+        let mut child = program(folder, &[]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let at = log
+            .by_ref()
+            .map(Result::unwrap)
+            .find_map(|line| Some(line.split_once(" at=")?.1.trim().to_owned()))
+            .expect("it says where it serves");
+        let (said, lines) = channel();
+        std::thread::spawn(move || {
+            log.map_while(Result::ok)
+                .all(|line| said.send(line).is_ok())
+        });
+        Web {
+            child,
+            at,
+            plane,
+            lines,
+        }
+    }
+
+    /// What it logged so far. It logs before it answers, and the answer has come.
+    fn log(&self) -> Vec<String> {
+        let wait = std::time::Duration::from_millis(500);
+        std::iter::from_fn(|| self.lines.recv_timeout(wait).ok()).collect()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.plane.folder.path().into()
+    }
+
+    fn token(&self, name: &str, role: &str, more: &[&str]) -> String {
+        let words = [&["token", "add", name, "--role", role], more].concat();
+        let done = program(&self.folder(), &words).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Asks as curl does, with a token in a file of its own rather than in its arguments.
+    fn ask(&self, token: &str, path: &str, more: &[&str]) -> Reply {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--include", "--config", "-"])
+            .arg("--cacert")
+            .arg(self.folder().join("web/certificate.pem"))
+            .args(more)
+            .arg(format!("https://{}{path}", self.at))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut curl = curl.spawn().expect("curl");
+        let header = match token {
+            "" => String::new(),
+            token => format!("header = \"Authorization: Bearer {token}\"\n"),
+        };
+        let mut stdin = curl.stdin.take().unwrap();
+        stdin.write_all(header.as_bytes()).unwrap();
+        drop(stdin);
+        let done = curl.wait_with_output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        let text = String::from_utf8(done.stdout).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Reply {
+            status,
+            head: head.replace('\r', ""),
+            body: body.to_owned(),
+        }
+    }
+
+    fn rows(&self, token: &str, path: &str) -> Value {
+        let reply = self.ask(token, path, &[]);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    }
+}
+
+fn path(table: &Table) -> String {
+    format!("/api/v1/{}", table.name.replace(' ', "/"))
+}
+
+#[test]
+fn nobody_is_let_in_without_a_token_of_the_role_by_the_right_name() {
+    let web = Web::start();
+    let viewer = web.token("viewer", "view", &["--expires", "1d"]);
+    let none = web.ask("", "/api/v1/pools", &[]);
+    assert_eq!(none.status, 401);
+    assert!(
+        none.header("www-authenticate")
+            .unwrap()
+            .starts_with("Bearer")
+    );
+    assert!(none.detail().contains("sluice-web token add"));
+    assert_eq!(web.ask("sluice_0", "/api/v1/pools", &[]).status, 401);
+
+    let right = web.ask(&viewer, "/api/v1/pools", &[]);
+    assert_eq!(right.status, 200);
+    for (name, value) in [
+        (
+            "content-security-policy",
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert_eq!(right.header(name), Some(value));
+    }
+    let forbidden = web.ask(&viewer, "/api/v1/sessions", &[]);
+    assert_eq!(forbidden.status, 403);
+    assert!(forbidden.detail().contains("--role support"));
+
+    for more in [
+        &["--http1.1", "-H", "Host: evil.example"][..],
+        &["-H", "Host: evil.example"],
+    ] {
+        let rebound = web.ask(&viewer, "/api/v1/pools", more);
+        assert_eq!(rebound.status, 400, "{rebound:?}");
+        assert!(rebound.detail().contains("`hosts`"));
+    }
+    let nowhere = web.ask(&viewer, "/api/v1/nothing", &[]);
+    assert_eq!(nowhere.status, 404);
+    assert!(nowhere.detail().contains("openapi.json"));
+    assert_eq!(
+        web.ask(&viewer, "/api/v1/pools", &["-X", "POST"]).status,
+        405
+    );
+
+    let revoked = program(&web.folder(), &["token", "revoke", "viewer"]).status();
+    assert!(revoked.unwrap().success());
+    assert_eq!(web.ask(&viewer, "/api/v1/pools", &[]).status, 401);
+}
+
+#[test]
+fn wrong_tokens_lock_an_address_out() {
+    let web = Web::start();
+    let viewer = web.token("viewer", "view", &[]);
+    for _ in 0..10 {
+        assert_eq!(web.ask("sluice_wrong", "/metrics", &[]).status, 401);
+    }
+    let locked = web.ask(&viewer, "/metrics", &[]);
+    assert_eq!(
+        (locked.status, locked.header("retry-after")),
+        (429, Some("300"))
+    );
+    assert!(locked.detail().contains("wait five minutes"));
+}
+
+#[test]
+fn every_table_is_served_with_the_rows_of_the_command_line() {
+    let web = Web::start();
+    let token = web.token("support", "support", &[]);
+    for table in TABLES {
+        let query = if table.name == "acl" { "?acl=base" } else { "" };
+        let page = web.rows(&token, &format!("{}{query}", path(table)));
+        assert!(page["rows"].is_array(), "{}: {page}", table.name);
+    }
+    // `sluice show --json` prints the messages as serde_json writes them
+    let expected = |rows: Value| json!({"rows": rows, "next": null, "missing": []});
+    let pools = serde_json::to_value(plane::pools()).unwrap();
+    assert_eq!(web.rows(&token, "/api/v1/pools"), expected(pools));
+    let drops = serde_json::to_value(plane::drops()).unwrap();
+    let told = web.rows(&token, "/api/v1/drops");
+    assert_eq!(told["rows"], drops);
+    assert_eq!(told["missing"], json!(["up2 does not answer"]));
+    let counts =
+        json!({"connecting": 1, "online": 2, "closing": 0, "begun": 9, "opened": 8, "ended": 6});
+    assert_eq!(
+        web.rows(&token, "/api/v1/session-counts"),
+        expected(json!([counts]))
+    );
+    let ports = web.rows(&token, "/api/v1/ports?user-plane=up1");
+    assert_eq!(ports["rows"], serde_json::to_value(plane::ports()).unwrap());
+    let refused = web.ask(&token, "/api/v1/ports?user-plane=up9", &[]);
+    assert_eq!(
+        (refused.status, refused.detail()),
+        (404, "there is no up9".into())
+    );
+    let silent = web.ask(&token, "/api/v1/ports?user-plane=up2", &[]);
+    assert_eq!(silent.status, 503, "{silent:?}");
+    let wrong = web.ask(&token, "/api/v1/events?last=0", &[]);
+    assert_eq!(wrong.status, 400);
+    assert!(wrong.detail().contains("expected 1 to 100000"));
+}
+
+#[test]
+fn pages_follow_each_other_and_what_is_known_is_not_sent_again() {
+    let web = Web::start();
+    let token = web.token("support", "support", &[]);
+    let (mut cursor, mut ids) = (json!(0), Vec::new());
+    while !cursor.is_null() {
+        let page = web.rows(
+            &token,
+            &format!("/api/v1/sessions?limit=400&cursor={cursor}"),
+        );
+        let rows = page["rows"].as_array().unwrap().clone();
+        assert!(rows.len() <= 400);
+        ids.extend(rows.into_iter().map(|row| row["id"].clone()));
+        cursor = page["next"].clone();
+    }
+    let all: Vec<Value> = plane::sessions().map(|s| s.id.into()).collect();
+    assert_eq!(ids, all);
+    assert!(web.plane.most_asked() <= 512, "no listing of all sessions");
+
+    let first = web.ask(&token, "/api/v1/pools", &[]);
+    let known = format!("If-None-Match: {}", first.header("etag").unwrap());
+    let again = web.ask(&token, "/api/v1/pools", &["-H", &known]);
+    assert_eq!((again.status, &*again.body), (304, ""));
+}
+
+#[test]
+fn metrics_are_what_promtool_wants_and_name_no_subscriber() {
+    let web = Web::start();
+    let token = web.token("prometheus", "view", &[]);
+    let reply = web.ask(&token, "/metrics", &["--http1.1"]);
+    let text = reply.body;
+    assert!(
+        reply.head.contains("text/plain; version=0.0.4"),
+        "{}",
+        reply.head
+    );
+    for line in [
+        "sluice_session_counts_online 2",
+        "sluice_session_counts_begun_total 9",
+        r#"sluice_associations_state{node_id="up1",state="up"} 1"#,
+        r#"sluice_associations_state{node_id="up2",state="down"} 1"#,
+        r#"sluice_pools_used{name="homes",prefix="100.64.0.0/16",network_instance="default"} 20"#,
+        r#"sluice_ports_rx_octets_total{user_plane="up1",name="core0",role="core"} 1500"#,
+        r#"sluice_drops_total{plane="up1",name="ttl-expired"} 7"#,
+        r#"sluice_aaa_servers_state{name="first",group="main",role="authentication",state="out"} 1"#,
+        r#"sluice_alarms{severity="minor",name="aaa-server-out"} 1"#,
+        r#"sluice_workers_busy_seconds_total{user_plane="up1",number="0"} 1.5"#,
+        r#"sluice_scrape_complete{table="ports"} 0"#,
+        r#"sluice_scrape_complete{table="pools"} 1"#,
+    ] {
+        assert!(
+            text.lines().any(|l| l == line),
+            "{line} is missing:\n{text}"
+        );
+    }
+    for secret in ["home0001", "02:00:5e", "100.64.0.9"] {
+        assert!(!text.contains(secret), "{secret} is in the metrics");
+    }
+    assert_eq!(web.plane.most_asked(), 0, "no session was asked for");
+    check(&["check", "metrics"], &text);
+
+    // what the alerts ask for is there
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus/alerts.yaml");
+    check(&["check", "rules", rules.to_str().unwrap()], "");
+    let rules = std::fs::read_to_string(rules).unwrap();
+    let words = rules.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let asked: Vec<&str> = words.filter(|word| word.starts_with("sluice_")).collect();
+    assert!(asked.len() > 10, "{asked:?}");
+    for name in asked {
+        assert!(
+            text.contains(&format!("# TYPE {name} ")),
+            "no metric {name}"
+        );
+    }
+}
+
+/// Runs promtool.
+fn check(words: &[&str], input: &str) {
+    let mut promtool = Command::new("promtool");
+    promtool
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut promtool = promtool
+        .spawn()
+        .expect("promtool, of Debian's package prometheus");
+    promtool
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let done = promtool.wait_with_output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+fn an_action_needs_its_role_and_is_told_with_who_did_it() {
+    let web = Web::start();
+    let clear = |token: &str, body: &str| {
+        let path = "/api/v1/actions/clear-session";
+        web.ask(token, path, &["--data", body])
+    };
+    let viewer = web.token("viewer", "support", &[]);
+    let refused = clear(&viewer, r#"{"session": "0000000000000007"}"#);
+    assert_eq!(refused.status, 403);
+    assert!(refused.detail().contains("--role operate"));
+    let noc = web.token("noc", "operate", &[]);
+    assert_eq!(
+        clear(&noc, r#"{"session": "0000000000000007"}"#).status,
+        204
+    );
+    let nowhere = clear(&noc, r#"{"session": "9"}"#);
+    assert_eq!(
+        (nowhere.status, nowhere.detail()),
+        (404, "there is no session 9".into())
+    );
+    for (body, says) in [
+        ("{}", "`session` is missing"),
+        ("[]", "no JSON object"),
+        (r#"{"session": "7", "by": "x"}"#, "`by` is not known here"),
+        (r#"{"session": ["7"]}"#, "expected a text"),
+    ] {
+        let wrong = clear(&noc, body);
+        assert_eq!(wrong.status, 400, "{body}: {wrong:?}");
+        assert!(wrong.detail().contains(says), "{wrong:?}");
+    }
+    assert_eq!(clear(&noc, &"x".repeat(20_000)).status, 413);
+    assert_eq!(
+        web.ask(&noc, "/api/v1/actions/test-aaa", &["--data", "{}"])
+            .status,
+        404
+    );
+    let log = web.log();
+    let audit = log.iter().filter(|line| line.contains("an action"));
+    let audit: Vec<_> = audit.filter(|line| line.contains("who=\"noc\"")).collect();
+    assert_eq!(audit.len(), 2, "{log:#?}");
+    assert!(
+        audit[0].contains("session=\"0000000000000007\" result=\"done\""),
+        "{audit:?}"
+    );
+    assert!(
+        log.iter().all(|line| !line.contains(&noc)),
+        "a token is in the log"
+    );
+}
+
+#[test]
+fn the_description_has_every_table() {
+    let web = Web::start();
+    let token = web.token("viewer", "view", &[]);
+    let document = web.rows(&token, "/api/v1/openapi.json");
+    assert_eq!(document["openapi"], "3.1.0");
+    for table in TABLES {
+        let described = &document["paths"][path(table)]["get"];
+        assert_eq!(described["summary"], table.about, "{}", table.name);
+    }
+}
+
+#[test]
+fn a_control_plane_that_is_away_is_said_and_comes_back() {
+    let mut web = Web::start();
+    let token = web.token("viewer", "view", &[]);
+    assert_eq!(web.ask(&token, "/api/v1/pools", &[]).status, 200);
+    web.plane.stop();
+    let away = web.ask(&token, "/api/v1/pools", &[]);
+    assert_eq!(away.status, 503, "{away:?}");
+    let detail = away.detail();
+    assert!(detail.contains("check that sluice-cp runs"), "{detail}");
+    let metrics = web.ask(&token, "/metrics", &["--http1.1"]).body;
+    assert!(metrics.contains("sluice_scrape_complete{table=\"pools\"} 0\n"));
+    web.plane.resume();
+    assert_eq!(web.ask(&token, "/api/v1/pools", &[]).status, 200);
+}
+
+#[test]
+fn a_start_file_that_is_wrong_ends_it_with_its_own_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |text: &str, words: &[&str]| {
+        std::fs::write(folder.path().join("web.yaml"), text).unwrap();
+        let done = program(folder.path(), words).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        (done.status.code(), said)
+    };
+    let (code, said) = run("listen: ['0.0.0.0:8443']", &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("by which names clients call"), "{said}");
+    assert_eq!(run("hosts: [gateway.example.net]", &["--check"]).0, Some(0));
+    let state = folder.path().join("web.yaml").join("state");
+    let (code, said) = run(&format!("state: {}", state.display()), &[]);
+    assert_eq!(code, Some(1), "{said}");
+    let (code, said) = run("{}", &["token", "add", "a b", "--role", "view"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("expected 1 to 64 visible"), "{said}");
+}
+
+#[test]
+fn a_head_that_is_too_large_and_a_client_without_tls_get_nothing() {
+    let web = Web::start();
+    let token = web.token("viewer", "view", &[]);
+    let large = format!("X-Large: {}", "x".repeat(20_000));
+    let refused = web.ask(&token, "/metrics", &["--http1.1", "-H", &large]);
+    assert_eq!(refused.status, 431);
+    let plain = Command::new("curl")
+        .args(["--silent", &format!("http://{}/metrics", web.at)])
+        .output()
+        .unwrap();
+    assert!(
+        !plain.status.success() && plain.stdout.is_empty(),
+        "{plain:?}"
+    );
+    assert_eq!(web.ask(&token, "/metrics", &[]).status, 200);
+}
