@@ -5,7 +5,7 @@ use crate::profile::{CLASSES, STAMP};
 use crate::queue::{Gone, State, WAITS};
 use crate::schedule::ROOT;
 use crate::subscriber::{SubscriberIndex, classes};
-use crate::tree::Scheduler;
+use crate::tree::{LEVELS, Scheduler};
 use core::time::Duration;
 use policy::pace::{PARTS, parts};
 
@@ -183,32 +183,44 @@ impl<C: Chain> Scheduler<C> {
         change(&mut self.nodes[ROOT as usize].state);
     }
 
-    /// What a packet has waited for that leaves now. A level whose rate is used up is never long behind the time at which it may send: what
-    /// it loses beyond its burst, somebody above has taken. So it is the lowest level that is not, if that was so when the packet came.
+    /// What a packet has waited for that leaves now: the lowest level whose rate is used up. Such a level may send not much earlier than all
+    /// together may, since what it loses beyond its burst, somebody above has taken; and not before the packet came. If all might have sent
+    /// long before, it was the caller.
     fn limit_of(&self, number: usize, waited: u32, now: u64) -> Option<Limit> {
         if waited < self.least_wait {
             return None;
         }
         let came = now.saturating_sub(u64::from(waited) << (STAMP + PARTS));
-        // half of the burst, since a level that is not used up has a whole burst
-        let is_used_up = |next: u64| next > came && next + self.slack / 2 > now;
+        let levels = self.levels(number);
+        let together = levels.iter().map(|(_, next)| *next).max()?;
+        if together + self.slack < now {
+            return Some(Limit::Port);
+        }
+        // half of the burst, since a level that is not used up has a whole one
+        let is_used_up = |next: u64| next > came && next + self.slack / 2 > together;
+        let mut levels = levels.into_iter();
+        let used_up = levels.find(|(_, next)| is_used_up(*next));
+        Some(used_up.map_or(Limit::Port, |(limit, _)| limit))
+    }
+
+    /// When each level that a packet of a class passes may send, from below.
+    fn levels(&self, number: usize) -> [(Limit, u64); 3 + LEVELS] {
         let (subscriber, class) = (&self.subscribers[number / CLASSES], number % CLASSES);
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        if profile.paced & 1 << class != 0 && is_used_up(subscriber.class_next[class]) {
-            return Some(Limit::Class);
-        }
-        if is_used_up(subscriber.next) {
-            return Some(Limit::Subscriber);
-        }
+        let is_paced = profile.paced & 1 << class != 0;
+        let of_class = subscriber.class_next[class];
+        let mut levels = [(Limit::Port, self.nodes[ROOT as usize].next); 3 + LEVELS];
+        levels[0] = (Limit::Class, if is_paced { of_class } else { 0 });
+        levels[1] = (Limit::Subscriber, subscriber.next);
         let mut at = subscriber.parent;
-        while at != ROOT {
-            let node = &self.nodes[at as usize];
-            if is_used_up(node.next) {
-                return Some(Limit::Aggregate);
+        for level in &mut levels[2..2 + LEVELS] {
+            if at != ROOT {
+                let node = &self.nodes[at as usize];
+                *level = (Limit::Aggregate, node.next);
+                at = node.parent;
             }
-            at = node.parent;
         }
-        Some(Limit::Port)
+        levels
     }
 
     /// A class.

@@ -25,7 +25,7 @@ pub struct Settings {
 }
 
 /// Levels of aggregates at most.
-const LEVELS: usize = 2;
+pub(crate) const LEVELS: usize = 2;
 /// Who waits for a time: 4,096 slots.
 pub(crate) type Wheel = Calendar<64>;
 /// Part of a second that the port makes up for if the worker comes too late for it.
@@ -163,6 +163,11 @@ impl<C: Chain> Scheduler<C> {
         let parent = node.parent;
         self.nodes[parent as usize].children -= 1;
         AggregateIndex(parent)
+    }
+
+    /// How many numbers of subscribers have been given.
+    pub fn subscribers(&self) -> u32 {
+        self.subscribers.len() as u32
     }
 
     /// Whether nobody stands under an aggregate, or the port.
