@@ -96,7 +96,8 @@ pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};
 pub use queues::{PartState, PortPart, QueueRules, QueueState};
 pub use scheduler::{
-    AggregateState, Discipline, Limit, Management, QueueProfile, QueueSettings, WAITS, Waiting,
+    ASK_AT, AggregateState, Discipline, Limit, Management, QueueProfile, QueueSettings, WAITS,
+    Waiting,
 };
 pub use tables::classes::ClassCounts;
 pub use tables::fib;

@@ -62,7 +62,7 @@ mod tree;
 mod turns;
 mod wait;
 
-pub use measure::{AggregateState, LEAST_WAIT, Limit, Waiting};
+pub use measure::{ASK_AT, AggregateState, LEAST_WAIT, Limit, Waiting};
 pub use node::{AggregateIndex, AggregateSettings, PORT};
 pub use packet::{Chain, Ecn, Packet};
 pub use profile::{CLASSES, Discipline, Management, QueueProfile, QueueSettings};

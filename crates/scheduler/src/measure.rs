@@ -5,7 +5,7 @@ use crate::profile::{CLASSES, STAMP};
 use crate::queue::{Gone, State, WAITS};
 use crate::schedule::ROOT;
 use crate::subscriber::{SubscriberIndex, classes};
-use crate::tree::{LEVELS, Scheduler};
+use crate::tree::Scheduler;
 use core::time::Duration;
 use policy::pace::{PARTS, parts};
 
@@ -35,6 +35,9 @@ impl Limit {
 /// A packet that waits for less than this is not limited: another one is just being sent.
 pub const LEAST_WAIT: Duration = Duration::from_micros(100);
 
+/// One of so many packets of a class is asked what it has waited for.
+pub const ASK_AT: u64 = 32;
+
 /// What has become of the packets of an aggregate, or of all packets of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AggregateState {
@@ -44,7 +47,7 @@ pub struct AggregateState {
     pub octets: u64,
     /// Packets that were refused or dropped.
     pub drops: u64,
-    /// For every eighth of the packets that had to wait: what it waited for, in the order of [`Limit::ALL`], if it was for [`LEAST_WAIT`].
+    /// For one of [`ASK_AT`] packets, if it had to wait: what it waited for, in the order of [`Limit::ALL`], if for at least [`LEAST_WAIT`].
     pub limits: [u64; Limit::ALL.len()],
     /// For the same packets: how many left within each of the times of [`WAITS`], and how many later.
     pub waits: [u64; WAITS.len() + 1],
@@ -63,6 +66,18 @@ pub struct Waiting {
     pub waiting_subscribers: u32,
     /// Octets of these packets.
     pub octets: u64,
+}
+
+/// What a node counts seldom, beside what is charged to it.
+#[derive(Default)]
+pub(crate) struct Counts {
+    drops: u64,
+    limits: [u64; Limit::ALL.len()],
+    waits: [u64; WAITS.len() + 1],
+    waiting: Waiting,
+    most_octets: u64,
+    /// What was counted so far of what waits.
+    counting: Waiting,
 }
 
 /// The number of a unit of age: the time is too coarse for anything but seconds, and does not begin again in half a century.
@@ -86,7 +101,17 @@ impl<C: Chain> Scheduler<C> {
     /// # Panics
     /// If there is no such aggregate.
     pub fn aggregate_state(&self, aggregate: AggregateIndex) -> AggregateState {
-        self.nodes[aggregate.0 as usize].state
+        let node = &self.nodes[aggregate.0 as usize];
+        let counts = &*node.counts;
+        AggregateState {
+            packets: node.packets,
+            octets: node.octets,
+            drops: counts.drops,
+            limits: counts.limits,
+            waits: counts.waits,
+            waiting: counts.waiting,
+            most_octets: counts.most_octets,
+        }
     }
 
     /// Counts what waits, some subscribers at a time, since there may be very many: those from a number on, which is 0 at first. Returns the
@@ -94,7 +119,7 @@ impl<C: Chain> Scheduler<C> {
     pub fn count_waiting(&mut self, from: u32, most: u32) -> Option<u32> {
         if from == 0 {
             let nodes = self.nodes.iter_mut();
-            nodes.for_each(|node| node.counting = Waiting::default());
+            nodes.for_each(|node| node.counts.counting = Waiting::default());
         }
         let all = self.subscribers.len();
         let end = (from as usize + most as usize).min(all);
@@ -109,9 +134,10 @@ impl<C: Chain> Scheduler<C> {
             let mut above = Some(subscriber.parent);
             while let Some(at) = above {
                 let node = &mut self.nodes[at as usize];
-                node.counting.subscribers += 1;
-                node.counting.waiting_subscribers += u32::from(is_waiting);
-                node.counting.octets += octets;
+                let counting = &mut node.counts.counting;
+                counting.subscribers += 1;
+                counting.waiting_subscribers += u32::from(is_waiting);
+                counting.octets += octets;
                 above = (at != ROOT).then_some(node.parent);
             }
         }
@@ -119,8 +145,9 @@ impl<C: Chain> Scheduler<C> {
             return Some(end as u32);
         }
         for node in &mut self.nodes {
-            node.state.waiting = node.counting;
-            node.state.most_octets = node.state.most_octets.max(node.counting.octets);
+            let counts = &mut node.counts;
+            counts.waiting = counts.counting;
+            counts.most_octets = counts.most_octets.max(counts.counting.octets);
         }
         None
     }
@@ -141,86 +168,105 @@ impl<C: Chain> Scheduler<C> {
         last.limit.filter(|_| last.at >= since)
     }
 
-    /// Counts what was dropped and marked, and how long and for what the packet has waited that leaves now, if it is looked at.
+    /// Counts packets of a class that were dropped and marked for the delay.
     #[inline(never)]
-    pub(crate) fn count_gone(&mut self, number: usize, gone: &Gone, waited: Option<u32>, now: u64) {
+    pub(crate) fn count_delays(&mut self, number: usize, gone: &Gone) {
         let tally = &mut self.tallies[number];
         tally.delay += u64::from(gone.drops);
         tally.marks += u64::from(gone.marks);
         if gone.drops > 0 {
             self.count_drops(number, gone.drops.into());
         }
-        let Some(waited) = waited else {
-            return;
-        };
+    }
+
+    /// Counts how long the packet of a class has waited that leaves now, as the so many-th. For what, is asked for some of them, and for the first
+    /// one after some time, so that slow classes can tell it, too.
+    #[inline(always)]
+    pub(crate) fn count_wait(&mut self, number: usize, (packets, waited): (u64, u32), now: u64) {
         let slot = self.waits.partition_point(|bound| *bound <= waited);
-        let limit = self.limit_of(number, waited, now);
         let tally = &mut self.tallies[number];
         tally.waits[slot] = tally.waits[slot].saturating_add(1);
+        let is_counted = packets.is_multiple_of(ASK_AT);
+        if is_counted || tally.last.at != age(now) {
+            self.ask(number, (waited, slot), now, is_counted);
+        }
+    }
+
+    /// Asks what a packet has waited for, and counts it on its way, if it is one of those.
+    #[inline(never)]
+    fn ask(&mut self, number: usize, (waited, slot): (u32, usize), now: u64, is_counted: bool) {
+        let limit = match waited < self.least_wait {
+            true => None,
+            false => Some(self.limit_of(number, waited, now)),
+        };
         let at = age(now);
-        tally.last = LastLimit { limit, at };
-        self.on_the_way(number, |state| {
-            state.waits[slot] += 1;
-            if let Some(limit) = limit {
-                state.limits[limit as usize] += 1;
-            }
-        });
+        self.tallies[number].last = LastLimit { limit, at };
+        if is_counted {
+            self.on_the_way(number, |counts| {
+                counts.waits[slot] += 1;
+                if let Some(limit) = limit {
+                    counts.limits[limit as usize] += 1;
+                }
+            });
+        }
     }
 
     /// Counts packets of a class that were refused or dropped, where they would have passed.
     pub(crate) fn count_drops(&mut self, number: usize, packets: u64) {
-        self.on_the_way(number, |state| state.drops += packets);
+        self.on_the_way(number, |counts| counts.drops += packets);
     }
 
     /// Changes what is counted of each aggregate above a class, and of the port.
-    fn on_the_way(&mut self, number: usize, change: impl Fn(&mut AggregateState)) {
+    fn on_the_way(&mut self, number: usize, change: impl Fn(&mut Counts)) {
         let mut at = self.subscribers[number / CLASSES].parent;
         while at != ROOT {
             let node = &mut self.nodes[at as usize];
-            change(&mut node.state);
+            change(&mut node.counts);
             at = node.parent;
         }
-        change(&mut self.nodes[ROOT as usize].state);
+        change(&mut self.nodes[ROOT as usize].counts);
     }
 
     /// What a packet has waited for that leaves now: the lowest level whose rate is used up. Such a level may send not much earlier than all
     /// together may, since what it loses beyond its burst, somebody above has taken; and not before the packet came. If all might have sent
     /// long before, it was the caller.
-    fn limit_of(&self, number: usize, waited: u32, now: u64) -> Option<Limit> {
-        if waited < self.least_wait {
-            return None;
-        }
-        let came = now.saturating_sub(u64::from(waited) << (STAMP + PARTS));
-        let levels = self.levels(number);
-        let together = levels.iter().map(|(_, next)| *next).max()?;
-        if together + self.slack < now {
-            return Some(Limit::Port);
-        }
-        // half of the burst, since a level that is not used up has a whole one
-        let is_used_up = |next: u64| next > came && next + self.slack / 2 > together;
-        let mut levels = levels.into_iter();
-        let used_up = levels.find(|(_, next)| is_used_up(*next));
-        Some(used_up.map_or(Limit::Port, |(limit, _)| limit))
-    }
-
-    /// When each level that a packet of a class passes may send, from below.
-    fn levels(&self, number: usize) -> [(Limit, u64); 3 + LEVELS] {
+    fn limit_of(&self, number: usize, waited: u32, now: u64) -> Limit {
         let (subscriber, class) = (&self.subscribers[number / CLASSES], number % CLASSES);
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let is_paced = profile.paced & 1 << class != 0;
-        let of_class = subscriber.class_next[class];
-        let mut levels = [(Limit::Port, self.nodes[ROOT as usize].next); 3 + LEVELS];
-        levels[0] = (Limit::Class, if is_paced { of_class } else { 0 });
-        levels[1] = (Limit::Subscriber, subscriber.next);
+        let of_class = match profile.paced & 1 << class != 0 {
+            true => subscriber.class_next[class],
+            false => 0,
+        };
+        let above = |at: u32| {
+            let node = &self.nodes[at as usize];
+            (at != ROOT).then_some((node.next, node.parent))
+        };
+        let mut together = of_class.max(subscriber.next);
         let mut at = subscriber.parent;
-        for level in &mut levels[2..2 + LEVELS] {
-            if at != ROOT {
-                let node = &self.nodes[at as usize];
-                *level = (Limit::Aggregate, node.next);
-                at = node.parent;
-            }
+        while let Some((next, parent)) = above(at) {
+            (together, at) = (together.max(next), parent);
         }
-        levels
+        together = together.max(self.nodes[ROOT as usize].next);
+        if together + self.slack < now {
+            return Limit::Port;
+        }
+        let came = now.saturating_sub(u64::from(waited) << (STAMP + PARTS));
+        // half of the burst, since a level that is not used up has a whole one
+        let least = came.max(together.saturating_sub(self.slack / 2));
+        if of_class > least {
+            return Limit::Class;
+        }
+        if subscriber.next > least {
+            return Limit::Subscriber;
+        }
+        let mut at = subscriber.parent;
+        while let Some((next, parent)) = above(at) {
+            if next > least {
+                return Limit::Aggregate;
+            }
+            at = parent;
+        }
+        Limit::Port
     }
 
     /// A class.

@@ -2,7 +2,7 @@
 use crate::blocks::Blocks;
 use crate::calendar::Calendar;
 use crate::child::{Band, Child, Places, Share, begin, slot};
-use crate::measure::{AggregateState, Waiting};
+use crate::measure::Counts;
 use policy::Rate;
 use policy::pace::Pace;
 
@@ -49,9 +49,10 @@ pub(crate) struct Node {
     pub is_vacant: bool,
     /// Subscribers and aggregates under it.
     pub children: u32,
-    pub state: AggregateState,
-    /// What was counted so far of what waits.
-    pub counting: Waiting,
+    /// Packets that it has sent, and their octets on the wire.
+    pub packets: u64,
+    pub octets: u64,
+    pub counts: Box<Counts>,
     bands: [Turns; 2],
 }
 
@@ -66,8 +67,9 @@ impl Node {
             places: Places::default(),
             is_vacant: false,
             children: 0,
-            state: AggregateState::default(),
-            counting: Waiting::default(),
+            packets: 0,
+            octets: 0,
+            counts: Box::default(),
             bands: Default::default(),
         }
     }
@@ -159,8 +161,8 @@ impl Node {
     #[inline(always)]
     pub fn charge(&mut self, octets: u32, is_committed: bool, past: u64) {
         let octets = octets + WIRE;
-        self.state.packets += 1;
-        self.state.octets += u64::from(octets);
+        self.packets += 1;
+        self.octets += u64::from(octets);
         self.next = self.next.max(past) + self.pace.time(octets);
         if !is_committed {
             self.tag += self.share.time(octets);

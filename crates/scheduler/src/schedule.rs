@@ -285,9 +285,12 @@ impl<C: Chain> Scheduler<C> {
             subscriber.backlog &= !(1 << class);
         }
         let looked_at = head.as_ref().filter(|_| queue.is_looked_at());
-        if gone.drops + gone.marks > 0 || looked_at.is_some() {
-            let waited = looked_at.map(|head| head.waited);
-            self.count_gone(number, &gone, waited, now);
+        let (packets, waited) = (queue.packets, looked_at.map(|head| head.waited));
+        if gone.drops + gone.marks > 0 {
+            self.count_delays(number, &gone);
+        }
+        if let Some(waited) = waited {
+            self.count_wait(number, (packets, waited), now);
         }
         head.map(|head| head.packet)
     }

@@ -25,7 +25,7 @@ pub struct Settings {
 }
 
 /// Levels of aggregates at most.
-pub(crate) const LEVELS: usize = 2;
+const LEVELS: usize = 2;
 /// Who waits for a time: 4,096 slots.
 pub(crate) type Wheel = Calendar<64>;
 /// Part of a second that the port makes up for if the worker comes too late for it.

@@ -48,7 +48,7 @@ fn the_lowest_rate_is_the_limit() {
             for at in [site, PORT] {
                 let state = tree.aggregate_state(at);
                 assert_eq!(limits(&state), [wanted], "{others:?}: {state:?}");
-                assert!(state.limits[lowest] > 100, "{state:?}");
+                assert!(state.limits[lowest] > 40, "{state:?}");
             }
             let now = 1_000 * MS;
             assert_eq!(tree.limit(home, 0, (now, RECENT)), Some(wanted));
@@ -164,7 +164,7 @@ fn an_aggregate_is_the_sum_of_its_subscribers() {
         })
         .collect();
     let mut number = 0u32;
-    for now in (0..300 * MS).step_by(ROUND as usize) {
+    for now in (0..2_000 * MS).step_by(ROUND as usize) {
         for home in &homes {
             if now % (20 * ROUND) == 0 {
                 number += 1;
@@ -201,8 +201,9 @@ fn an_aggregate_is_the_sum_of_its_subscribers() {
         assert!(state.drops > 0, "{state:?}");
         assert_eq!(state.waiting.octets, sum(|class| class.octets.into()));
         assert_eq!(state.most_octets, state.waiting.octets);
-        let waits = sum(|class| class.waits.iter().map(|n| u64::from(*n)).sum());
-        assert_eq!(state.waits.iter().sum::<u64>(), waits);
+        let asked = sum(|class| class.sent / ASK_AT);
+        let waits = state.waits.iter().sum::<u64>();
+        assert!(waits > 0 && waits <= asked, "{waits} of {asked}");
         assert_eq!(state.waiting.subscribers as usize, homes.len());
         assert_eq!(state.waiting.waiting_subscribers as usize, homes.len());
     }

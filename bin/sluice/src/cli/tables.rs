@@ -4,6 +4,7 @@ use super::ask::{Configuration, Failure, Sockets, answers};
 use super::history::{self, LATEST, events};
 use super::listing::{Row, word};
 use super::query::{Query, shown};
+use super::queues;
 use super::show::{Answer, drained};
 use super::time;
 use super::units::{counted, duration};
@@ -24,7 +25,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 19] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 20] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
@@ -35,6 +36,7 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 19] = [
     (&catalogue::WORKERS, workers),
     (&catalogue::ACL, acl),
     (&catalogue::POLICIES, policies),
+    (&catalogue::QUEUE_AGGREGATES, queue_aggregates),
     (&catalogue::PROTECTION, protection),
     (&catalogue::POOLS, pools),
     (&catalogue::ASSOCIATIONS, associations),
@@ -179,6 +181,19 @@ fn policies(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let of = asked.text("user-plane");
     let (policies, missing) = sockets.tables(|tables| tables.policies(of))?;
     Ok(but(asked.shown(&policies)?, &missing))
+}
+
+fn queue_aggregates(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let (mut rows, missing) = sockets.tables(|tables| tables.queue_aggregates(None))?;
+    if let Some(name) = asked.text("aggregate") {
+        rows.retain(|row| queues::is_meant(row, name));
+        if rows.is_empty() && missing.is_empty() {
+            return Err(Failure::Other(format!(
+                "no port, segment or VLAN with queues is called `{name}`: `sluice show qos aggregates` lists them"
+            )));
+        }
+    }
+    Ok(but(asked.derived(&rows, queues::derive)?, &missing))
 }
 
 /// What workers did since their start, as their user planes told last.
