@@ -152,7 +152,9 @@ fn limited(stage: &Stage<'_>, home: &Home) -> Result<()> {
     let session = sessions(&sluice)?.first().context("a session")?.id.clone();
     let page = || sluice.run(&["show", "session", &session]);
     let is_limited = |page: &str, by: &str| {
-        let mut rows = page.lines().filter_map(|row| row.strip_prefix("limited by"));
+        let mut rows = page
+            .lines()
+            .filter_map(|row| row.strip_prefix("limited by"));
         rows.any(|row| row.trim_start().starts_with(by))
     };
     let (mut told, mut table) = (String::new(), String::new());
@@ -168,8 +170,14 @@ fn limited(stage: &Stage<'_>, home: &Home) -> Result<()> {
         }
         download.join().expect("no panic").map(|_| ())
     })?;
-    ensure!(!told.is_empty(), "no page has said that the plan is the limit: {}", page()?);
-    table.lines().for_each(|row| println!("        {}", row.trim()));
+    ensure!(
+        !told.is_empty(),
+        "no page has said that the plan is the limit: {}",
+        page()?
+    );
+    table
+        .lines()
+        .for_each(|row| println!("        {}", row.trim()));
     let start = std::time::Instant::now();
     while !is_limited(&page()?, "nothing") {
         ensure!(start.elapsed() < crate::guard::PATIENCE, "{}", page()?);

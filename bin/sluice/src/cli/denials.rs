@@ -110,7 +110,10 @@ fn queue_row(queue: &QueueState) -> (String, String) {
         ));
     }
     if queue.limited_by() != QueueLimit::Unspecified {
-        told.push_str(&format!("; waits for its {}", word(&[], queue.limited_by())));
+        told.push_str(&format!(
+            "; waits for its {}",
+            word(&[], queue.limited_by())
+        ));
     }
     (format!("queue {}", queue_name(queue)), told)
 }

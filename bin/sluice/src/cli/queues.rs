@@ -40,7 +40,10 @@ fn rate(settings: &[PolicySetting]) -> Option<&PolicySetting> {
 pub(super) fn limited_by_row(limit: &str, settings: &[PolicySetting]) -> (String, String) {
     let own = rate(settings).filter(|_| matches!(limit, LINE | "plan"));
     let rate = own.map(|rate| format!(" ({RATE} {})", rate.value));
-    ("limited by".into(), limit.to_owned() + &rate.unwrap_or_default())
+    (
+        "limited by".into(),
+        limit.to_owned() + &rate.unwrap_or_default(),
+    )
 }
 
 /// What a port or a part of it is called: `up1/access0`, `up1/access0/olt1`, `up1/access0/olt1.100`.
@@ -133,12 +136,31 @@ mod tests {
             s_tag,
             ..QueueAggregate::default()
         };
-        let rows = [row("", None), row("olt1", None), row("olt1", Some(100)), row("olt10", None)];
+        let rows = [
+            row("", None),
+            row("olt1", None),
+            row("olt1", Some(100)),
+            row("olt10", None),
+        ];
         let names: Vec<String> = rows.iter().map(name).collect();
-        let all = ["up1/access0", "up1/access0/olt1", "up1/access0/olt1.100", "up1/access0/olt10"];
+        let all = [
+            "up1/access0",
+            "up1/access0/olt1",
+            "up1/access0/olt1.100",
+            "up1/access0/olt10",
+        ];
         assert_eq!(names, all);
         let found = |asked: &str| rows.iter().filter(|row| is_meant(row, asked)).count();
-        let asked = ["up1", "access0", "olt1", "100", "up1/access0/olt1", all[2], "olt", ""];
+        let asked = [
+            "up1",
+            "access0",
+            "olt1",
+            "100",
+            "up1/access0/olt1",
+            all[2],
+            "olt",
+            "",
+        ];
         assert_eq!(asked.map(found), [4, 4, 2, 1, 2, 1, 0, 1]);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::ask::{Failure, Sockets};
 use super::denials;
-use super::queues;
 use super::listing::word;
+use super::queues;
 use super::units::{count, counted, duration, octets};
 use northbound::{Drain, PolicySetting, Session, SessionPolicy, SessionState, Traffic};
 use serde::Serialize;
@@ -75,7 +75,9 @@ pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failur
     states.retain(|state| state.session.as_ref().is_some_and(|of| of.id == session.id));
     let settings = states.pop().map(|state| state.policy).unwrap_or_default();
     let policy = sockets.control_plane(|cp| cp.session_policy(id)).ok();
-    let limited_by = policy.as_ref().and_then(|p| queues::limited_by(&settings, p));
+    let limited_by = policy
+        .as_ref()
+        .and_then(|p| queues::limited_by(&settings, p));
     let details = SessionDetails {
         session,
         settings,

@@ -397,9 +397,9 @@ mod tests {
     use northbound::catalogue::{ACTIONS, TABLES};
     use northbound::{
         AaaRole, AaaServer, AaaServerState, AclRule, Alarm, AlarmSeverity, Association,
-        AssociationState, Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port, Route,
-        Session, Traffic, TrafficPolicy, TrafficPolicyState, UserPlane, UserPlanePort,
-        UserPlaneState, WatchedUserPlane, Worker,
+        AssociationState, Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port,
+        QueueAggregate, QueueLimit, Route, Session, Traffic, TrafficPolicy, TrafficPolicyState,
+        UserPlane, UserPlanePort, UserPlaneState, WatchedUserPlane, Worker,
     };
     use serde::Serialize;
 
@@ -682,6 +682,27 @@ mod tests {
         };
         let words = ["residential-up", "too large", "8000", "none", "131072"];
         fits(&catalogue::POLICIES, policy, nothing, &words);
+        let row = QueueAggregate {
+            user_plane: "up1".into(),
+            port: "access0".into(),
+            segment: "olt1".into(),
+            s_tag: Some(100),
+            rate_bits_per_second: Some(2_500_000_000),
+            bits_per_second: 2_497_000_000,
+            limited_by: QueueLimit::Aggregate.into(),
+            delay_milliseconds: Some(20),
+            waiting_octets: 6_200_000,
+            drops: 1234,
+            ..QueueAggregate::default()
+        };
+        let words = [
+            "up1/access0/olt1.100",
+            "2.5 Gbit/s",
+            "aggregate",
+            "6.2 MB",
+            "1234",
+        ];
+        fits(&catalogue::QUEUE_AGGREGATES, row, queues::derive, &words);
         let alarm = Alarm {
             name: "user-plane-lost".into(),
             severity: AlarmSeverity::Critical.into(),

@@ -1,7 +1,8 @@
 //! Rates, from one state to the next.
 
 use northbound::{
-    Alarm, DropCounter, PoolUse, QueueAggregate, SessionCounts, WatchStateResponse, WatchedPort, WatchedUserPlane,
+    Alarm, DropCounter, PoolUse, QueueAggregate, SessionCounts, WatchStateResponse, WatchedPort,
+    WatchedUserPlane,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -121,7 +122,9 @@ impl Meter {
             self::drops(&last.node_id, &before.drops, &last.drops, seconds)
         }));
         let planes = pairs.iter();
-        let queues = pairs.iter().flat_map(|(before, last, _)| queues(before, last));
+        let queues = pairs
+            .iter()
+            .flat_map(|(before, last, _)| queues(before, last));
         Look {
             queues: queues.collect(),
             sessions: sessions(
@@ -228,8 +231,16 @@ fn queues(before: &WatchedUserPlane, last: &WatchedUserPlane) -> impl Iterator<I
         let rate_of = now.rate_bits_per_second.unwrap_or_default();
         let used = now.bits_per_second as f64 * 1000.0 / rate_of.max(1) as f64;
         Queues {
-            used_percent: if rate_of > 0 { used.round() / 10.0 } else { 0.0 },
-            drops_per_second: rate(then.map_or(now.drops, |then| then.drops), now.drops, seconds),
+            used_percent: if rate_of > 0 {
+                used.round() / 10.0
+            } else {
+                0.0
+            },
+            drops_per_second: rate(
+                then.map_or(now.drops, |then| then.drops),
+                now.drops,
+                seconds,
+            ),
             aggregate: now.clone(),
         }
     })

@@ -1,8 +1,8 @@
 //! What is drawn of a look.
 
 use super::meter::{Drop, Look, Port, Queues};
-use crate::cli::table::{Column, Table};
 use crate::cli::queues;
+use crate::cli::table::{Column, Table};
 use crate::cli::units::{bits_per_second, count, octets};
 use crate::cli::word;
 use std::cmp::Reverse;
@@ -232,7 +232,11 @@ impl Picture<'_> {
         match self.order {
             Order::Rate => all.sort_by_key(|q| {
                 let used = (q.used_percent * 10.0) as u64;
-                Reverse((used, q.aggregate.delay_milliseconds, q.drops_per_second as u64))
+                Reverse((
+                    used,
+                    q.aggregate.delay_milliseconds,
+                    q.drops_per_second as u64,
+                ))
             }),
             Order::Name => all.sort_by_key(|q| queues::name(&q.aggregate)),
             Order::Count => all.sort_by_key(|q| Reverse(q.aggregate.drops)),
@@ -247,7 +251,9 @@ impl Picture<'_> {
             table.push([
                 queues::name(aggregate),
                 bits_per_second(aggregate.bits_per_second as f64 / 8.0),
-                has_rate.then(|| format!("{used_percent:.0} %")).unwrap_or_default(),
+                has_rate
+                    .then(|| format!("{used_percent:.0} %"))
+                    .unwrap_or_default(),
                 queues::delay(aggregate),
                 octets(aggregate.waiting_octets),
                 count(*drops_per_second as u64),

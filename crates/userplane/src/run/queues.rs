@@ -13,6 +13,8 @@ use super::{ForWorker, UserPlane};
 
 /// Maximum number of aggregates in the state.
 const SHOWN: usize = 64;
+/// Time between two readings, at least: rates are those of about a second, whoever else asks for the state.
+const LEAST_AGE: Duration = Duration::from_millis(900);
 /// Aggregates of a port for which there is room at first.
 const ROOM: usize = 16;
 /// Delay of frames that waited for longer than all of [`QUEUE_WAITS`], in milliseconds.
@@ -146,10 +148,12 @@ pub(super) struct QueueReadings {
 }
 
 impl UserPlane {
-    /// Begins to read the queues, unless that is under way.
+    /// Begins to read the queues, unless that is under way or has just been done for somebody else.
     pub(super) fn read_queues(&mut self) {
+        let now = self.clock.now().monotonic;
         let readings = &mut self.queues;
-        if !readings.asked.is_empty() {
+        let is_fresh = readings.now.at != Duration::ZERO && now < readings.now.at + LEAST_AGE;
+        if is_fresh || !readings.asked.is_empty() {
             return;
         }
         readings.room = readings.room.max(ROOM);
