@@ -247,13 +247,14 @@ impl Picture<'_> {
             drops_per_second,
         } in all
         {
-            let has_rate = aggregate.rate_bits_per_second.is_some();
+            let used = match aggregate.rate_bits_per_second {
+                Some(_) => format!("{used_percent:.0} %"),
+                None => String::new(),
+            };
             table.push([
                 queues::name(aggregate),
                 bits_per_second(aggregate.bits_per_second as f64 / 8.0),
-                has_rate
-                    .then(|| format!("{used_percent:.0} %"))
-                    .unwrap_or_default(),
+                used,
                 queues::delay(aggregate),
                 octets(aggregate.waiting_octets),
                 count(*drops_per_second as u64),

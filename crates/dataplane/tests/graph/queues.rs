@@ -370,7 +370,7 @@ fn parts_of_a_port_tell_what_waits_there_and_go_with_their_last_session() {
         .remove_session(SessionIndex(homes[0].index))
         .unwrap();
     w.settle_at(BEGIN);
-    let tags = 4 * World::entry(home).tags.count() as usize;
+    let tags = 4 * World::entry(home).tags.count();
     let wire = (PACKET + 24 + 22 + tags) as u64 * 8;
     let rates = SegmentRates {
         id: 3,
@@ -379,7 +379,7 @@ fn parts_of_a_port_tell_what_waits_there_and_go_with_their_last_session() {
         vlan_rate: Some(Rate::kbps(wire)),
     };
     w.controller
-        .set_segment_rates(port, &[rates.clone()])
+        .set_segment_rates(port, std::slice::from_ref(&rates))
         .unwrap();
     set_session(&mut w, home, Some(1), Some(Rate::kbps(RATE.get() * 10)));
     assert_eq!(parts(&mut w, port).len(), 1, "nobody has queues yet");
