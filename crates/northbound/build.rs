@@ -1,7 +1,7 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 17] = [
+const WORDS: [(&str, &str); 19] = [
     ("Binding.role", "BindingRole"),
     ("Event.severity", "AlarmSeverity"),
     ("Alarm.severity", "AlarmSeverity"),
@@ -19,6 +19,8 @@ const WORDS: [(&str, &str); 17] = [
     ("DirectionPolicy.state", "TrafficPolicyState"),
     ("Denial.reason", "DenialReason"),
     ("RuleHits.kind", "MatchKind"),
+    ("QueueState.limited_by", "QueueLimit"),
+    ("QueueAggregate.limited_by", "QueueLimit"),
 ];
 
 fn main() -> std::io::Result<()> {

@@ -11,10 +11,11 @@ use northbound::{
     Association, ClearBackOffRequest, ClearSessionRequest, LineRow, ListAaaServersRequest,
     ListAclRulesRequest, ListAlarmsRequest, ListAssociationsRequest, ListDropsRequest,
     ListEventsRequest, ListEventsResponse, ListLinesRequest, ListNeighboursRequest,
-    ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListRoutesRequest,
+    ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse, ListPortsRequest,
+    ListQueueAggregatesRequest, ListQueueAggregatesResponse, ListRoutesRequest,
     ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
-    Session, SubscriberRow, WatchRulesRequest, WatchStateRequest, WatchStateResponse,
-    WatchedUserPlane, WorkerRow, time,
+    QueueAggregate, Session, SubscriberRow, WatchRulesRequest, WatchStateRequest,
+    WatchStateResponse, WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -93,6 +94,7 @@ impl Gateway {
             "workers" => self.watched(query, WorkerRow::of).await,
             "acl" => self.acl_rules(query).await,
             "policies" => self.policies(query).await,
+            "qos aggregates" => self.queue_aggregates(query).await,
             "protection" => self.watched(query, |plane| plane.offenders).await,
             "pools" => self.pools(query).await,
             "associations" => Ok(cut(self.associations().await?, query)),
@@ -272,6 +274,19 @@ impl Gateway {
         };
         let listing = self.tables().list_policies(request).await?;
         parts(listing.into_inner(), query, Into::into).await
+    }
+
+    async fn queue_aggregates(&self, query: &Query) -> Result<Page, Status> {
+        let request = ListQueueAggregatesRequest::default();
+        let listing = self.tables().list_queue_aggregates(request).await?;
+        let read = |part: ListQueueAggregatesResponse| {
+            let (mut rows, why) = part.into();
+            if let Some(asked) = query.arguments.text("aggregate") {
+                rows.retain(|row: &QueueAggregate| row.is_meant(asked));
+            }
+            (rows, why)
+        };
+        parts(listing.into_inner(), query, read).await
     }
 
     async fn pools(&self, query: &Query) -> Result<Page, Status> {

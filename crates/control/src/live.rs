@@ -103,6 +103,7 @@ impl Live {
             sessions,
             sampled,
             offenders,
+            queue_aggregates,
             ..
         } = state;
         let drops = drops.iter().filter(|drop| drop.count > 0);
@@ -114,6 +115,7 @@ impl Live {
         plane.drops = drops.cloned().collect();
         plane.workers.clone_from(workers);
         plane.offenders.extend(offenders.iter().cloned());
+        plane.queue_aggregates.clone_from(queue_aggregates);
     }
 }
 

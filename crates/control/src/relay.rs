@@ -109,6 +109,13 @@ async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
             let policies = client.policies().await;
             policies.map(|policies| Response::Policies { policies })
         }
+        UserPlaneTable::QueueAggregates { after } => {
+            let answer = client.queue_aggregates(after).await;
+            answer.map(|answer| Response::QueueAggregates {
+                aggregates: answer.aggregates,
+                more: answer.more,
+            })
+        }
         UserPlaneTable::SessionPolicy { session } => {
             let policy = client.session_policy(named(*session)).await;
             policy.map(|policy| Response::SessionPolicy {

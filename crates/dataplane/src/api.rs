@@ -1,7 +1,7 @@
 //! What passes between the control thread and the workers: commands' subjects, events, punts, counters.
 use crate::compiled::MOST_CLASSES;
 use crate::punt::{PuntClass, PuntKind, PuntLimits};
-use crate::queues::QueueState;
+use crate::queues::{PartState, QueueState};
 use crate::tables::classes::ClassCounts;
 use core::net::{IpAddr, Ipv4Addr};
 use core::num::NonZeroU16;
@@ -366,6 +366,19 @@ pub enum Event {
         direction: Direction,
         /// What its policy did to them. `None`: it has none.
         state: Option<Box<PolicyState>>,
+    },
+    /// The answer to `read_queues`.
+    Queues {
+        /// The worker.
+        worker: u16,
+        /// The port.
+        port: PortIndex,
+        /// The number to go on with; `None`: all queues are counted.
+        next: Option<u32>,
+        /// Parts of the port with queues at the worker, of all that there are as many as there was room for.
+        parts: Vec<PartState>,
+        /// How many there are.
+        all: usize,
     },
     /// A session could not be set, and is not there now: its place is free again.
     SessionRefused {

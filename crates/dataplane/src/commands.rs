@@ -36,6 +36,17 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             direction,
             state: policy_state(worker, index, direction).map(Box::new),
         }),
+        Command::ReadQueues(port, from, mut parts) => {
+            let (queues, mut all) = (&mut worker.tables.queues, 0);
+            let next = queues.read(port, from, (&mut parts, &mut all));
+            Some(Event::Queues {
+                worker: worker.tables.sessions.shard.own,
+                port,
+                next,
+                parts,
+                all,
+            })
+        }
         Command::WatchRules(index, direction, hits) => {
             watch_rules(worker, (index, direction), hits);
             None
@@ -86,6 +97,11 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             worker.tables.sessions.remove_stray(place);
             None
         }
+        Command::RemoveStrayQueues(place) => {
+            let place = worker.tables.sessions.shard.place(place);
+            worker.tables.queues.remove_stray(place, &worker.shared);
+            None
+        }
         other => {
             ports(worker, other);
             None
@@ -108,7 +124,7 @@ fn policy_state(worker: &Worker, index: SessionIndex, direction: Direction) -> O
     let place = sessions.shard.place(index.0) as usize;
     let queues = match direction {
         Direction::Up => None,
-        Direction::Down => queues.state(place),
+        Direction::Down => queues.state(place, worker.tables.now),
     };
     Some(PolicyState { queues, ..state })
 }

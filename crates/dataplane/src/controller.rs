@@ -402,6 +402,21 @@ impl Controller {
             .send(Command::ReadPolicy(index, direction))
     }
 
+    /// Asks a worker what the queues of a port have done and hold, from a queue with a number on, which is 0 at first; [`Event::Queues`]
+    /// answers. `room`: of so many parts of the port at most.
+    ///
+    /// # Errors
+    /// The worker does not take a command now.
+    pub fn read_queues(
+        &mut self,
+        worker: u16,
+        port: PortIndex,
+        (from, room): (u32, usize),
+    ) -> Result<(), Busy> {
+        let command = Command::ReadQueues(port, from, Vec::with_capacity(room));
+        self.link(worker.into()).send(command)
+    }
+
     /// Counts how often the packets of a session hit each rule of its policy in a direction, or ends that. At most [`MAX_WATCHED`]
     /// sessions are watched. It ends with the session, and goes on if only the session's rates change. After a change of the policy,
     /// hits are counted when the worker gets counters of the new compilation.
@@ -486,7 +501,9 @@ impl Controller {
             // the worker need not ask for memory
             part => {
                 let of = match part {
-                    Part::Sessions(SessionIndex(number)) | Part::Ids(number) => number,
+                    Part::Sessions(SessionIndex(number))
+                    | Part::Ids(number)
+                    | Part::Queues(number) => number,
                     // All have the same.
                     _ => 0,
                 };
@@ -525,6 +542,14 @@ impl Controller {
     /// Empties a place that [`Held::StrayId`](crate::Held::StrayId) named.
     pub fn remove_stray_id(&mut self, place: u32) -> Result<(), Busy> {
         self.link(place).send(Command::RemoveStrayId(place))
+    }
+
+    /// Removes the queues at a place that [`Held::Queues`](crate::Held::Queues) named, with what waits in them.
+    ///
+    /// # Errors
+    /// The worker does not take a command now.
+    pub fn remove_stray_queues(&mut self, place: u32) -> Result<(), Busy> {
+        self.link(place).send(Command::RemoveStrayQueues(place))
     }
 
     /// Removes a host route whose session is not there. One that comes with a session goes with it.

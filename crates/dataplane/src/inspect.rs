@@ -18,6 +18,8 @@ pub enum Part {
     Sessions(SessionIndex),
     /// Places that PPPoE session ids lead to, from this one on, likewise.
     Ids(u32),
+    /// Queues of sessions, from this place on, likewise.
+    Queues(u32),
     /// The routes of an instance, behind this prefix or from the first.
     Routes(InstanceIndex, Option<IpNet>),
     /// Adjacencies, from this index on.
@@ -73,6 +75,17 @@ pub enum Held {
         place: u32,
         /// The session.
         index: SessionIndex,
+    },
+    /// Queues of a session.
+    Queues {
+        /// Their place among those of their worker.
+        place: u32,
+        /// The port.
+        port: PortIndex,
+        /// The session. `None`: it is not known whose they are.
+        session: Option<SessionIndex>,
+        /// Whether the session's packets find them.
+        whole: bool,
     },
     /// A host route that came with a session.
     HostRoute(InstanceIndex, IpNet, SessionIndex),
@@ -164,6 +177,16 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
                 Some(place) => Part::Ids(shard.number(place)),
                 None => match shard.next() {
                     Some(next) => Part::Ids(next.number(0)),
+                    None => Part::Queues(0),
+                },
+            }
+        }
+        Part::Queues(from) => {
+            let from = shard.place(from);
+            match tables.queues.inspect(from, shard, &mut found) {
+                Some(place) => Part::Queues(shard.number(place)),
+                None => match shard.next() {
+                    Some(next) => Part::Queues(next.number(0)),
                     None => Part::Routes(InstanceIndex(0), None),
                 },
             }

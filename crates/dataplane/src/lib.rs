@@ -94,8 +94,11 @@ pub use police::{Colour, Meter, MeterSettings};
 pub use policy::{Overhead, PacketSettings, Rate};
 pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};
-pub use queues::{QueueRules, QueueState};
-pub use scheduler::{Discipline, Management, QueueProfile, QueueSettings, WAITS};
+pub use queues::{PartState, PortPart, QueueRules, QueueState};
+pub use scheduler::{
+    ASK_AT, AggregateState, Discipline, Limit, Management, QueueProfile, QueueSettings, WAITS,
+    Waiting,
+};
 pub use tables::classes::ClassCounts;
 pub use tables::fib;
 pub use tables::groups::MAX_MEMBERS;

@@ -4,6 +4,7 @@ use crate::compiled::{CompiledPolicy, RuleHits};
 use crate::egress::Egress;
 use crate::inspect::{Held, Part};
 use crate::punt::PuntLimits;
+use crate::queues::PartState;
 use crate::routes::Admitted;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
@@ -20,12 +21,15 @@ pub(crate) enum Command {
     RemoveSession(SessionIndex),
     ReadUsage(SessionIndex),
     ReadPolicy(SessionIndex, Direction),
+    /// The queues of a port, from a number on. With room for the answer.
+    ReadQueues(PortIndex, u32, Vec<PartState>),
     WatchRules(SessionIndex, Direction, Option<Arc<RuleHits>>),
     Sample(SessionIndex, Option<SampleRate>),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
     /// With room for the answer.
     Inspect(Part, Vec<Held>),
     RemoveStrayId(u32),
+    RemoveStrayQueues(u32),
     /// In the order of commands.
     Tell(Event),
     /// With its access segments' banks, or with nothing for a core port's VLANs.

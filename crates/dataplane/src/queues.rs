@@ -1,6 +1,9 @@
 //! Node `queue`: frames wait for their turn. Frames of sessions whose policies have queues are in those of their classes; by a port with a
 //! rate, all other frames have a queue as well. What the turn is, the scheduler says. Drops: `queue-full`, `queue-delay`, `queue-purged`,
 //! `egress-queue-full`.
+mod aggregates;
+mod view;
+
 use crate::api::{PolicyIndex, PortIndex, SegmentRates, SessionEntry};
 use crate::chain::{FrameChain, WaitingFrame};
 use crate::compiled::CompiledPolicy;
@@ -8,17 +11,17 @@ use crate::counters::{Shared, add};
 use crate::drops::DropReason;
 use crate::nodes::session;
 use crate::tables::sessions::Sessions;
+use aggregates::Aggregates;
 use core::hash::BuildHasher;
 use dpdk::{BURST, Burst, Mbuf};
 use foldhash::quality::RandomState;
 use policy::Rate;
 use scheduler::{
-    AggregateIndex, AggregateSettings, CLASSES, Discipline, Dropped, Management, PORT,
-    ProfileIndex, QueueProfile, QueueSettings, Refused, Scheduler, Settings, SubscriberIndex,
-    SubscriberSettings, WAITS,
+    CLASSES, Discipline, Dropped, Management, PORT, ProfileIndex, QueueProfile, QueueSettings,
+    Refused, Scheduler, Settings, SubscriberIndex, SubscriberSettings,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
+pub use view::{PartState, PortPart, QueueState};
 
 /// Queues of the frames of a policy's classes, and the share of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,27 +30,6 @@ pub struct QueueRules {
     pub profile: QueueProfile,
     /// Share of a session where several have less than they want: 1 to 1,000.
     pub weight: u16,
-}
-
-/// State of the queue of a class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueState {
-    /// Octets of frames that wait.
-    pub waiting_octets: u32,
-    /// The most octets that have waited.
-    pub most_octets: u32,
-    /// Frames that have left.
-    pub packets: u64,
-    /// Their octets.
-    pub octets: u64,
-    /// Frames that found the queue full.
-    pub full_drops: u64,
-    /// Frames that were dropped because frames have waited for too long.
-    pub delay_drops: u64,
-    /// Frames whose packets were marked (ECN) for the same reason.
-    pub marks: u64,
-    /// For every eighth of the frames that had to wait: how many left within each of the times of [`scheduler::WAITS`], and how many later.
-    pub waits: [u32; WAITS.len() + 1],
 }
 
 /// The queues of a session: where they are, and for which version of its policy they were made.
@@ -104,45 +86,6 @@ struct PortQueues {
     owners: Vec<u32>,
     /// Frames whose turn it was but that the port did not take.
     left: Burst,
-}
-
-/// Parts of a port with rates of their own.
-#[derive(Default)]
-struct Aggregates {
-    rates: Arc<[SegmentRates]>,
-    known: BTreeMap<Aggregate, AggregateIndex>,
-}
-
-/// A part of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Aggregate {
-    Segment(u16),
-    /// A VLAN of a segment, which has a rate itself or not.
-    Vlan(u16, u16, bool),
-}
-
-impl Aggregate {
-    /// The parts with rates that a VLAN is in, from above, and their rates.
-    fn of_vlan(rates: &[SegmentRates], vlan: u16) -> [Option<(Aggregate, Rate)>; 2] {
-        let has = |rates: &&SegmentRates| rates.vlans.iter().any(|range| range.contains(&vlan));
-        let Some(rates) = rates.iter().find(has) else {
-            return [None; 2];
-        };
-        let of_vlan = Aggregate::Vlan(rates.id, vlan, rates.rate.is_some());
-        [
-            rates.rate.map(|rate| (Aggregate::Segment(rates.id), rate)),
-            rates.vlan_rate.map(|rate| (of_vlan, rate)),
-        ]
-    }
-
-    /// The rate of the part, if it has one.
-    fn rate(self, rates: &[SegmentRates]) -> Option<Rate> {
-        let find = |id| rates.iter().find(|rates| rates.id == id);
-        match self {
-            Aggregate::Segment(id) => find(id)?.rate,
-            Aggregate::Vlan(id, ..) => find(id)?.vlan_rate,
-        }
-    }
 }
 
 /// Owner of frames that are in no session's queue.
@@ -217,6 +160,20 @@ impl PortQueues {
         }
     }
 
+    /// Removes the queues of a session. Returns how many frames waited.
+    fn remove(&mut self, subscriber: SubscriberIndex, other_workers: usize) -> u64 {
+        let mut purged = 0;
+        let free = &mut |WaitingFrame(mbuf)| {
+            purged += 1;
+            drop(mbuf);
+        };
+        let parent = self.scheduler.parent(subscriber);
+        self.scheduler.remove(subscriber, free);
+        self.remove_unused(parent.unwrap_or(PORT));
+        self.count_session(-1, other_workers);
+        purged
+    }
+
     /// Does nothing wait?
     fn is_empty(&self) -> bool {
         self.scheduler.waiting() == 0 && self.left.is_empty()
@@ -243,29 +200,6 @@ impl PortQueues {
         self.scheduler.set_rate(PORT, rate);
         let (profile, _) = &self.others;
         self.scheduler.set_profile(*profile, &others_profile(rate));
-    }
-
-    /// Where a session of a VLAN stands in the tree.
-    fn parent(&mut self, vlan: u16) -> AggregateIndex {
-        let mut parent = PORT;
-        let Aggregates { rates, known } = &mut self.aggregates;
-        for (part, rate) in Aggregate::of_vlan(rates, vlan).into_iter().flatten() {
-            let settings = AggregateSettings {
-                parent,
-                rate: Some(rate),
-                weight: 1,
-            };
-            let add = || self.scheduler.add_aggregate(&settings);
-            parent = *known.entry(part).or_insert_with(add);
-        }
-        parent
-    }
-
-    fn set_segment_rates(&mut self, rates: Arc<[SegmentRates]>) {
-        for (part, index) in &self.aggregates.known {
-            self.scheduler.set_rate(*index, part.rate(&rates));
-        }
-        self.aggregates.rates = rates;
     }
 
     /// The profile of a policy as it is now.
@@ -378,7 +312,9 @@ impl Queues {
         let subscriber = match known {
             Some(subscriber) => {
                 port.scheduler.set(subscriber, &settings);
+                let former = port.scheduler.parent(subscriber);
                 port.scheduler.place(subscriber, parent);
+                port.remove_unused(former.unwrap_or(PORT));
                 subscriber
             }
             None => {
@@ -411,13 +347,7 @@ impl Queues {
         let line = core::mem::replace(line, QueueLine::NONE);
         let queues = &mut self.ports[usize::from(line.port)];
         if let (Some(subscriber), Some(queues)) = (line.subscriber, queues) {
-            let mut purged = 0;
-            let free = &mut |WaitingFrame(mbuf)| {
-                purged += 1;
-                drop(mbuf);
-            };
-            queues.scheduler.remove(subscriber, free);
-            queues.count_session(-1, self.limits.other_workers);
+            let purged = queues.remove(subscriber, self.limits.other_workers);
             count_drops(shared, line.port, DropReason::QueuePurged, purged);
         }
     }
@@ -561,26 +491,6 @@ impl Queues {
         {
             core::mem::swap(&mut queues.left, frames);
         }
-    }
-
-    /// The queues of a session, by class.
-    pub fn state(&self, place: usize) -> Option<[QueueState; CLASSES]> {
-        let line = self.sessions.get(place)?;
-        let queues = self.ports[usize::from(line.port)].as_ref()?;
-        let subscriber = line.subscriber?;
-        Some(core::array::from_fn(|class| {
-            let state = queues.scheduler.state(subscriber, class);
-            QueueState {
-                waiting_octets: state.octets,
-                most_octets: state.most_octets,
-                packets: state.sent,
-                octets: state.sent_octets,
-                full_drops: state.tail_drops,
-                delay_drops: state.delay_drops,
-                marks: state.marks,
-                waits: state.waits,
-            }
-        }))
     }
 }
 

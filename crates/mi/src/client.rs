@@ -5,15 +5,15 @@ use crate::network::{NetworkError, client_tls};
 use crate::{
     ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
     GetSessionPolicyRequest, ListAclRulesRequest, ListAclRulesResponse, ListNeighboursRequest,
-    ListNeighboursResponse, ListPoliciesRequest, ListPortsRequest, ListRoutesRequest,
-    ListRoutesResponse, SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest,
-    WatchRulesRequest,
+    ListNeighboursResponse, ListPoliciesRequest, ListPortsRequest, ListQueueAggregatesRequest,
+    ListQueueAggregatesResponse, ListRoutesRequest, ListRoutesResponse, SampleRequest,
+    SampleResponse, State, ValidateRequest, WatchRequest, WatchRulesRequest,
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
 use northbound::{
     AclRule, CallError, CheckLedgerRequest, DropCounter, Ledger, ListDropsRequest, Neighbour, Port,
-    Route, SessionPolicy, TrafficPolicy,
+    QueueAggregate, Route, SessionPolicy, TrafficPolicy,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -156,6 +156,15 @@ impl Client {
     pub async fn policies(&mut self) -> Result<Vec<TrafficPolicy>, Status> {
         let answer = self.0.list_policies(ListPoliciesRequest {}).await?;
         Ok(answer.into_inner().policies)
+    }
+
+    /// Queues of ports and of their parts: the first ones, or those behind one.
+    pub async fn queue_aggregates(
+        &mut self,
+        after: Option<QueueAggregate>,
+    ) -> Result<ListQueueAggregatesResponse, Status> {
+        let request = ListQueueAggregatesRequest { after };
+        Ok(self.0.list_queue_aggregates(request).await?.into_inner())
     }
 
     /// What the policies of a session have done.

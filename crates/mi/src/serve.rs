@@ -7,9 +7,10 @@ use crate::{
     ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
     GetSessionPolicyRequest, GetSessionPolicyResponse, ListAclRulesRequest, ListAclRulesResponse,
     ListNeighboursRequest, ListNeighboursResponse, ListPoliciesRequest, ListPoliciesResponse,
-    ListPortsRequest, ListPortsResponse, ListRoutesRequest, ListRoutesResponse, MAX_TEXT,
-    SampleRequest, SampleResponse, Sampling, SessionPlace, State, ValidateRequest,
-    ValidateResponse, WatchRequest, WatchRulesRequest, WatchRulesResponse,
+    ListPortsRequest, ListPortsResponse, ListQueueAggregatesRequest, ListQueueAggregatesResponse,
+    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, SampleRequest, SampleResponse, Sampling,
+    SessionPlace, State, ValidateRequest, ValidateResponse, WatchRequest, WatchRulesRequest,
+    WatchRulesResponse,
 };
 use config::start::Management;
 use futures_util::Stream;
@@ -17,8 +18,8 @@ use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::BoxStream;
 use northbound::{
     AclRule, Asked, Calls, CheckLedgerRequest, CheckLedgerResponse, DropCounter, Ledger,
-    ListDropsRequest, ListDropsResponse, Neighbour, Port, Refusal, Route, SessionPolicy,
-    TrafficPolicy, UnixSocket, other_answer, server,
+    ListDropsRequest, ListDropsResponse, Neighbour, Port, QueueAggregate, Refusal, Route,
+    SessionPolicy, TrafficPolicy, UnixSocket, other_answer, server,
 };
 use std::io;
 use std::path::Path;
@@ -68,6 +69,11 @@ pub enum Request {
     },
     /// The policies.
     ListPolicies,
+    /// Queues of ports and of their parts, at most [`northbound::PAGE`] of them.
+    ListQueueAggregates {
+        /// The last one of the page before; none at first.
+        after: Option<QueueAggregate>,
+    },
     /// What the policies of a session have done.
     GetSessionPolicy(SessionPlace),
     /// Count how often the packets of a session hit each rule.
@@ -116,6 +122,8 @@ pub enum Response {
         /// The policies in the order of their names.
         policies: Vec<TrafficPolicy>,
     },
+    /// To [`Request::ListQueueAggregates`].
+    QueueAggregates(ListQueueAggregatesResponse),
     /// To [`Request::GetSessionPolicy`].
     SessionPolicy(Box<SessionPolicy>),
     /// To [`Request::WatchRules`]: it has begun, or ended.
@@ -315,6 +323,17 @@ impl Mi for Service {
     ) -> Result<Reply<ListPoliciesResponse>, Status> {
         match self.0.ask(Request::ListPolicies).await? {
             Response::Policies { policies } => Ok(Reply::new(ListPoliciesResponse { policies })),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn list_queue_aggregates(
+        &self,
+        request: tonic::Request<ListQueueAggregatesRequest>,
+    ) -> Result<Reply<ListQueueAggregatesResponse>, Status> {
+        let after = request.into_inner().after;
+        match self.0.ask(Request::ListQueueAggregates { after }).await? {
+            Response::QueueAggregates(answer) => Ok(Reply::new(answer)),
             other => Err(other_answer(other)),
         }
     }

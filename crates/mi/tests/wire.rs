@@ -86,6 +86,7 @@ impl UserPlane {
             }
             Request::ListAclRules { .. } => Response::AclRules(Default::default()),
             Request::ListPolicies => Response::Policies { policies: vec![] },
+            Request::ListQueueAggregates { .. } => Response::QueueAggregates(Default::default()),
             Request::GetSessionPolicy(place) => {
                 let name = format!("{}.{:?} {}", place.port, place.vids, place.pppoe_session_id);
                 let down = Some(northbound::DirectionPolicy {

@@ -1,6 +1,6 @@
 //! Rows of tables that the client makes of other messages.
 
-use crate::{LineHistory, Session, SessionState, WatchedUserPlane, Worker};
+use crate::{LineHistory, QueueAggregate, Session, SessionState, WatchedUserPlane, Worker};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -141,6 +141,30 @@ impl WorkerRow {
     }
 }
 
+impl QueueAggregate {
+    /// What a port or a part of it is called: `up1/access0`, `up1/access0/olt1`, `up1/access0/olt1.100`.
+    pub fn name(&self) -> String {
+        let mut name = format!("{}/{}", self.user_plane, self.port);
+        if !self.segment.is_empty() {
+            name.push_str(&format!("/{}", self.segment));
+        }
+        if let Some(vlan) = self.s_tag {
+            name.push_str(&format!(".{vlan}"));
+        }
+        name
+    }
+
+    /// Whether a port or a part of it is meant by what was asked for: its whole name or one part of that, or what it is in.
+    pub fn is_meant(&self, asked: &str) -> bool {
+        let name = self.name();
+        let is_in = name
+            .strip_prefix(asked)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']));
+        let tag = self.s_tag.map(|tag| tag.to_string());
+        is_in || asked == self.port || asked == self.segment || tag.as_deref() == Some(asked)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,5 +252,42 @@ mod tests {
         assert_eq!(names, [("alice", 1), ("bob", 3), ("bob", 1)]);
         assert_eq!(all[1].ipv4, ["100.64.0.3", "100.64.0.4", "100.64.0.7"]);
         assert_eq!((all[1].online_seconds, all[1].user_planes.len()), (9, 1));
+    }
+
+    #[test]
+    fn aggregates_are_found_by_their_names_or_parts_of_them() {
+        let row = |segment: &str, s_tag| QueueAggregate {
+            user_plane: "up1".into(),
+            port: "access0".into(),
+            segment: segment.into(),
+            s_tag,
+            ..QueueAggregate::default()
+        };
+        let rows = [
+            row("", None),
+            row("olt1", None),
+            row("olt1", Some(100)),
+            row("olt10", None),
+        ];
+        let names: Vec<String> = rows.iter().map(QueueAggregate::name).collect();
+        let all = [
+            "up1/access0",
+            "up1/access0/olt1",
+            "up1/access0/olt1.100",
+            "up1/access0/olt10",
+        ];
+        assert_eq!(names, all);
+        let found = |asked: &str| rows.iter().filter(|row| row.is_meant(asked)).count();
+        let asked = [
+            "up1",
+            "access0",
+            "olt1",
+            "100",
+            "up1/access0/olt1",
+            all[2],
+            "olt",
+            "",
+        ];
+        assert_eq!(asked.map(found), [4, 4, 2, 1, 2, 1, 0, 1]);
     }
 }

@@ -13,8 +13,9 @@ use crate::{
     GetSessionPolicyResponse, GetSessionRequest, GetSessionResponse, HistoryCall, Ledger,
     ListAlarmsResponse, ListDropsRequest, ListDropsResponse, ListSessionsRequest,
     ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
-    Neighbour, Pool, Port, Route, Session, SessionPolicy, TestAaaRequest, TestAaaResponse,
-    TrafficPolicy, UnixSocket, UserPlane, WatchRulesRequest, WatchRulesResponse, server,
+    Neighbour, Pool, Port, QueueAggregate, Route, Session, SessionPolicy, TestAaaRequest,
+    TestAaaResponse, TrafficPolicy, UnixSocket, UserPlane, WatchRulesRequest, WatchRulesResponse,
+    server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -162,6 +163,11 @@ pub enum UserPlaneTable {
     },
     /// Its policies.
     Policies,
+    /// Queues of its ports and of their parts, at most [`PAGE`] of them.
+    QueueAggregates {
+        /// The last one of the page before; none at first.
+        after: Option<QueueAggregate>,
+    },
     /// What the policies of a session have done.
     SessionPolicy {
         /// The session, of which port, VLAN ids, MAC address and PPPoE session id count.
@@ -257,6 +263,13 @@ pub enum Response {
     Policies {
         /// The policies.
         policies: Vec<TrafficPolicy>,
+    },
+    /// To [`UserPlaneTable::QueueAggregates`].
+    QueueAggregates {
+        /// The ports and parts of ports.
+        aggregates: Vec<QueueAggregate>,
+        /// There are more.
+        more: bool,
     },
     /// To [`Request::GetSessionPolicy`] and [`UserPlaneTable::SessionPolicy`].
     SessionPolicy {

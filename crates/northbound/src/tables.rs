@@ -8,8 +8,8 @@ use crate::{
     ListAaaServersResponse, ListAclRulesRequest, ListAclRulesResponse, ListAssociationsRequest,
     ListAssociationsResponse, ListNeighboursRequest, ListNeighboursResponse, ListPoliciesRequest,
     ListPoliciesResponse, ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListPortsResponse,
-    ListRoutesRequest, ListRoutesResponse, Neighbour, Pool, Port, Request, Response, Route,
-    TrafficPolicy, UserPlaneTable,
+    ListQueueAggregatesRequest, ListQueueAggregatesResponse, ListRoutesRequest, ListRoutesResponse,
+    Neighbour, Pool, Port, QueueAggregate, Request, Response, Route, TrafficPolicy, UserPlaneTable,
 };
 use futures_util::stream::{BoxStream, iter, try_unfold};
 use std::collections::VecDeque;
@@ -104,6 +104,8 @@ impl Tables for Service {
     type ListNeighboursStream = BoxStream<'static, Result<ListNeighboursResponse, Status>>;
     type ListAclRulesStream = BoxStream<'static, Result<ListAclRulesResponse, Status>>;
     type ListPoliciesStream = BoxStream<'static, Result<ListPoliciesResponse, Status>>;
+    type ListQueueAggregatesStream =
+        BoxStream<'static, Result<ListQueueAggregatesResponse, Status>>;
 
     async fn list_pools(
         &self,
@@ -224,6 +226,23 @@ impl Tables for Service {
         });
         Ok(Reply::new(Box::pin(parts)))
     }
+
+    async fn list_queue_aggregates(
+        &self,
+        request: tonic::Request<ListQueueAggregatesRequest>,
+    ) -> Result<Reply<Self::ListQueueAggregatesStream>, Status> {
+        let listing = Listing::begin(self.0.clone(), request.into_inner().user_plane).await?;
+        let parts = try_unfold(listing, async |listing: Listing<QueueAggregate>| {
+            let read = |response| match response {
+                Response::QueueAggregates { aggregates, more } => Ok((aggregates, more)),
+                other => Err(other_answer(other)),
+            };
+            let ask = |after| UserPlaneTable::QueueAggregates { after };
+            let next = listing.next(ask, read).await?;
+            Ok(next.map(|(part, listing)| (part.into(), listing)))
+        });
+        Ok(Reply::new(Box::pin(parts)))
+    }
 }
 
 /// What a message of each listing is, both ways.
@@ -255,6 +274,7 @@ parts! {
     ListNeighboursResponse { neighbours: Neighbour }
     ListAclRulesResponse { rules: AclRule }
     ListPoliciesResponse { policies: TrafficPolicy }
+    ListQueueAggregatesResponse { aggregates: QueueAggregate }
 }
 
 /// A connection to the tables of a control plane. Each call waits for its answer.
@@ -355,6 +375,18 @@ impl TablesClient {
         let answer = self
             .client
             .list_policies(ListPoliciesRequest { user_plane });
+        collect(&self.connection, self.connection.wait(answer)?.into_inner())
+    }
+
+    /// Queues of ports and of their parts.
+    pub fn queue_aggregates(
+        &mut self,
+        user_plane: Option<&str>,
+    ) -> Result<(Vec<QueueAggregate>, Vec<String>), CallError> {
+        let user_plane = user_plane.unwrap_or_default().to_owned();
+        let answer = self
+            .client
+            .list_queue_aggregates(ListQueueAggregatesRequest { user_plane });
         collect(&self.connection, self.connection.wait(answer)?.into_inner())
     }
 }

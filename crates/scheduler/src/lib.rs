@@ -50,6 +50,7 @@ mod child;
 mod codel;
 mod dual;
 mod flows;
+mod measure;
 mod node;
 mod packet;
 mod profile;
@@ -61,6 +62,7 @@ mod tree;
 mod turns;
 mod wait;
 
+pub use measure::{ASK_AT, AggregateState, LEAST_WAIT, Limit, Waiting};
 pub use node::{AggregateIndex, AggregateSettings, PORT};
 pub use packet::{Chain, Ecn, Packet};
 pub use profile::{CLASSES, Discipline, Management, QueueProfile, QueueSettings};

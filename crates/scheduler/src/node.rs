@@ -2,6 +2,7 @@
 use crate::blocks::Blocks;
 use crate::calendar::Calendar;
 use crate::child::{Band, Child, Places, Share, begin, slot};
+use crate::measure::Counts;
 use policy::Rate;
 use policy::pace::Pace;
 
@@ -44,6 +45,14 @@ pub(crate) struct Node {
     pub share: Share,
     pub parent: u32,
     pub places: Places,
+    /// It is gone, and its number may be given again when it is in no calendar.
+    pub is_vacant: bool,
+    /// Subscribers and aggregates under it.
+    pub children: u32,
+    /// Packets that it has sent, and their octets on the wire.
+    pub packets: u64,
+    pub octets: u64,
+    pub counts: Box<Counts>,
     bands: [Turns; 2],
 }
 
@@ -56,8 +65,18 @@ impl Node {
             share: Share::new(settings.weight),
             parent: settings.parent.0,
             places: Places::default(),
+            is_vacant: false,
+            children: 0,
+            packets: 0,
+            octets: 0,
+            counts: Box::default(),
             bands: Default::default(),
         }
+    }
+
+    /// Whether another node may have its number.
+    pub fn is_free_number(&self) -> bool {
+        self.is_vacant && self.places.is_nowhere() && self.band().is_none()
     }
 
     /// The band of the child that is next. `None`: none is there.
@@ -141,9 +160,12 @@ impl Node {
     /// up for.
     #[inline(always)]
     pub fn charge(&mut self, octets: u32, is_committed: bool, past: u64) {
-        self.next = self.next.max(past) + self.pace.time(octets + WIRE);
+        let octets = octets + WIRE;
+        self.packets += 1;
+        self.octets += u64::from(octets);
+        self.next = self.next.max(past) + self.pace.time(octets);
         if !is_committed {
-            self.tag += self.share.time(octets + WIRE);
+            self.tag += self.share.time(octets);
         }
     }
 }

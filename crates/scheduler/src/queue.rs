@@ -2,6 +2,7 @@
 use crate::codel::{CoDel, Delays};
 use crate::dual::Dual;
 use crate::flows::Flows;
+use crate::measure::LastLimit;
 use crate::packet::{Chain, Packet};
 use crate::profile::Aqm;
 use crate::sub_queues::SubQueues;
@@ -51,21 +52,10 @@ pub(crate) struct Tally {
     pub delay: u64,
     pub marks: u64,
     pub waits: [u32; WAITS.len() + 1],
+    pub last: LastLimit,
 }
 
 const _: () = assert!(size_of::<Tally>() <= 64);
-
-impl Tally {
-    /// Counts what was dropped and marked, and how long the packet has waited that leaves, if it is looked at.
-    pub fn count(&mut self, gone: &Gone, waited: Option<u32>, bounds: &[u32; WAITS.len()]) {
-        self.delay += u64::from(gone.drops);
-        self.marks += u64::from(gone.marks);
-        if let Some(waited) = waited {
-            let at = bounds.partition_point(|bound| *bound <= waited);
-            self.waits[at] = self.waits[at].saturating_add(1);
-        }
-    }
-}
 
 /// Packets that have left a queue.
 #[derive(Clone, Copy, Default)]

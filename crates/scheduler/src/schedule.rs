@@ -65,14 +65,14 @@ impl<C: Chain> Scheduler<C> {
             false => (self.waiting >= self.most_packets).then_some(Refused::PortFull),
         };
         if let Some(refused) = refused {
-            self.tallies[number].tail += 1;
+            self.refuse(number);
             return Err((refused, packet));
         }
         let stamp = stamp(now);
         packet.set_stamp(stamp);
         let pool = &mut self.sub_queues;
         if let Err(packet) = queue.push(number as u32, &settings.aqm, (packet, stamp), pool) {
-            self.tallies[number].tail += 1;
+            self.refuse(number);
             return Err((Refused::PortFull, packet));
         }
         self.waiting += 1;
@@ -99,13 +99,22 @@ impl<C: Chain> Scheduler<C> {
     /// leave.
     #[cold]
     fn overflow(&mut self, number: usize, limit: u32) {
-        let queue = &mut self.queues[number];
+        let (queue, mut dropped) = (&mut self.queues[number], 0);
         while queue.octets > limit
             && let Some(packet) = queue.overflow(&mut self.sub_queues)
         {
-            self.tallies[number].tail += 1;
             self.overflowed.push(packet);
+            dropped += 1;
         }
+        self.tallies[number].tail += dropped;
+        self.count_drops(number, dropped);
+    }
+
+    /// Counts a packet that a class does not take.
+    #[cold]
+    fn refuse(&mut self, number: usize) {
+        self.tallies[number].tail += 1;
+        self.count_drops(number, 1);
     }
 
     /// Gives a packet back at once if it may leave, and nobody waits whose turn it would be before; otherwise takes it as
@@ -276,9 +285,12 @@ impl<C: Chain> Scheduler<C> {
             subscriber.backlog &= !(1 << class);
         }
         let looked_at = head.as_ref().filter(|_| queue.is_looked_at());
-        if gone.drops + gone.marks > 0 || looked_at.is_some() {
-            let waited = looked_at.map(|head| head.waited);
-            self.tallies[number].count(&gone, waited, &self.waits);
+        let (packets, waited) = (queue.packets, looked_at.map(|head| head.waited));
+        if gone.drops + gone.marks > 0 {
+            self.count_delays(number, &gone);
+        }
+        if let Some(waited) = waited {
+            self.count_wait(number, (packets, waited), now);
         }
         head.map(|head| head.packet)
     }

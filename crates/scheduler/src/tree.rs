@@ -1,10 +1,11 @@
 //! The tree: who is in it, and with which settings.
 use crate::blocks::{Blocks, ROOM as BLOCK};
 use crate::calendar::Calendar;
+use crate::measure::LEAST_WAIT;
 use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, SLOTS as NODE_SLOTS};
 use crate::packet::Chain;
 use crate::profile::{CLASSES, Compiled, QueueProfile, stamp};
-use crate::queue::{Queue, State, Tally, WAITS};
+use crate::queue::{Queue, Tally, WAITS};
 use crate::sub_queues::SubQueues;
 use crate::subscriber::{ProfileIndex, Subscriber, SubscriberIndex, SubscriberSettings};
 use policy::Rate;
@@ -47,6 +48,8 @@ pub struct Scheduler<C: Chain> {
     pub(crate) overflowed: C,
     /// [`WAITS`] in units of stamps.
     pub(crate) waits: [u32; WAITS.len()],
+    /// [`LEAST_WAIT`] likewise.
+    pub(crate) least_wait: u32,
     pub(crate) profiles: Vec<Compiled>,
     /// Numbers of subscribers that are vacant and in no calendar.
     pub(crate) free: Vec<u32>,
@@ -80,6 +83,7 @@ impl<C: Chain> Scheduler<C> {
             sub_queues: SubQueues::new(settings.most_packets, settings.key),
             overflowed: C::default(),
             waits: WAITS.map(|bound| stamp(bound, settings.hz)),
+            least_wait: stamp(LEAST_WAIT, settings.hz),
             profiles: Vec::new(),
             free: Vec::new(),
             waiting: 0,
@@ -137,9 +141,47 @@ impl<C: Chain> Scheduler<C> {
             is_first_level || above.parent == PORT.0,
             "more than {LEVELS} levels"
         );
-        self.nodes.push(Node::new(settings, self.hz));
+        self.nodes[settings.parent.0 as usize].children += 1;
+        let node = Node::new(settings, self.hz);
+        if let Some(at) = self.nodes.iter().position(Node::is_free_number) {
+            self.nodes[at] = node;
+            return AggregateIndex(at as u32);
+        }
+        self.nodes.push(node);
         self.reserve_entries(self.subscribers.capacity());
         AggregateIndex(self.nodes.len() as u32 - 1)
+    }
+
+    /// Removes an aggregate under which nobody stands, and returns its parent. Its number may be given again.
+    ///
+    /// # Panics
+    /// If there is no such aggregate, it is the port, or somebody stands under it.
+    pub fn remove_aggregate(&mut self, aggregate: AggregateIndex) -> AggregateIndex {
+        let node = &mut self.nodes[aggregate.0 as usize];
+        assert!(aggregate != PORT && !node.is_vacant && node.children == 0);
+        node.is_vacant = true;
+        let parent = node.parent;
+        self.nodes[parent as usize].children -= 1;
+        AggregateIndex(parent)
+    }
+
+    /// How many numbers of subscribers have been given.
+    pub fn subscribers(&self) -> u32 {
+        self.subscribers.len() as u32
+    }
+
+    /// Whether nobody stands under an aggregate, or the port.
+    ///
+    /// # Panics
+    /// If there is no such aggregate.
+    pub fn is_unused(&self, aggregate: AggregateIndex) -> bool {
+        self.nodes[aggregate.0 as usize].children == 0
+    }
+
+    /// The aggregate that a subscriber stands under, or the port; `None`: there is no such subscriber.
+    pub fn parent(&self, SubscriberIndex(at): SubscriberIndex) -> Option<AggregateIndex> {
+        let subscriber = self.subscribers.get(at as usize)?;
+        (!subscriber.is_vacant).then_some(AggregateIndex(subscriber.parent))
     }
 
     /// Changes the rate of an aggregate or of the port. What waits goes on waiting.
@@ -181,6 +223,7 @@ impl<C: Chain> Scheduler<C> {
             is_vacant: false,
             ..Subscriber::VACANT
         };
+        self.nodes[parent.0 as usize].children += 1;
         self.set(SubscriberIndex(at), settings);
         SubscriberIndex(at)
     }
@@ -203,7 +246,10 @@ impl<C: Chain> Scheduler<C> {
     /// If there is no such aggregate.
     pub fn place(&mut self, subscriber: SubscriberIndex, parent: AggregateIndex) {
         assert!((parent.0 as usize) < self.nodes.len());
-        self.subscribers[subscriber.0 as usize].parent = parent.0;
+        let subscriber = &mut self.subscribers[subscriber.0 as usize];
+        let former = core::mem::replace(&mut subscriber.parent, parent.0);
+        self.nodes[former as usize].children -= 1;
+        self.nodes[parent.0 as usize].children += 1;
     }
 
     /// Removes a subscriber. `gone` gets the packets that waited.
@@ -220,6 +266,7 @@ impl<C: Chain> Scheduler<C> {
             return;
         }
         (subscriber.backlog, subscriber.is_vacant) = (0, true);
+        self.nodes[subscriber.parent as usize].children -= 1;
         self.release(at as u32);
     }
 
@@ -234,22 +281,6 @@ impl<C: Chain> Scheduler<C> {
     /// Packets that wait.
     pub fn waiting(&self) -> usize {
         self.waiting
-    }
-
-    /// A class of a subscriber.
-    pub fn state(&self, subscriber: SubscriberIndex, class: usize) -> State {
-        let at = subscriber.0 as usize * CLASSES + class;
-        let (queue, tally) = (&self.queues[at], &self.tallies[at]);
-        State {
-            octets: queue.octets,
-            most_octets: queue.most_octets,
-            sent: queue.packets,
-            sent_octets: queue.sent,
-            tail_drops: tally.tail,
-            delay_drops: tally.delay,
-            marks: tally.marks,
-            waits: tally.waits,
-        }
     }
 
     /// Room for the entries of so many subscribers in the calendars, so that packets allocate nothing. Each has eight at most: six timers, and

@@ -112,6 +112,7 @@ pub struct Shown {
     pub touched: Touched,
     sessions: Book<SessionIndex, Name>,
     ids: Book<(u32, SessionIndex), Name>,
+    queues: Book<u32, Name>,
     host_routes: Book<(InstanceIndex, IpNet, SessionIndex), Name>,
     routes: Book<(InstanceIndex, IpNet), &'static str>,
     adjacencies: Book<AdjacencyIndex, &'static str>,
@@ -124,6 +125,8 @@ pub struct Wrong {
     pub sessions: Vec<SessionIndex>,
     /// Session-id entries that lead to the wrong session.
     pub ids: Vec<u32>,
+    /// Places of queues without a session.
+    pub queues: Vec<u32>,
     /// Host routes without a session.
     pub host_routes: Vec<(InstanceIndex, IpNet)>,
     /// Mirrored routes.
@@ -149,6 +152,7 @@ impl Shown {
                 });
                 self.ids.booked.extend(strays);
             }
+            Part::Queues(_) => self.judge_queues(engine, piece),
             Part::Routes(instance, after) => {
                 self.judge_host_routes(engine, piece);
                 if let Some(fib) = fibs.get(&instance) {
@@ -188,6 +192,31 @@ impl Shown {
             if settled && !self.touched.sessions.contains(&index) {
                 self.sessions.owned.push((index, name));
             }
+        }
+    }
+
+    /// A session gets queues with its first packet that may have to wait: none is missing.
+    fn judge_queues<T: Copy>(&mut self, engine: &Engine<T>, piece: &Piece) {
+        for held in &piece.found {
+            let Held::Queues {
+                place,
+                port,
+                session,
+                whole,
+            } = *held
+            else {
+                continue;
+            };
+            let known = session.map(|index| (index, engine.expected(index)));
+            let owner = match known {
+                Some((index, _)) if self.touched.sessions.contains(&index) => continue,
+                Some((_, Expected::Unsettled)) => continue,
+                Some((index, Expected::Entry(entry))) => {
+                    (whole && entry.port == port).then(|| engine.name(index))
+                }
+                Some((_, Expected::Nothing)) | None => None,
+            };
+            self.queues.judge(place, true, owner);
         }
     }
 
@@ -279,6 +308,9 @@ impl Shown {
             .compare(ledger, &kinds::SESSION_ID, |(place, index)| {
                 format!("place {place}, which leads to session {}", index.0)
             });
+        let queues = self
+            .queues
+            .compare(ledger, &kinds::QUEUES, |place| format!("place {place}"));
         let hosts = self
             .host_routes
             .compare(ledger, &kinds::HOST_ROUTE, |(_, net, index)| {
@@ -299,6 +331,7 @@ impl Shown {
                 .into_iter()
                 .map(|(place, _)| place)
                 .collect(),
+            queues: queues.without_owner,
             host_routes: hosts.map(|(instance, net, _)| (instance, net)).collect(),
             routes: routes.without_owner.into_iter().chain(unset).collect(),
             adjacencies: hops.without_owner.into_iter().chain(unknown).collect(),

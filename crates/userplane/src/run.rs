@@ -50,6 +50,7 @@ mod listing;
 mod packets;
 mod policies;
 mod protection;
+mod queues;
 mod samples;
 mod sessions;
 mod tables;
@@ -130,8 +131,11 @@ pub(crate) enum ForWorker {
     Inspect(Part),
     Sample(SessionIndex, Option<SampleRate>),
     ReadPolicy(SessionIndex, Direction),
+    /// Of a worker and a port, from a queue on, with room for so many parts of the port.
+    ReadQueues(u16, PortIndex, u32, usize),
     WatchRules(SessionIndex, Direction, Option<Arc<RuleHits>>),
     RemoveStrayId(u32),
+    RemoveStrayQueues(u32),
     RemoveHostRoute(InstanceIndex, IpNet),
 }
 
@@ -211,6 +215,8 @@ pub struct UserPlane {
     watches: watches::RuleWatches,
     /// Questions about the policies of sessions.
     questions: policies::Questions,
+    /// What the queues of the workers have told.
+    queues: queues::QueueReadings,
     /// Who exceeds a rate for what is for the gateway itself.
     offenders: protection::Offenders,
     counters: Counters,
@@ -290,6 +296,7 @@ impl UserPlane {
             samples: samples::Samples::default(),
             watches: watches::RuleWatches::default(),
             questions: policies::Questions::default(),
+            queues: queues::QueueReadings::default(),
             offenders: protection::Offenders::default(),
             counters: Counters::default(),
             buffer: vec![0; LARGEST],

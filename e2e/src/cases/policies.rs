@@ -264,9 +264,38 @@ fn shared(judge: &mut Judge<'_>) -> Result<()> {
     // small packets have large headers
     ensure!((0.4..0.95).contains(&(mean / EACH)), "{rates:?}");
     judge.is_lost("queue-full", "a segment")?;
+    // each plane tells that its homes wait for the segment, of which all is used
+    let start = Instant::now();
+    while !planes.iter().all(|plane| tells_limit(sluice, plane)) {
+        ensure!(
+            start.elapsed() < PATIENCE,
+            "{}",
+            sluice.run(&["show", "qos", "aggregates"])?
+        );
+        sleep(Duration::from_millis(200));
+    }
     let delete = planes.map(|plane| format!("delete {} egress-rate", segment(plane)));
     sluice.configure(&delete.join("\n"))?;
     judge.nothing_is_lost("the rate of the segment is deleted")
+}
+
+/// Whether the segment of a user plane is what its homes wait for, and is used up.
+fn tells_limit(sluice: &Sluice, plane: &str) -> bool {
+    let asked = sluice.run(&["show", "qos", "aggregates", plane, "--json"]);
+    let rows: serde_json::Value = asked
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let mut rows = rows.as_array().into_iter().flatten();
+    let number = |row: &serde_json::Value, field: &str| row[field].as_f64().unwrap_or_default();
+    rows.any(|row| {
+        let used = number(row, "bits_per_second") / number(row, "rate_bits_per_second");
+        row["segment"] == "all"
+            && row["limited_by"] == "aggregate"
+            && (0.8..1.1).contains(&used)
+            && number(row, "subscribers") == f64::from(HOMES / 2)
+            && number(row, "drops") > 0.0
+    })
 }
 
 /// What homes send reaches the core with the mark of the rule, in both families.

@@ -113,6 +113,7 @@ set subscriber-profiles standard policy-down plan",
         );
     }
     marked(stage, home)?;
+    limited(stage, home)?;
     sluice.configure(
         "delete subscriber-profiles standard policy-down
 delete subscriber-profiles standard rate-down
@@ -142,6 +143,46 @@ set policies plan queue limit 4000000",
         page.contains("queue pings") && page.contains("marked for it"),
         "{page}"
     );
+    Ok(())
+}
+
+/// The home has nothing but its plan to wait for, which its session and its port tell while a download goes on; afterwards it waits for nothing.
+fn limited(stage: &Stage<'_>, home: &Home) -> Result<()> {
+    let sluice = stage.site.sluice();
+    let session = sessions(&sluice)?.first().context("a session")?.id.clone();
+    let page = || sluice.run(&["show", "session", &session]);
+    let is_limited = |page: &str, by: &str| {
+        let mut rows = page
+            .lines()
+            .filter_map(|row| row.strip_prefix("limited by"));
+        rows.any(|row| row.trim_start().starts_with(by))
+    };
+    let (mut told, mut table) = (String::new(), String::new());
+    std::thread::scope(|scope| {
+        let download = scope.spawn(|| iperf::run(home, &INTERNET_V4.to_string(), "-t 8 -R"));
+        while !download.is_finished() {
+            let now = page()?;
+            let aggregates = sluice.run(&["show", "qos", "aggregates"])?;
+            if is_limited(&now, "plan (rate down") && aggregates.contains("subscriber") {
+                (told, table) = (now, aggregates);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+        download.join().expect("no panic").map(|_| ())
+    })?;
+    ensure!(
+        !told.is_empty(),
+        "no page has said that the plan is the limit: {}",
+        page()?
+    );
+    table
+        .lines()
+        .for_each(|row| println!("        {}", row.trim()));
+    let start = std::time::Instant::now();
+    while !is_limited(&page()?, "nothing") {
+        ensure!(start.elapsed() < crate::guard::PATIENCE, "{}", page()?);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! What is counted.
 
 use super::plane::{Came, Plane};
-use dataplane::{Edge, FragmentCounters, Node, Shown, Usage};
+use dataplane::{AggregateState, Edge, FragmentCounters, Node, Shown, Usage};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -72,6 +72,11 @@ impl Counters {
                 self.count(format!("port {name} {what}"), n);
             }
         }
+        for port in plane.controller.ports() {
+            let queues = plane.queues(port.index);
+            let name = &plane.names.ports()[usize::from(port.index.0)];
+            queues.iter().for_each(|state| self.queues(name, state));
+        }
         self.count("injected".into(), plane.controller.injected());
         let mut punts = 0;
         for punted in plane.controller.punts() {
@@ -97,6 +102,15 @@ impl Counters {
         self.count("fragmented to".into(), cut.fragments);
         let seen = [sent, self.out, self.dropped, self.punted];
         balance(seen, [rx, tx, drops, punts], cut)
+    }
+
+    fn queues(&mut self, port: &str, state: &AggregateState) {
+        self.count(format!("queues {port} packets"), state.packets);
+        self.count(format!("queues {port} drops"), state.drops);
+        let limits = ["class", "subscriber", "aggregate", "port"];
+        for (limit, n) in limits.into_iter().zip(state.limits) {
+            self.count(format!("queues {port} limited by {limit}"), n);
+        }
     }
 
     fn usage(&mut self, session: &str, usage: Usage) {

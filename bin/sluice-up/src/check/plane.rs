@@ -506,6 +506,20 @@ impl Plane {
             _ => None,
         })
     }
+
+    /// What the queues of a port have done at each worker that has some. There are fewer than are counted at once.
+    pub fn queues(&mut self, port: PortIndex) -> Vec<AggregateState> {
+        for worker in 0..self.workers.len() as u16 {
+            self.command(|c| c.read_queues(worker, port, (0, 1)));
+        }
+        self.work(Duration::ZERO);
+        let events = std::iter::from_fn(|| self.controller.poll_event());
+        let parts = events.filter_map(|event| match event {
+            Event::Queues { parts, .. } => parts.first().map(|part| part.counts),
+            _ => None,
+        });
+        parts.collect()
+    }
 }
 
 /// Octets that fit a packet buffer.

@@ -4,7 +4,7 @@ use super::listing::word;
 use super::units::octets;
 use northbound::{
     ClassCounts, Denial, DenialReason, DirectionPolicy, FILTER_RULES, MatchKind, PolicySetting,
-    QUEUE_WAITS, QueueState, RuleHits, RuleWatch, SessionPolicy, TrafficPolicyState,
+    QUEUE_WAITS, QueueLimit, QueueState, RuleHits, RuleWatch, SessionPolicy, TrafficPolicyState,
 };
 
 /// The settings of a session's policy, each with the origin of its value.
@@ -107,6 +107,12 @@ fn queue_row(queue: &QueueState) -> (String, String) {
     if let (Some(half), Some(nearly_all)) = (waited(queue, 50), waited(queue, 99)) {
         told.push_str(&format!(
             "; of those that waited 50 % {half}, 99 % {nearly_all}"
+        ));
+    }
+    if queue.limited_by() != QueueLimit::Unspecified {
+        told.push_str(&format!(
+            "; waits for its {}",
+            word(&[], queue.limited_by())
         ));
     }
     (format!("queue {}", queue_name(queue)), told)

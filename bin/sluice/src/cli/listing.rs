@@ -2,7 +2,7 @@
 
 use super::table::{Column, Table};
 use super::time::{self, moment};
-use super::units::{count, duration, octets};
+use super::units::{bits_per_second, count, duration, octets};
 use northbound::catalogue::{self, Kind, Place, Unit, Words};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -166,6 +166,7 @@ fn number(unit: Unit, number: u64) -> String {
         Unit::PrefixLength => format!("/{number}"),
         Unit::Count => count(number),
         Unit::Octets => octets(number),
+        Unit::BitsPerSecond => bits_per_second(number as f64 / 8.0),
         Unit::Nanoseconds => duration(number / 1_000_000_000),
         Unit::Microseconds => format!("{:.1} ms", number as f64 / 1000.0),
         Unit::Seconds => duration(number),

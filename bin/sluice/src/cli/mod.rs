@@ -1,5 +1,6 @@
 //! The command line: what can be asked, and how the answers look.
 
+pub mod queues;
 pub mod table;
 mod test_aaa;
 pub mod units;

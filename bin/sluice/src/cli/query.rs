@@ -23,10 +23,16 @@ impl clap::Subcommand for Query {
         let tables = ASKED.iter().map(|(table, _)| *table);
         tables.fold(command, |command, table| match table.name.split_once(' ') {
             None => command.subcommand(offered(table, table.name)),
-            Some((outer, inner)) => command.mut_subcommand(outer, |outer| {
-                let outer = outer.disable_help_subcommand(true);
-                outer.subcommand(offered(table, inner))
-            }),
+            Some((outer, inner)) => {
+                let command = match command.find_subcommand(outer) {
+                    Some(_) => command,
+                    None => command.subcommand(group(outer, table)),
+                };
+                command.mut_subcommand(outer, |outer| {
+                    let outer = outer.disable_help_subcommand(true);
+                    outer.subcommand(offered(table, inner))
+                })
+            }
         })
     }
 
@@ -62,6 +68,13 @@ impl clap::FromArgMatches for Query {
     }
 }
 
+/// The first word of a table's name that is no table itself.
+fn group(name: &'static str, table: &'static catalogue::Table) -> Command {
+    Command::new(name)
+        .about(table.about)
+        .subcommand_required(true)
+}
+
 /// A table as a command.
 fn offered(table: &'static catalogue::Table, name: &'static str) -> Command {
     let json = Arg::new("json").long("json").help("Print JSON");
@@ -87,6 +100,7 @@ fn argument(declared: &'static Argument) -> Arg {
             .value_parser(value_parser!(u64).range(least..=most)),
         Takes::UserPlane => arg.value_name("USER-PLANE"),
         Takes::Acl => arg.value_name("ACL"),
+        Takes::QueueAggregate => arg.value_name("AGGREGATE"),
         Takes::Session => arg.value_name("SESSION"),
         Takes::Subscriber => arg.value_name("SUBSCRIBER"),
         Takes::Home => arg.value_name("WHO"),

@@ -3,6 +3,7 @@
 use super::ask::{Failure, Sockets};
 use super::denials;
 use super::listing::word;
+use super::queues;
 use super::units::{count, counted, duration, octets};
 use northbound::{Drain, PolicySetting, Session, SessionPolicy, SessionState, Traffic};
 use serde::Serialize;
@@ -62,6 +63,8 @@ struct SessionDetails {
     settings: Vec<PolicySetting>,
     /// What its policies have done. Absent if its user plane does not tell.
     policy: Option<SessionPolicy>,
+    /// What the packets to it have waited for in the last seconds: line, plan, class, aggregate, port or nothing. Absent if it has no queues.
+    limited_by: Option<&'static str>,
 }
 
 /// `sluice show session ID`. What cannot be asked beside the session itself is left out.
@@ -70,10 +73,16 @@ pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failur
     let found = sockets.history(|history| history.subscriber(id));
     let mut states = found.map_or_else(|_| Vec::new(), |found| found.subscribers);
     states.retain(|state| state.session.as_ref().is_some_and(|of| of.id == session.id));
+    let settings = states.pop().map(|state| state.policy).unwrap_or_default();
+    let policy = sockets.control_plane(|cp| cp.session_policy(id)).ok();
+    let limited_by = policy
+        .as_ref()
+        .and_then(|p| queues::limited_by(&settings, p));
     let details = SessionDetails {
-        settings: states.pop().map(|state| state.policy).unwrap_or_default(),
-        policy: sockets.control_plane(|cp| cp.session_policy(id)).ok(),
         session,
+        settings,
+        policy,
+        limited_by,
     };
     match json {
         true => Answer::json(&details),
@@ -85,6 +94,8 @@ impl SessionDetails {
     fn page(&self) -> Vec<String> {
         let mut rows = denials::settings(&self.settings);
         rows.extend(self.policy.iter().flat_map(denials::rows));
+        let limit = self.limited_by.iter();
+        rows.extend(limit.map(|limit| queues::limited_by_row(limit, &self.settings)));
         let rows = rows.into_iter();
         let rows = rows.map(|(name, value)| row(&name, &value));
         session_page(&self.session)
@@ -376,6 +387,7 @@ mod tests {
                 up: Some(up),
                 down: None,
             }),
+            limited_by: None,
         };
         let page = details.page().join("\n");
         let rows = "\npolicy up         home-up (profile)\n\

@@ -4,6 +4,7 @@ use super::ask::{Configuration, Failure, Sockets, answers};
 use super::history::{self, LATEST, events};
 use super::listing::{Row, word};
 use super::query::{Query, shown};
+use super::queues;
 use super::show::{Answer, drained};
 use super::time;
 use super::units::{counted, duration};
@@ -36,6 +37,7 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 20] = [
     (&catalogue::WORKERS, workers),
     (&catalogue::ACL, acl),
     (&catalogue::POLICIES, policies),
+    (&catalogue::QUEUE_AGGREGATES, queue_aggregates),
     (&catalogue::PROTECTION, protection),
     (&catalogue::POOLS, pools),
     (&catalogue::ASSOCIATIONS, associations),
@@ -185,6 +187,19 @@ fn policies(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let of = asked.text("user-plane");
     let (policies, missing) = sockets.tables(|tables| tables.policies(of))?;
     Ok(but(asked.shown(&policies)?, &missing))
+}
+
+fn queue_aggregates(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let (mut rows, missing) = sockets.tables(|tables| tables.queue_aggregates(None))?;
+    if let Some(name) = asked.text("aggregate") {
+        rows.retain(|row| row.is_meant(name));
+        if rows.is_empty() && missing.is_empty() {
+            return Err(Failure::Other(format!(
+                "no port, segment or VLAN with queues is called `{name}`: `sluice show qos aggregates` lists them"
+            )));
+        }
+    }
+    Ok(but(asked.derived(&rows, queues::derive)?, &missing))
 }
 
 /// What workers did since their start, as their user planes told last.
@@ -388,9 +403,9 @@ mod tests {
     use northbound::catalogue::{ACTIONS, TABLES};
     use northbound::{
         AaaRole, AaaServer, AaaServerState, AclRule, Alarm, AlarmSeverity, Association,
-        AssociationState, Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port, Route,
-        Session, SessionCounts, Traffic, TrafficPolicy, TrafficPolicyState, UserPlane,
-        UserPlanePort, UserPlaneState, WatchedUserPlane, Worker,
+        AssociationState, Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port,
+        QueueAggregate, QueueLimit, Route, Session, SessionCounts, Traffic, TrafficPolicy,
+        TrafficPolicyState, UserPlane, UserPlanePort, UserPlaneState, WatchedUserPlane, Worker,
     };
     use serde::Serialize;
 
@@ -688,6 +703,27 @@ mod tests {
         };
         let words = ["residential-up", "too large", "8000", "none", "131072"];
         fits(&catalogue::POLICIES, policy, nothing, &words);
+        let row = QueueAggregate {
+            user_plane: "up1".into(),
+            port: "access0".into(),
+            segment: "olt1".into(),
+            s_tag: Some(100),
+            rate_bits_per_second: Some(2_500_000_000),
+            bits_per_second: 2_497_000_000,
+            limited_by: QueueLimit::Aggregate.into(),
+            delay_milliseconds: Some(20),
+            waiting_octets: 6_200_000,
+            drops: 1234,
+            ..QueueAggregate::default()
+        };
+        let words = [
+            "up1/access0/olt1.100",
+            "2.5 Gbit/s",
+            "aggregate",
+            "6.2 MB",
+            "1234",
+        ];
+        fits(&catalogue::QUEUE_AGGREGATES, row, queues::derive, &words);
         let alarm = Alarm {
             name: "user-plane-lost".into(),
             severity: AlarmSeverity::Critical.into(),

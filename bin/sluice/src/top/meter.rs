@@ -1,7 +1,8 @@
 //! Rates, from one state to the next.
 
 use northbound::{
-    Alarm, DropCounter, PoolUse, SessionCounts, WatchStateResponse, WatchedPort, WatchedUserPlane,
+    Alarm, DropCounter, PoolUse, QueueAggregate, SessionCounts, WatchStateResponse, WatchedPort,
+    WatchedUserPlane,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 pub struct Look {
     pub sessions: Sessions,
     pub user_planes: Vec<UserPlane>,
+    /// Ports, segments and VLANs with queues, those that use most of their rates.
+    pub queues: Vec<Queues>,
     /// Of both planes.
     pub drops: Vec<Drop>,
     pub pools: Vec<PoolUse>,
@@ -54,6 +57,15 @@ pub struct Port {
     pub tx_packets_per_second: f64,
     pub tx_octets_per_second: f64,
     pub tx_dropped_per_second: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Queues {
+    #[serde(flatten)]
+    pub aggregate: QueueAggregate,
+    /// The part of its rate that is used, in hundredths; without a rate 0.
+    pub used_percent: f64,
+    pub drops_per_second: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -110,7 +122,11 @@ impl Meter {
             self::drops(&last.node_id, &before.drops, &last.drops, seconds)
         }));
         let planes = pairs.iter();
+        let queues = pairs
+            .iter()
+            .flat_map(|(before, last, _)| queues(before, last));
         Look {
+            queues: queues.collect(),
             sessions: sessions(
                 since.sessions.unwrap_or_default(),
                 now.sessions.unwrap_or_default(),
@@ -202,6 +218,32 @@ fn port(before: &WatchedPort, now: &WatchedPort, seconds: f64) -> Port {
         tx_octets_per_second: rate(before.tx_octets, now.tx_octets, seconds),
         tx_dropped_per_second: rate(before.tx_dropped, now.tx_dropped, seconds),
     }
+}
+
+/// Of those that were not among the busiest before it is not known what they have dropped in the meantime.
+fn queues(before: &WatchedUserPlane, last: &WatchedUserPlane) -> impl Iterator<Item = Queues> {
+    let seconds = seconds(before.at_milliseconds, last.at_milliseconds);
+    last.queue_aggregates.iter().map(move |now| {
+        let is_same = |then: &&QueueAggregate| {
+            (&then.port, &then.segment, then.s_tag) == (&now.port, &now.segment, now.s_tag)
+        };
+        let then = before.queue_aggregates.iter().find(is_same);
+        let rate_of = now.rate_bits_per_second.unwrap_or_default();
+        let used = now.bits_per_second as f64 * 1000.0 / rate_of.max(1) as f64;
+        Queues {
+            used_percent: if rate_of > 0 {
+                used.round() / 10.0
+            } else {
+                0.0
+            },
+            drops_per_second: rate(
+                then.map_or(now.drops, |then| then.drops),
+                now.drops,
+                seconds,
+            ),
+            aggregate: now.clone(),
+        }
+    })
 }
 
 fn worker(before: &northbound::Worker, now: &northbound::Worker, seconds: f64) -> Worker {

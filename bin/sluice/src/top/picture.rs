@@ -1,13 +1,16 @@
 //! What is drawn of a look.
 
-use super::meter::{Drop, Look, Port};
+use super::meter::{Drop, Look, Port, Queues};
+use crate::cli::queues;
 use crate::cli::table::{Column, Table};
-use crate::cli::units::{bits_per_second, count};
+use crate::cli::units::{bits_per_second, count, octets};
 use crate::cli::word;
 use std::cmp::Reverse;
 
 /// The fewest rows of a part that does not fit: its heading, a row and what says how many there are more.
 const LEAST: usize = 3;
+/// The heading and a row, where there is no room for more.
+const FIRST_ROW: usize = 2;
 
 /// What comes first in each part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +113,7 @@ impl Picture<'_> {
             self.alarms(),
             self.user_planes(),
             self.ports(),
+            self.queues(),
             self.drops(),
             self.pools(),
         ];
@@ -214,6 +218,52 @@ impl Picture<'_> {
         table
     }
 
+    fn queues(&self) -> Table {
+        let mut table = Table::new(&[
+            Column::words("QUEUES OF", 0),
+            Column::numbers("SENT", 1),
+            Column::numbers("USE", 0),
+            Column::words("DELAY", 0),
+            Column::numbers("QUEUED", 2),
+            Column::numbers("DROPPED/S", 0),
+            Column::words("LIMITED BY", 0),
+        ]);
+        let mut all: Vec<&Queues> = self.look.queues.iter().collect();
+        match self.order {
+            Order::Rate => all.sort_by_key(|q| {
+                let used = (q.used_percent * 10.0) as u64;
+                Reverse((
+                    used,
+                    q.aggregate.delay_milliseconds,
+                    q.drops_per_second as u64,
+                ))
+            }),
+            Order::Name => all.sort_by_key(|q| q.aggregate.name()),
+            Order::Count => all.sort_by_key(|q| Reverse(q.aggregate.drops)),
+        }
+        for Queues {
+            aggregate,
+            used_percent,
+            drops_per_second,
+        } in all
+        {
+            let used = match aggregate.rate_bits_per_second {
+                Some(_) => format!("{used_percent:.0} %"),
+                None => String::new(),
+            };
+            table.push([
+                aggregate.name(),
+                bits_per_second(aggregate.bits_per_second as f64 / 8.0),
+                used,
+                queues::delay(aggregate),
+                octets(aggregate.waiting_octets),
+                count(*drops_per_second as u64),
+                queues::limit(aggregate),
+            ]);
+        }
+        table
+    }
+
     fn drops(&self) -> Table {
         let mut table = Table::new(&[
             Column::words("DROPPED", 0),
@@ -268,7 +318,12 @@ impl Picture<'_> {
 
 /// How many lines each part gets of what there is: all have a few, and who comes first more.
 fn shares(sizes: &[usize], room: usize) -> Vec<usize> {
-    let mut shares: Vec<usize> = sizes.iter().map(|size| LEAST.min(*size)).collect();
+    let of_each = |least: usize| sizes.iter().map(move |size| least.min(*size));
+    let least = match of_each(LEAST).sum::<usize>() > room {
+        true => FIRST_ROW,
+        false => LEAST,
+    };
+    let mut shares: Vec<usize> = of_each(least).collect();
     let mut left = room.saturating_sub(shares.iter().sum());
     for (share, size) in shares.iter_mut().zip(sizes) {
         let more = left.min(size - *share);
@@ -281,7 +336,9 @@ fn shares(sizes: &[usize], room: usize) -> Vec<usize> {
 /// The first lines, and how many there are more.
 fn cut(mut lines: Vec<String>, room: usize) -> Vec<String> {
     let all = lines.len();
-    if all > room {
+    if room <= FIRST_ROW {
+        lines.truncate(room);
+    } else if all > room {
         let kept = room.saturating_sub(1);
         lines.truncate(kept);
         lines.push(format!("… {} more", all - kept));
@@ -291,9 +348,9 @@ fn cut(mut lines: Vec<String>, room: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::meter::{Sessions, UserPlane, Worker};
+    use super::super::meter::{Queues, Sessions, UserPlane, Worker};
     use super::*;
-    use northbound::{Alarm, AlarmSeverity, PoolUse};
+    use northbound::{Alarm, AlarmSeverity, PoolUse, QueueAggregate, QueueLimit};
 
     fn look() -> Look {
         let port = |name: String, role: &str, octets| Port {
@@ -322,6 +379,21 @@ mod tests {
                 injected_per_second: 90.0,
             }],
         };
+        let queues = |vlan, used_percent, drops_per_second| Queues {
+            aggregate: QueueAggregate {
+                user_plane: "up1".into(),
+                port: "access11".into(),
+                segment: "olt1".into(),
+                s_tag: Some(vlan),
+                rate_bits_per_second: Some(10_000_000_000),
+                bits_per_second: 9_980_000_000,
+                limited_by: QueueLimit::Aggregate.into(),
+                delay_milliseconds: Some(20),
+                ..QueueAggregate::default()
+            },
+            used_percent,
+            drops_per_second,
+        };
         let drop = |name: &str, count, per_second| Drop {
             plane: "up1".into(),
             name: name.into(),
@@ -337,6 +409,7 @@ mod tests {
                 ..Sessions::default()
             },
             user_planes: vec![plane("up1", 12), plane("up2", 12)],
+            queues: vec![queues(100, 40.0, 0.0), queues(101, 99.8, 1234.0)],
             drops: vec![
                 drop("no-route", 9000, 1.0),
                 drop("bad-checksum", 3, 7.5),
@@ -388,6 +461,10 @@ mod tests {
             "37 %",
             "up1/access11",
             "more",
+            "up1/access11/olt1.101",
+            "100 %",
+            "< 20 ms",
+            "1.2 k  aggregate",
             "bad-checksum",
             "main",
             "49",

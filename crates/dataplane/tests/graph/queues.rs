@@ -307,3 +307,186 @@ fn sessions_of_all_workers_get_about_their_share_of_a_port() {
     assert!(got.iter().all(|got| (120..600).contains(got)), "{got:?}");
     rest(&mut w, 400);
 }
+
+/// What the queues of a port at the only worker tell, by part.
+fn parts(w: &mut World, port: PortIndex) -> Vec<PartState> {
+    let (mut from, mut found, mut room) = (Some(0), Vec::new(), 1);
+    while let Some(number) = from {
+        w.controller.read_queues(0, port, (number, room)).unwrap();
+        w.step();
+        let answer = w.events().into_iter().find_map(|event| match event {
+            Event::Queues {
+                next, parts, all, ..
+            } => Some((next, parts, all)),
+            _ => None,
+        });
+        let (next, parts, all) = answer.expect("an answer");
+        assert!(parts.len() <= room);
+        from = next;
+        if next.is_none() && all > room {
+            (from, room) = (Some(0), all);
+        }
+        found = parts;
+    }
+    found
+}
+
+/// The queues that the resource audit sees: their places, of which session they are, and whether it knows them.
+fn places(w: &mut World) -> Vec<(u32, Option<SessionIndex>, bool)> {
+    let (mut part, mut all) = (Some(Part::FIRST), Vec::new());
+    while let Some(next) = part {
+        w.controller.inspect(next).unwrap();
+        w.settle();
+        let piece = w.controller.poll_piece().expect("a piece");
+        all.extend(piece.found.iter().filter_map(|held| match held {
+            Held::Queues {
+                place,
+                session,
+                whole,
+                ..
+            } => Some((*place, *session, *whole)),
+            _ => None,
+        }));
+        part = piece.next;
+    }
+    all
+}
+
+fn held(w: &mut World) -> Vec<(Option<SessionIndex>, bool)> {
+    let all = places(w).into_iter();
+    all.map(|(_, session, whole)| (session, whole)).collect()
+}
+
+#[test]
+fn parts_of_a_port_tell_what_waits_there_and_go_with_their_last_session() {
+    let (homes, mut w) = world(1, 1);
+    let vlan = |home: &Home| World::entry(home).tags.outer.map_or(0, |tag| tag.vid);
+    let home = homes
+        .iter()
+        .find(|home| home.port == ACCESS && (100..200).contains(&vlan(home)))
+        .unwrap();
+    let port = PortIndex(ACCESS);
+    w.controller
+        .remove_session(SessionIndex(homes[0].index))
+        .unwrap();
+    w.settle_at(BEGIN);
+    let tags = 4 * World::entry(home).tags.count();
+    let wire = (PACKET + 24 + 22 + tags) as u64 * 8;
+    let rates = SegmentRates {
+        id: 3,
+        vlans: vec![100..=199],
+        rate: Some(Rate::kbps(4 * wire)),
+        vlan_rate: Some(Rate::kbps(wire)),
+    };
+    w.controller
+        .set_segment_rates(port, std::slice::from_ref(&rates))
+        .unwrap();
+    set_session(&mut w, home, Some(1), Some(Rate::kbps(RATE.get() * 10)));
+    assert_eq!(parts(&mut w, port).len(), 1, "nobody has queues yet");
+    assert_eq!(held(&mut w), []);
+    // two packets a millisecond come, and one leaves
+    let mut left_so_far = 0;
+    for half in 0..400 {
+        send(&mut w, home, 0, 1);
+        left_so_far += left(&mut w, BEGIN + half * MS / 2).len() as u64;
+    }
+    let found = parts(&mut w, port);
+    let shown: Vec<_> = found.iter().map(|part| (part.part, part.rate)).collect();
+    let expected = [
+        (PortPart::Port, None),
+        (PortPart::Segment(3), rates.rate),
+        (PortPart::Vlan(3, vlan(home)), rates.vlan_rate),
+    ];
+    assert_eq!(shown, expected);
+    let drops = w.drops()["queue-full"];
+    for part in &found {
+        let counts = part.counts;
+        assert_eq!(counts.packets, left_so_far);
+        assert_eq!(counts.octets, left_so_far * wire / 8);
+        assert_eq!(counts.drops, drops);
+        assert_eq!(counts.waiting.subscribers, 1);
+        assert_eq!(counts.waiting.waiting_subscribers, 1);
+        assert!(
+            (15_000..=20_000).contains(&counts.waiting.octets),
+            "{counts:?}"
+        );
+        let [class, subscriber, aggregate, port] = counts.limits;
+        assert_eq!([class, subscriber, port], [0; 3], "{counts:?}");
+        assert!(aggregate > 3, "{counts:?}");
+    }
+    let index = SessionIndex(home.index);
+    assert_eq!(held(&mut w), [(Some(index), true)]);
+    w.controller.read_policy(index, Direction::Down).unwrap();
+    w.step();
+    let limit = w.events().into_iter().find_map(|event| match event {
+        Event::PolicyState { state, .. } => state?.queues?[0].limit,
+        _ => None,
+    });
+    assert_eq!(limit, Some(Limit::Aggregate));
+    // without the rate of VLANs, its own is gone as soon as the session has sent by the segment alone
+    let without = SegmentRates {
+        vlan_rate: None,
+        ..rates
+    };
+    w.controller.set_segment_rates(port, &[without]).unwrap();
+    send(&mut w, home, 0, 1);
+    left(&mut w, BEGIN + 200 * MS);
+    let found: Vec<_> = parts(&mut w, port).iter().map(|part| part.part).collect();
+    assert_eq!(found, [PortPart::Port, PortPart::Segment(3)]);
+    w.controller.remove_session(index).unwrap();
+    w.settle();
+    let found = parts(&mut w, port);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].counts.waiting, Waiting::default());
+    assert_eq!(held(&mut w), []);
+}
+
+/// A port whose rate a worker keeps is its own part; frames without queues are no subscribers.
+#[test]
+fn a_port_tells_its_rate() {
+    let (homes, mut w) = world(1, 1);
+    let port = PortIndex(homes[0].port);
+    let wire = (PACKET + 24 + 22 + 8) as u64 * 8;
+    let rate = Some(Rate::kbps(wire));
+    set_session(
+        &mut w,
+        &homes[0],
+        Some(1),
+        Some(Rate::kbps(RATE.get() * 10)),
+    );
+    w.controller.set_egress_rate(port, rate).unwrap();
+    for ms in 0..200 {
+        send(&mut w, &homes[0], 0, 2);
+        left(&mut w, BEGIN + ms * MS);
+    }
+    let found = parts(&mut w, port);
+    assert_eq!((found.len(), found[0].rate), (1, rate));
+    let counts = found[0].counts;
+    assert_eq!(counts.waiting.subscribers, 1);
+    let [class, subscriber, aggregate, port] = counts.limits;
+    assert!(
+        [class, subscriber, aggregate] == [0; 3] && port > 3,
+        "{counts:?}"
+    );
+    rest(&mut w, 200);
+}
+
+#[test]
+fn stray_queues_are_removed_with_what_waits_in_them() {
+    let (homes, mut w) = world(1, 1);
+    send(&mut w, &homes[0], 0, 10);
+    let before = left(&mut w, BEGIN).len() as u64;
+    let [(place, ..)] = places(&mut w)[..] else {
+        panic!("one session has queues");
+    };
+    // those of frames without a queue are before them, and stay
+    w.controller.remove_stray_queues(place - 1).unwrap();
+    w.controller.remove_stray_queues(place).unwrap();
+    w.settle_at(BEGIN);
+    assert_eq!(held(&mut w), []);
+    assert_eq!(w.drops()["queue-purged"], 10 - before);
+    // the session makes itself others
+    send(&mut w, &homes[0], 20, 3);
+    assert_eq!(rest(&mut w, 1), [20, 21, 22]);
+    assert_eq!(held(&mut w), [(Some(SessionIndex(homes[0].index)), true)]);
+}

@@ -143,6 +143,8 @@ pub enum Unit {
     Count,
     /// Octets.
     Octets,
+    /// Bits in a second.
+    BitsPerSecond,
     /// Nanoseconds that something took.
     Nanoseconds,
     /// Microseconds that something took.
@@ -244,6 +246,8 @@ pub enum Takes {
     UserPlane,
     /// Name of an ACL.
     Acl,
+    /// Name of a port, segment or VLAN with queues.
+    QueueAggregate,
     /// A session's id.
     Session,
     /// A user's name, a MAC address, a session's id or an address.

@@ -3,7 +3,7 @@
 use super::Access::Read;
 use super::Kind::{Cell, Flag, Number, Rows, Text, Texts, Word};
 use super::Unit::{
-    Count, Exact, Id, Microseconds, Nanoseconds, Octets, PrefixLength, Seconds, SecondsAgo, Time,
+    BitsPerSecond, Count, Exact, Id, Microseconds, Nanoseconds, Octets, PrefixLength, Seconds, SecondsAgo, Time,
     TimeAgo,
 };
 use super::{Argument, Column, Table, Takes, Words};
@@ -21,6 +21,7 @@ pub const TABLES: &[&Table] = &[
     &WORKERS,
     &ACL,
     &POLICIES,
+    &QUEUE_AGGREGATES,
     &PROTECTION,
     &POOLS,
     &ASSOCIATIONS,
@@ -364,6 +365,41 @@ pub const POLICIES: Table = Table {
         Column::new("trouble", Text, "Why it cannot be compiled, and what to do").under("TROUBLE", 2),
     ],
 };
+
+/// `sluice show qos aggregates`.
+pub const QUEUE_AGGREGATES: Table = Table {
+    name: "qos aggregates",
+    about: "Queues of the ports of all user planes, and of segments and VLANs with rates: what was sent, what waits, and for what",
+    message: Some("QueueAggregate"),
+    key: &["user_plane", "port", "segment", "s_tag"],
+    calls: &["Tables/ListQueueAggregates"],
+    access: Read,
+    subscribers: false,
+    arguments: &[Argument::new("aggregate", Takes::QueueAggregate, "Only what is called so, in whole or in part: a user plane, port, segment, or VLAN id")],
+    columns: &[
+        Column::derived("name", Text, "User plane, port, access segment and outer VLAN").under("AGGREGATE", 0),
+        Column::new("user_plane", Text, "Node id of the user plane"),
+        Column::new("port", Text, "Logical port"),
+        Column::new("segment", Text, "Access segment; empty: the whole port"),
+        Column::new("s_tag", Number(Id), "Outer VLAN id, 0 for untagged frames; absent: the whole segment"),
+        Column::new("rate_bits_per_second", Number(BitsPerSecond), "Its rate").under("RATE", 0).or("none"),
+        Column::new("bits_per_second", Number(BitsPerSecond), "Sent in the last second, in octets of the wire as the rate").under("SENT NOW", 0),
+        Column::new("limited_by", Word(LIMIT_WORDS), "What frames wait for: a class, the subscriber's own rate (line or plan), an aggregate (this one, one above or one below), the port, or nothing").under("LIMITED BY", 0),
+        Column::derived("delay", Text, "Time within which 99 of 100 frames that had to wait in the last second were sent").under("DELAY", 1),
+        Column::new("waiting_octets", Number(Octets), "Octets that waited in the last second").under("QUEUED", 0),
+        Column::new("most_octets", Number(Octets), "Octets that waited at most").under("MOST", 4),
+        Column::new("subscribers", Number(Exact), "Sessions with queues").under("SESSIONS", 2),
+        Column::new("waiting_subscribers", Number(Exact), "Those of them whose frames waited").under("WAIT", 2),
+        Column::new("packets", Number(Count), "Frames sent").under("PACKETS", 5),
+        Column::new("octets", Number(Octets), "Their octets on the wire").under("SENT", 5),
+        // exact, because they are compared: a drop more or less matters
+        Column::new("drops", Number(Exact), "Frames refused or dropped").under("DROPPED", 0),
+        Column::new("delay_milliseconds", Number(Exact), "The delay as a number, 1000 for more than 100 ms"),
+    ],
+};
+
+/// Words for what frames wait for.
+pub const LIMIT_WORDS: Words = &[("unspecified", "nothing")];
 
 /// `sluice show protection`.
 pub const PROTECTION: Table = Table {

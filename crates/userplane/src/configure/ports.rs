@@ -57,6 +57,12 @@ impl Part {
 }
 
 impl Port {
+    /// Name of the access segment with this number.
+    pub(crate) fn segment(&self, id: u16) -> Option<&str> {
+        let (name, _) = self.segments.iter().find(|(_, of)| **of == id)?;
+        Some(name)
+    }
+
     /// Whether it can change to match a document without being closed.
     pub(super) fn stays(&self, new: &Document) -> bool {
         let old = &self.config;

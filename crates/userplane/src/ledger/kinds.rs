@@ -42,6 +42,11 @@ pub(crate) const SESSION_ID: Kind = Kind::new(
     "packets of this segment and id match a session that no longer exists",
     "its session's packets are dropped",
 );
+pub(crate) const QUEUES: Kind = Kind::new(
+    "queues of a session",
+    "the session no longer exists, or its packets do not find them: memory of the worker, and a part of the rate of its port",
+    "its session's packets do not wait",
+);
 pub(crate) const HOST_ROUTE: Kind = Kind::new(
     "host route",
     "packets to it go to a session that does not have the address",

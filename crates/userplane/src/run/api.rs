@@ -37,7 +37,10 @@ impl UserPlane {
             Request::Sample(sampling) => self.begin_samples(sampling),
             Request::CheckLedger { repair } => return self.check_ledger(repair, reply),
             Request::Describe => Ok(Response::Description(self.describe())),
-            Request::GetState => Ok(Response::State(self.state())),
+            Request::GetState => {
+                self.read_queues();
+                Ok(Response::State(self.state()))
+            }
             Request::ListPorts => Ok(Response::Ports {
                 ports: self.show_ports(),
             }),
@@ -50,6 +53,9 @@ impl UserPlane {
             Request::ListPolicies => Ok(Response::Policies {
                 policies: self.list_policies(),
             }),
+            Request::ListQueueAggregates { after } => {
+                Ok(Response::QueueAggregates(self.list_queues(after.as_ref())))
+            }
             Request::GetSessionPolicy(place) => return self.ask_session_policy(&place, reply),
             Request::WatchRules { session, seconds } => self.watch_rules(&session, seconds),
             Request::ListDrops => Ok(Response::Drops {
@@ -131,6 +137,7 @@ impl UserPlane {
             sampled: self.samples.sessions(),
             host: self.host.clone(),
             offenders: self.show_offenders(),
+            queue_aggregates: self.busiest_queues(),
         }
     }
 

@@ -144,12 +144,16 @@ impl UserPlane {
                 Ok(())
             }
             ForWorker::ReadPolicy(index, direction) => controller.read_policy(*index, *direction),
+            ForWorker::ReadQueues(worker, port, from, room) => {
+                controller.read_queues(*worker, *port, (*from, *room))
+            }
             ForWorker::WatchRules(index, direction, hits) => {
                 controller.watch_rules(*index, *direction, hits.clone())
             }
             ForWorker::Sample(index, rate) => controller.sample(*index, *rate),
             ForWorker::Inspect(part) => controller.inspect(*part),
             ForWorker::RemoveStrayId(place) => controller.remove_stray_id(*place),
+            ForWorker::RemoveStrayQueues(place) => controller.remove_stray_queues(*place),
             ForWorker::RemoveHostRoute(instance, net) => {
                 controller.remove_host_route(*instance, *net)
             }

@@ -293,6 +293,9 @@ impl UserPlane {
         for place in wrong.ids {
             self.for_worker(ForWorker::RemoveStrayId(place));
         }
+        for place in wrong.queues {
+            self.for_worker(ForWorker::RemoveStrayQueues(place));
+        }
         for (instance, net) in wrong.host_routes {
             self.for_worker(ForWorker::RemoveHostRoute(instance, net));
         }

@@ -6,13 +6,14 @@ use std::ops::Bound;
 use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionEntry, SessionIndex, WAITS};
 use mi::{Answer, ListAclRulesResponse, Response, SessionPlace};
 use northbound::{
-    AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, QUEUE_WAITS, QueueState,
-    Refusal, SessionPolicy, TrafficPolicy, TrafficPolicyState,
+    AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, QUEUE_WAITS, QueueLimit,
+    QueueState, Refusal, SessionPolicy, TrafficPolicy, TrafficPolicyState,
 };
 use policy::{Direction, Name};
 use tokio::sync::oneshot;
 
 use super::packets::port_name;
+use super::queues::word;
 use super::{ForWorker, UserPlane};
 use crate::policies::PolicyKey;
 
@@ -227,6 +228,7 @@ impl UserPlane {
             delay_drops: state.delay_drops,
             marks: state.marks,
             waits: state.waits.to_vec(),
+            limited_by: state.limit.map_or(QueueLimit::Unspecified, word).into(),
         });
         let queues = queues.collect();
         let standing = key.as_ref().map(|key| self.policies.standing(key));

@@ -176,6 +176,7 @@ fn line(
         Held::Adjacency(_, to) => format!("next hop {}", hop(to)),
         Held::Session { .. }
         | Held::StrayId { .. }
+        | Held::Queues { .. }
         | Held::HostRoute(..)
         | Held::PuntLimits(_)
         | Held::Segment { .. } => return None,

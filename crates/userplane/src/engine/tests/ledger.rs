@@ -154,6 +154,41 @@ fn the_workers_entries() {
     assert_eq!(octets(report), (Some(7), Some(14)));
 }
 
+/// Queues are a session's that is there, at its port, if its packets find them.
+#[test]
+fn the_workers_queues() {
+    let (bench, first, _) = served();
+    let entry = bench.entry(first).clone();
+    let other = PortIndex(entry.port.0 + 1);
+    for (session, port, whole, is_right) in [
+        (Some(entry.index), entry.port, true, true),
+        (Some(entry.index), entry.port, false, false),
+        (Some(entry.index), other, true, false),
+        (Some(SessionIndex(700)), entry.port, true, false),
+        (None, entry.port, true, false),
+    ] {
+        let (mut shown, mut ledger) = (Shown::default(), Ledger::default());
+        let queues = Held::Queues {
+            place: 9,
+            port,
+            session,
+            whole,
+        };
+        let piece = Piece {
+            part: Part::Queues(0),
+            found: vec![queues],
+            next: None,
+            workers: 1,
+        };
+        shown.judge(&bench.engine, &BTreeMap::new(), &piece);
+        let wrong = shown.compare(&mut ledger);
+        let stray: &[u32] = if is_right { &[] } else { &[9] };
+        assert_eq!(wrong.queues, stray, "{session:?} {port:?} {whole}");
+        let of_kind = |finding: &&northbound::Finding| finding.kind == "queues of a session";
+        assert_eq!(ledger.findings.iter().filter(of_kind).count(), stray.len());
+    }
+}
+
 #[test]
 fn places_and_tunnels() {
     let stray = |bench: &mut Bench, first: u64| {
