@@ -191,6 +191,7 @@ const fn unit_word(unit: Unit) -> Option<&'static str> {
         Unit::Id | Unit::Exact | Unit::Count => None,
         Unit::PrefixLength => Some("bits"),
         Unit::Octets => Some("octets"),
+        Unit::BitsPerSecond => Some("bits per second"),
         Unit::Nanoseconds => Some("nanoseconds"),
         Unit::Microseconds => Some("microseconds"),
         Unit::Seconds | Unit::SecondsAgo => Some("seconds"),

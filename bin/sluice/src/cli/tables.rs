@@ -25,7 +25,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 20] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 21] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
