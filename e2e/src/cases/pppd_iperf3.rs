@@ -1,10 +1,14 @@
 use super::policies::sessions;
 use crate::fixture::{Fixture, Stage};
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::iperf::{self, Server};
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V4, INTERNET_V6};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Of a thousand segments so many are sent again at most: the window is small, so that no queue runs over.
 const AGAIN: f64 = 1.0;
@@ -113,7 +117,7 @@ set subscriber-profiles standard policy-down plan",
         );
     }
     marked(stage, home)?;
-    limited(stage, home)?;
+    waits_for_its_plan(stage, home)?;
     sluice.configure(
         "delete subscriber-profiles standard policy-down
 delete subscriber-profiles standard rate-down
@@ -147,7 +151,7 @@ set policies plan queue limit 4000000",
 }
 
 /// The home has nothing but its plan to wait for, which its session and its port tell while a download goes on; afterwards it waits for nothing.
-fn limited(stage: &Stage<'_>, home: &Home) -> Result<()> {
+fn waits_for_its_plan(stage: &Stage<'_>, home: &Home) -> Result<()> {
     let sluice = stage.site.sluice();
     let session = sessions(&sluice)?.first().context("a session")?.id.clone();
     let page = || sluice.run(&["show", "session", &session]);
@@ -158,17 +162,23 @@ fn limited(stage: &Stage<'_>, home: &Home) -> Result<()> {
         rows.any(|row| row.trim_start().starts_with(by))
     };
     let (mut told, mut table) = (String::new(), String::new());
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let download = scope.spawn(|| iperf::run(home, &INTERNET_V4.to_string(), "-t 8 -R"));
-        while !download.is_finished() {
-            let now = page()?;
-            let aggregates = sluice.run(&["show", "qos", "aggregates"])?;
-            if is_limited(&now, "plan (rate down") && aggregates.contains("subscriber") {
-                (told, table) = (now, aggregates);
+        let watched = scope.spawn(|| -> Result<()> {
+            while !is_over.load(Ordering::Relaxed) {
+                let now = page()?;
+                let aggregates = sluice.run(&["show", "qos", "aggregates"])?;
+                if is_limited(&now, "plan (rate down") && aggregates.contains("subscriber") {
+                    (told, table) = (now, aggregates);
+                }
+                sleep(Duration::from_millis(500));
             }
-            std::thread::sleep(std::time::Duration::from_millis(500));
-        }
-        download.join().expect("no panic").map(|_| ())
+            Ok(())
+        });
+        let download = iperf::run(home, &INTERNET_V4.to_string(), "-t 8 -R");
+        is_over.store(true, Ordering::Relaxed);
+        watched.join().expect("no panic")?;
+        download.map(drop)
     })?;
     ensure!(
         !told.is_empty(),
@@ -178,10 +188,10 @@ fn limited(stage: &Stage<'_>, home: &Home) -> Result<()> {
     table
         .lines()
         .for_each(|row| println!("        {}", row.trim()));
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     while !is_limited(&page()?, "nothing") {
-        ensure!(start.elapsed() < crate::guard::PATIENCE, "{}", page()?);
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        ensure!(start.elapsed() < PATIENCE, "{}", page()?);
+        sleep(Duration::from_millis(500));
     }
     Ok(())
 }
