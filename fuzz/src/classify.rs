@@ -123,6 +123,7 @@ fn policy(compiler: PolicyCompiler) -> CompiledPolicy {
         mark: Some(0),
         policer: Some(policer),
         queues: None,
+        portal: None,
     };
     compiler.compile(&rules).expect("a small policy")
 }
