@@ -389,7 +389,7 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "redirect",
-        "wget in a home that has not paid gets the portal's page in place of any server's, in both families; tshark finds no fault",
+        "a home that has not paid is led to the portal by whatever server it asks, in both families; tshark finds no fault",
         redirect::run,
     ).with_machine(),
     case(

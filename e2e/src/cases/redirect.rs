@@ -11,14 +11,14 @@ use std::net::TcpStream;
 /// Where the portal listens, on the internet host.
 const PORT: u16 = 8080;
 /// Servers that nobody has: only the gateway answers in their names.
-const SERVERS: [&str; 2] = ["203.0.113.77", "[2001:db8:ffff::77]"];
+const SERVERS: [&str; 2] = ["203.0.113.77", "2001:db8:ffff::77"];
 /// What the portal says.
 const PAGE: &str = "please pay";
 /// What an edit of the configuration does not say: where to.
 const NOWHERE: &str = "set acls walled-up rules 20 redirect tcp from any to any 80\nset policies walled-up acls walled-up";
 const PROFILE: &str = "subscriber-profiles standard";
 
-/// Linux's TCP and busybox' wget in a home that has not paid, and a web server that is the portal.
+/// Linux's TCP and busybox' nc in a home that has not paid, and a web server that is the portal.
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let stage = fixture.stage(&Setup::default())?;
     let sluice = stage.site.sluice();
@@ -39,12 +39,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     ))?;
     let home = outcome?;
     // It has paid: nobody answers any more in the name of a server that there is not.
-    let failed = home.run(&wget(SERVERS[0]), PATIENCE)?;
-    ensure!(
-        failed.status != 0,
-        "still led to the portal: {}",
-        failed.output
-    );
+    let silent = ask(&home, SERVERS[0], 80)?;
+    ensure!(silent.is_empty(), "still led to the portal: {silent}");
     home.hang_up()?;
     judge(capture)
 }
@@ -69,24 +65,25 @@ fn behind_walls<'s>(stage: &Stage<'s>) -> Result<Home<'s>> {
     home.wait_ipv6()?;
     for server in SERVERS {
         for _ in 0..3 {
-            let page = home.must(&wget(server))?;
-            ensure!(page.contains(PAGE), "{server} answers {page:?}");
+            let answer = ask(&home, server, 80)?;
+            let led = format!("Location: http://{INTERNET_V4}:{PORT}/");
+            ensure!(answer.contains(&led), "{server} answers {answer:?}");
         }
     }
-    let denied = home.run("nc -w 2 203.0.113.77 25 < /dev/null", PATIENCE)?;
-    ensure!(
-        denied.status != 0,
-        "another port is answered: {}",
-        denied.output
-    );
+    let page = ask(&home, &INTERNET_V4.to_string(), PORT)?;
+    ensure!(page.contains(PAGE), "the portal answers {page:?}");
+    let denied = ask(&home, SERVERS[0], 25)?;
+    ensure!(denied.is_empty(), "another port is answered: {denied}");
     let drops = stage.site.drops()?;
     ensure!(drops.count("denied-up")? > 0, "nothing was denied");
     Ok(home)
 }
 
-/// Asks a server for a page and follows where it leads.
-fn wget(server: &str) -> String {
-    format!("wget -q -T 5 -O - 'http://{server}/news?of=today'")
+/// What a server answers to a request for a page; nothing if there is no connection.
+fn ask(home: &Home<'_>, server: &str, port: u16) -> Result<String> {
+    let request = "GET /news?of=today HTTP/1.1\\r\\nHost: news.example\\r\\n\\r\\n";
+    let command = format!("printf \"{request}\" | timeout 5 nc -w 3 {server} {port} 2> /dev/null");
+    Ok(home.run(&command, PATIENCE)?.output.trim().to_owned())
 }
 
 /// tshark finds nothing wrong with what the gateway said in the servers' names.

@@ -41,7 +41,9 @@ impl clap::Subcommand for Query {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        ASKED.iter().any(|(table, _)| table.name == name)
+        let first =
+            |(table, _): &(&catalogue::Table, Ask)| table.name.split(' ').next() == Some(name);
+        ASKED.iter().any(first)
     }
 }
 

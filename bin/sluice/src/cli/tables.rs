@@ -501,6 +501,8 @@ mod tests {
             "acl base",
             "acl base up1 --json",
             "policies up1",
+            "qos aggregates --json",
+            "qos aggregates up1",
         ] {
             assert!(show(line).is_ok(), "{line}: {:?}", show(line));
         }
@@ -509,6 +511,7 @@ mod tests {
             "pools up1",
             "events --last 0",
             "alarms past",
+            "qos",
             "nonsense",
         ] {
             assert!(show(line).is_err(), "{line}");
