@@ -5,7 +5,7 @@ use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Context, Result, ensure};
 use lab::process::Process;
-use lab::topology::{ACCESS_PORT, INTERNET_V4, Lab, Place};
+use lab::topology::{INTERNET_V4, Lab, Place};
 use std::net::TcpStream;
 
 /// Where the portal listens, on the internet host.
@@ -23,8 +23,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let stage = fixture.stage(&Setup::default())?;
     let sluice = stage.site.sluice();
     let _portal = portal(stage.lab)?;
-    let place = Place::UserPlane(UP);
-    let capture = Capture::start(stage.lab, place, ACCESS_PORT, "redirect")?;
+    // at the other end of the access link: what the gateway sends through AF_XDP passes no capture at its own
+    let capture = Capture::start(stage.lab, Place::Access(UP), "access", "redirect")?;
     let refused = sluice.configure(NOWHERE).err();
     let refused = format!(
         "{:#}",
