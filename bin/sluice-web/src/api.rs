@@ -2,7 +2,7 @@
 
 use crate::audience::Audience;
 use crate::gateway::{ACTIONS, Gateway};
-use crate::limits::{Limits, Refused};
+use crate::limits::{LOCKED, Limits, Refused};
 use crate::problem::Problem;
 use crate::query::{Arguments, Query};
 use crate::tokens::{Role, Tokens, hexadecimal};
@@ -30,8 +30,6 @@ use tokio::time::timeout;
 
 /// How long a request may take. A history of years takes its time.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Seconds after which somebody whose address is locked out may try again.
-const LOCKED_OUT: u16 = 300;
 /// Maximum size of a request's body, in octets.
 const BODY: usize = 16 * 1024;
 /// Headers of every answer. Nothing that this server sends is a page: a browser runs and embeds none of it.
@@ -190,7 +188,7 @@ impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let (seconds, detail) = match refused {
             Refused::LockedOut => (
-                LOCKED_OUT,
+                LOCKED.as_secs(),
                 "Too many wrong tokens came from this address: wait five minutes, and use a right one.",
             ),
             _ => (

@@ -16,7 +16,7 @@ const BURST: u32 = 100;
 /// Wrong tokens after which an address is locked out.
 const WRONG: u32 = 10;
 /// How long it is locked out, and after how long without a wrong token the earlier ones are forgotten.
-const LOCKED: Duration = Duration::from_secs(300);
+pub const LOCKED: Duration = Duration::from_secs(300);
 
 /// Why an address is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ impl Problem {
     }
 
     /// A request that may be made later.
-    pub fn later(status: StatusCode, seconds: u16, detail: impl Into<String>) -> Self {
+    pub fn later(status: StatusCode, seconds: u64, detail: impl Into<String>) -> Self {
         Problem {
             header: Some((RETRY_AFTER, seconds.into())),
             ..Problem::new(status, detail)

@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
@@ -30,8 +30,6 @@ pub enum Role {
     Support,
     /// Carry out actions, such as ending a session
     Operate,
-    /// Change the configuration
-    Configure,
 }
 
 impl Role {
@@ -41,7 +39,6 @@ impl Role {
             Role::View => "view",
             Role::Support => "support",
             Role::Operate => "operate",
-            Role::Configure => "configure",
         }
     }
 }
@@ -142,13 +139,7 @@ impl TokenFile {
         let folder = self.0.parent().unwrap_or(Path::new("."));
         let said = |error: std::io::Error| format!("{}: {error}", self.0.display());
         config::folder::make(folder).map_err(said)?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(self.0.with_extension("lock"))
-            .map_err(said)?;
+        let lock = File::open(folder).map_err(said)?;
         lock.lock().map_err(said)?;
         let mut tokens = self.read()?;
         change(&mut tokens)?;
@@ -289,6 +280,5 @@ mod tests {
     #[test]
     fn roles_rise() {
         assert!(Role::View < Role::Support && Role::Support < Role::Operate);
-        assert!(Role::Operate < Role::Configure);
     }
 }
