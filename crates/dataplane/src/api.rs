@@ -369,10 +369,6 @@ pub enum Event {
     },
     /// The answer to `read_queues`.
     Queues {
-        /// The worker.
-        worker: u16,
-        /// The port.
-        port: PortIndex,
         /// The number to go on with; `None`: all queues are counted.
         next: Option<u32>,
         /// Parts of the port with queues at the worker, of all that there are as many as there was room for.

@@ -39,13 +39,7 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
         Command::ReadQueues(port, from, mut parts) => {
             let (queues, mut all) = (&mut worker.tables.queues, 0);
             let next = queues.read(port, from, (&mut parts, &mut all));
-            Some(Event::Queues {
-                worker: worker.tables.sessions.shard.own,
-                port,
-                next,
-                parts,
-                all,
-            })
+            Some(Event::Queues { next, parts, all })
         }
         Command::WatchRules(index, direction, hits) => {
             watch_rules(worker, (index, direction), hits);

@@ -51,6 +51,8 @@ pub struct Scheduler<C: Chain> {
     /// [`LEAST_WAIT`] likewise.
     pub(crate) least_wait: u32,
     pub(crate) profiles: Vec<Compiled>,
+    /// Numbers of aggregates that are gone, some of which may still be in a calendar.
+    pub(crate) vacant_nodes: Vec<u32>,
     /// Numbers of subscribers that are vacant and in no calendar.
     pub(crate) free: Vec<u32>,
     /// Packets that wait.
@@ -85,6 +87,7 @@ impl<C: Chain> Scheduler<C> {
             waits: WAITS.map(|bound| stamp(bound, settings.hz)),
             least_wait: stamp(LEAST_WAIT, settings.hz),
             profiles: Vec::new(),
+            vacant_nodes: Vec::new(),
             free: Vec::new(),
             waiting: 0,
             most_packets: settings.most_packets,
@@ -143,9 +146,11 @@ impl<C: Chain> Scheduler<C> {
         );
         self.nodes[settings.parent.0 as usize].children += 1;
         let node = Node::new(settings, self.hz);
-        if let Some(at) = self.nodes.iter().position(Node::is_free_number) {
-            self.nodes[at] = node;
-            return AggregateIndex(at as u32);
+        let is_free = |at: &u32| self.nodes[*at as usize].is_free_number();
+        if let Some(place) = self.vacant_nodes.iter().position(is_free) {
+            let at = self.vacant_nodes.swap_remove(place);
+            self.nodes[at as usize] = node;
+            return AggregateIndex(at);
         }
         self.nodes.push(node);
         self.reserve_entries(self.subscribers.capacity());
@@ -161,6 +166,7 @@ impl<C: Chain> Scheduler<C> {
         assert!(aggregate != PORT && !node.is_vacant && node.children == 0);
         node.is_vacant = true;
         let parent = node.parent;
+        self.vacant_nodes.push(aggregate.0);
         self.nodes[parent as usize].children -= 1;
         AggregateIndex(parent)
     }

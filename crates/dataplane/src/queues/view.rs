@@ -99,8 +99,7 @@ impl Queues {
         }))
     }
 
-    /// Shows the queues and aggregates of all ports, from one of them on, at most as many as `found` has room for. Returns the one to go on
-    /// with.
+    /// Shows the queues of sessions at all ports, from one of them on, at most as many as `found` has room for. Returns the one to go on with.
     pub fn inspect(&self, from: u32, shard: Shard, found: &mut Vec<Held>) -> Option<u32> {
         let mut first = 0;
         for (port, queues) in (0..).zip(&self.ports) {

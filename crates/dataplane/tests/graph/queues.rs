@@ -315,9 +315,7 @@ fn parts(w: &mut World, port: PortIndex) -> Vec<PartState> {
         w.controller.read_queues(0, port, (number, room)).unwrap();
         w.step();
         let answer = w.events().into_iter().find_map(|event| match event {
-            Event::Queues {
-                next, parts, all, ..
-            } => Some((next, parts, all)),
+            Event::Queues { next, parts, all } => Some((next, parts, all)),
             _ => None,
         });
         let (next, parts, all) = answer.expect("an answer");

@@ -107,9 +107,7 @@ impl UserPlane {
                 direction,
                 state,
             } => self.tell_session_policy(index, direction, state.map(|state| *state)),
-            WorkerEvent::Queues {
-                next, parts, all, ..
-            } => self.queues_told(next, parts, all),
+            WorkerEvent::Queues { next, parts, all } => self.queues_told(next, parts, all),
             WorkerEvent::SessionRefused { index, reason } => {
                 warn!(index = index.0, ?reason, "the worker rejected a session");
                 self.engine.worker_refused(index, reason);
