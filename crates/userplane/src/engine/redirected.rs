@@ -19,8 +19,10 @@ impl<T: Copy> Engine<T> {
             return None;
         };
         let asked = frames::read(entry, frame)?;
-        let is_ip = matches!(asked.protocol, ppp::IPV4 | ppp::IPV6);
-        let reply = answer(entry, asked.payload).filter(|_| is_ip)?;
+        if !matches!(asked.protocol, ppp::IPV4 | ppp::IPV6) {
+            return None;
+        }
+        let reply = answer(entry, asked.payload)?;
         let mut payload = Vec::with_capacity(reply.len() + 2);
         ppp::Frame {
             protocol: asked.protocol,

@@ -29,6 +29,11 @@ pub(super) fn lcp_frame(
 ) -> Vec<u8> {
     let mut packet = Vec::new();
     ppp::Control { code, id, data }.emit(ppp::LCP, &mut packet);
+    ppp_frame(circuit, pppoe_session_id, &packet)
+}
+
+/// Frame with a PPP frame from the access line of a session.
+pub(super) fn ppp_frame(circuit: Circuit, pppoe_session_id: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     Header {
         destination: circuit.gateway_mac,
@@ -40,7 +45,7 @@ pub(super) fn lcp_frame(
     pppoe::Packet {
         code: pppoe::SESSION,
         session_id: pppoe_session_id,
-        payload: &packet,
+        payload,
     }
     .emit(&mut frame);
     frame.resize(frame.len().max(60), 0); // padding of Ethernet

@@ -1,33 +1,19 @@
 //! Packets of subscribers that a rule redirects.
 
+use super::echoes::ppp_frame;
 use super::*;
-use wire::eth::{Frame, Header, PPPOE_SESSION};
+use wire::eth::Frame;
 use wire::{ppp, pppoe};
 
 /// A frame of a session with a packet of a protocol of PPP.
 fn frame(n: u16, pppoe_session_id: u16, protocol: u16, packet: &[u8]) -> Vec<u8> {
-    let circuit = spec(n).circuit;
-    let (mut payload, mut frame) = (Vec::new(), Vec::new());
+    let mut payload = Vec::new();
     ppp::Frame {
         protocol,
         payload: packet,
     }
     .emit(&mut payload);
-    Header {
-        destination: circuit.gateway_mac,
-        source: circuit.mac,
-        tags: circuit.tags,
-        ethertype: PPPOE_SESSION,
-    }
-    .emit(&mut frame);
-    pppoe::Packet {
-        code: pppoe::SESSION,
-        session_id: pppoe_session_id,
-        payload: &payload,
-    }
-    .emit(&mut frame);
-    frame.resize(frame.len().max(60), 0); // padding of Ethernet
-    frame
+    ppp_frame(spec(n).circuit, pppoe_session_id, &payload)
 }
 
 #[test]
