@@ -110,6 +110,7 @@ fn policy(compiler: PolicyCompiler) -> CompiledPolicy {
         "deny icmpv6 from any to any icmptypes 255",
         "deny ip from any to any frag length 1400-1500 dscp ef",
         "permit udp from any to any 5060 class voice",
+        "redirect tcp from any to any 80",
     ];
     let rules = PolicyRules {
         rules: rules
@@ -123,7 +124,7 @@ fn policy(compiler: PolicyCompiler) -> CompiledPolicy {
         mark: Some(0),
         policer: Some(policer),
         queues: None,
-        portal: None,
+        portal: Some("http://portal.example/".into()),
     };
     compiler.compile(&rules).expect("a small policy")
 }

@@ -2,7 +2,7 @@
 use crate::script;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use wire::eth::{self, Frame, Header, MacAddr, Tags};
-use wire::{arp, gtpu, icmp, ipv4, ipv6, nd, nsh, ppp, pppoe, udp};
+use wire::{arp, gtpu, icmp, ipv4, ipv6, nd, nsh, ppp, pppoe, tcp, udp};
 
 /// Takes one input: a datagram, in whatever layers it is read as.
 pub fn run(input: &[u8]) {
@@ -93,6 +93,7 @@ fn ip(bytes: &[u8]) {
         let (from, to) = (packet.header.source, packet.header.destination);
         let _ = udp::Datagram::parse_v4(packet.payload, from, to);
         let _ = icmp::Message::parse_v4(packet.payload);
+        let _ = tcp::Segment::parse_v4(packet.payload, from, to);
     }
     let Ok(packet) = ipv6::Packet::parse(bytes) else {
         return;
@@ -100,6 +101,7 @@ fn ip(bytes: &[u8]) {
     let (from, to) = (packet.header.source, packet.header.destination);
     let _ = udp::Datagram::parse_v6(packet.payload, from, to);
     let _ = icmp::Message::parse_v6(packet.payload, from, to);
+    let _ = tcp::Segment::parse_v6(packet.payload, from, to);
     let _ = nd::Packet::parse(bytes);
     // As a checksum that is right, which mutations do not find.
     if let Some(&[kind, code, _, _, a, b, c, d]) = packet.payload.first_chunk() {
