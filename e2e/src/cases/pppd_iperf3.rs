@@ -1,14 +1,10 @@
 use super::policies::sessions;
 use crate::fixture::{Fixture, Stage};
-use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::iperf::{self, Server};
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V4, INTERNET_V6};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 /// Of a thousand segments so many are sent again at most: the window is small, so that no queue runs over.
 const AGAIN: f64 = 1.0;
@@ -117,7 +113,6 @@ set subscriber-profiles standard policy-down plan",
         );
     }
     marked(stage, home)?;
-    waits_for_its_plan(stage, home)?;
     sluice.configure(
         "delete subscriber-profiles standard policy-down
 delete subscriber-profiles standard rate-down
@@ -147,53 +142,22 @@ set policies plan queue limit 4000000",
         page.contains("queue pings") && page.contains("marked for it"),
         "{page}"
     );
+    // it had nothing but its plan to wait for, and now it waits for nothing
+    ensure!(is_limited(&page, "plan (rate down"), "{page}");
+    let start = std::time::Instant::now();
+    while !is_limited(&sluice.run(&["show", "session", &session.id])?, "nothing") {
+        ensure!(start.elapsed() < crate::guard::PATIENCE, "it still waits");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
     Ok(())
 }
 
-/// The home has nothing but its plan to wait for, which its session and its port tell while a download goes on; afterwards it waits for nothing.
-fn waits_for_its_plan(stage: &Stage<'_>, home: &Home) -> Result<()> {
-    let sluice = stage.site.sluice();
-    let session = sessions(&sluice)?.first().context("a session")?.id.clone();
-    let page = || sluice.run(&["show", "session", &session]);
-    let is_limited = |page: &str, by: &str| {
-        let mut rows = page
-            .lines()
-            .filter_map(|row| row.strip_prefix("limited by"));
-        rows.any(|row| row.trim_start().starts_with(by))
-    };
-    let (mut told, mut table) = (String::new(), String::new());
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watched = scope.spawn(|| -> Result<()> {
-            while !is_over.load(Ordering::Relaxed) {
-                let now = page()?;
-                let aggregates = sluice.run(&["show", "qos", "aggregates"])?;
-                if is_limited(&now, "plan (rate down") && aggregates.contains("subscriber") {
-                    (told, table) = (now, aggregates);
-                }
-                sleep(Duration::from_millis(500));
-            }
-            Ok(())
-        });
-        let download = iperf::run(home, &INTERNET_V4.to_string(), "-t 8 -R");
-        is_over.store(true, Ordering::Relaxed);
-        watched.join().expect("no panic")?;
-        download.map(drop)
-    })?;
-    ensure!(
-        !told.is_empty(),
-        "no page has said that the plan is the limit: {}",
-        page()?
-    );
-    table
+/// Whether the page of a session says what its packets wait for.
+fn is_limited(page: &str, by: &str) -> bool {
+    let mut rows = page
         .lines()
-        .for_each(|row| println!("        {}", row.trim()));
-    let start = Instant::now();
-    while !is_limited(&page()?, "nothing") {
-        ensure!(start.elapsed() < PATIENCE, "{}", page()?);
-        sleep(Duration::from_millis(500));
-    }
-    Ok(())
+        .filter_map(|row| row.strip_prefix("limited by"));
+    rows.any(|row| row.trim_start().starts_with(by))
 }
 
 /// How many milliseconds longer a ping takes beside TCP, which gets the home's rate.

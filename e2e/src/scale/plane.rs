@@ -5,6 +5,7 @@ use crate::guard::PATIENCE;
 use crate::leak_check::{Footprint, balanced, cpu_time, left, packet_buffers};
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::radius_stub::RadiusStub;
+use crate::site::forget;
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::gateway::Gateway;
@@ -67,6 +68,8 @@ impl<'a> Planes<'a> {
     }
 
     fn start(lab: &'a Lab, radius: Radius) -> Result<Self> {
+        // records of cases before are not for this server
+        forget(lab.dir())?;
         let gateway = Gateway::start_configured(lab, &UserPlane::ALL, &document(lab.dir()))?;
         Ok(Planes {
             lab,
