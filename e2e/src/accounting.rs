@@ -56,6 +56,24 @@ impl AccountingRecords {
         self.0.values().filter(has).count()
     }
 
+    /// What is not as it is when so many sessions have one Start and one Stop each.
+    pub fn lack(&self, sessions: usize) -> Option<String> {
+        let (starts, stops) = (self.with("Start"), self.with("Stop"));
+        if (starts, stops) == (sessions, sessions) {
+            return None;
+        }
+        let has = |records: &Records, kind| records.iter().any(|entry| is(entry, kind));
+        let one = self
+            .0
+            .iter()
+            .find(|(_, records)| has(records, "Start") != has(records, "Stop"));
+        let one = one.map(|(id, records)| format!(", and of {id} alone {records:#?}"));
+        Some(format!(
+            "{starts} Starts and {stops} Stops of {sessions} sessions are on record{}",
+            one.unwrap_or_default()
+        ))
+    }
+
     /// Every session has one Start, one Stop, and octets that never fall. A server that failed over may get a Stop
     /// before the Start that another one did not answer.
     pub fn check(&self) -> Result<()> {

@@ -108,6 +108,19 @@ impl Server {
         Ok(text.matches("Login OK").count())
     }
 
+    /// The last errors and warnings in its log.
+    pub fn troubles(&self, lab: &Lab) -> String {
+        let log = lab.dir().join(format!("{}.log", self.name));
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let of_note = |line: &&str| {
+            [": Error:", ": Warning:", ": WARNING:", ": ERROR:"]
+                .iter()
+                .any(|kind| line.contains(kind))
+        };
+        let lines: Vec<&str> = text.lines().filter(of_note).collect();
+        lines[lines.len().saturating_sub(12)..].join("\n")
+    }
+
     /// The file of its records.
     pub fn detail(&self, lab: &Lab) -> PathBuf {
         lab.dir().join(format!("{}.detail", self.name))

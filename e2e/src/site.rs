@@ -1,8 +1,9 @@
 //! The daemons under test: `sluice-up`, `sluice-cp` and the RADIUS server that they ask.
 
+use crate::accounting::AccountingRecords;
 use crate::command::Sluice;
 use crate::guard::PATIENCE;
-use crate::radius::{self, Forger, FreeRadius};
+use crate::radius::{self, Forger, FreeRadius, Server};
 use anyhow::{Context, Result, bail};
 use lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use lab::process::Process;
@@ -26,6 +27,8 @@ pub const UP: UserPlane = UserPlane::One;
 pub const CONFIGURED_AS: &str = "up-e2e";
 /// The name servers that subscribers are told.
 pub const DNS: [&str; 2] = ["192.0.2.53", "192.0.2.54"];
+/// Limit for accounting records: one that a server lost is sent again after half a minute to a minute.
+const RECORDED: Duration = Duration::from_secs(60 + PATIENCE.as_secs());
 /// Debian's libfaketime; the monotonic clock stays true.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 /// The file that says how far the daemons' wall clock is off.
@@ -396,6 +399,24 @@ impl Site {
             sleep(Duration::from_millis(50));
         }
         Ok(())
+    }
+
+    /// Waits until the servers have one Start and one Stop of each of so many sessions.
+    pub fn wait_recorded(&mut self, lab: &Lab, servers: &[Server], sessions: usize) -> Result<()> {
+        let mut lack = None;
+        let done = self.wait_for("accounting records", RECORDED, |_| {
+            let records: Vec<_> = servers
+                .iter()
+                .map(|of| of.records(lab))
+                .collect::<Result<_>>()?;
+            lack = AccountingRecords::of(records.into_iter().flatten())?.lack(sessions);
+            Ok(lack.is_none())
+        });
+        done.with_context(|| {
+            let said = servers.iter().map(|of| of.troubles(lab));
+            let said: Vec<String> = said.filter(|said| !said.is_empty()).collect();
+            format!("{}\n{}", lack.unwrap_or_default(), said.join("\n"))
+        })
     }
 
     /// The last lines of every log.

@@ -26,6 +26,9 @@ use crate::{Client, Output, Selection, ServerConfig};
 /// Minimum back-off after no server answered a record. Then all servers are tried again.
 const REST: Duration = Duration::from_secs(30);
 
+/// Time over which records are spread whose back-off ends early, for each of them; at most [`REST`] for all.
+const SPREAD: Duration = Duration::from_millis(100);
+
 /// Delivery guarantee of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -178,13 +181,18 @@ impl Accounting {
         until.min().unwrap_or_default()
     }
 
-    /// Shortens the back-off of records, because a server is alive again. They are spread over the shortest back-off, so that the
-    /// server is not flooded.
+    /// Shortens the back-off of records, because a server is alive again, or new. They are spread over a time that grows with their
+    /// number, so that the server is not flooded.
     pub(crate) fn hasten(&mut self, now: Duration, random: &mut Random) {
+        let rests = |deadlines: &BTreeSet<_>, key, offer: &Offer| {
+            offer.asked.is_empty() && deadlines.contains(&(offer.deadline, key))
+        };
+        let offers = self.offers.iter();
+        let resting = offers.filter(|(key, offer)| rests(&self.deadlines, *key, offer));
+        let span = SPREAD.saturating_mul(resting.count() as u32).min(REST);
         for (key, offer) in &mut self.offers {
-            let at = now + REST.mul_f64(random.share());
-            let is_armed = self.deadlines.contains(&(offer.deadline, key));
-            if is_armed && offer.asked.is_empty() && at < offer.deadline {
+            let at = now + span.mul_f64(random.share());
+            if rests(&self.deadlines, key, offer) && at < offer.deadline {
                 self.deadlines.remove(&(offer.deadline, key));
                 self.deadlines.insert((at, key));
                 offer.deadline = at;

@@ -25,7 +25,7 @@ fn moved(asked: &[usize], places: &[Option<usize>]) -> Vec<usize> {
 
 impl Client {
     /// Applies a changed configuration, except its limits. Open requests of a removed server go to the next server. Without a
-    /// server, accounting records wait for one.
+    /// server, accounting records wait for one; a new server gets what no server has answered before it.
     pub fn reconfigure(&mut self, now: Duration, config: ClientConfig) {
         self.nas = config.nas;
         self.mappings = config.mappings;
@@ -97,6 +97,10 @@ impl Client {
                 None => AccountingServer::new(config),
             })
             .collect();
+        let is_kept = |place| places.contains(&Some(place));
+        if !(0..accounting.servers.len()).all(is_kept) {
+            accounting.hasten(now, &mut self.random);
+        }
         let mut again = Vec::new();
         for mut gone in old.into_iter().flatten() {
             let role = Role::Accounting;

@@ -213,11 +213,7 @@ impl Round<'_> {
         network.hang_up(PATIENCE)?;
         site.wait_empty(PATIENCE)?;
         self.sessions += usize::from(homes);
-        let (lab, sessions) = (self.lab, self.sessions);
-        site.wait_for("accounting", PATIENCE, |_| {
-            let records = records(lab)?;
-            Ok(records.with("Start") == sessions && records.with("Stop") == sessions)
-        })?;
+        site.wait_recorded(self.lab, &PAIR, self.sessions)?;
         Ok(took)
     }
 

@@ -145,7 +145,7 @@ fn killed(
     network.hang_up(PATIENCE)?;
     site.wait_empty(PATIENCE)?;
     homes.sessions += 80;
-    homes.recorded(site, &TLS)?;
+    site.wait_recorded(lab, &[TLS], homes.sessions)?;
     Ok(tls_again)
 }
 
@@ -183,7 +183,7 @@ fn wrong_authority(homes: &mut Homes, site: &mut Site, lab: &Lab, folder: &Path)
     network.hang_up(PATIENCE)?;
     site.wait_empty(PATIENCE)?;
     homes.sessions += 1;
-    homes.recorded(site, &TLS)
+    site.wait_recorded(lab, &[TLS], homes.sessions)
 }
 
 /// Text of an alarm that is raised.
@@ -218,16 +218,8 @@ impl Homes<'_> {
         network.hang_up(PATIENCE)?;
         site.wait_empty(PATIENCE)?;
         self.sessions += usize::from(homes);
-        self.recorded(site, server)?;
+        site.wait_recorded(self.lab, &[*server], self.sessions)?;
         Ok(took)
-    }
-
-    /// Waits until the server has one Start and one Stop of each session.
-    fn recorded(&self, site: &mut Site, server: &Server) -> Result<()> {
-        site.wait_for("accounting", PATIENCE, |_| {
-            let records = AccountingRecords::of(server.records(self.lab)?)?;
-            Ok(records.with("Start") == self.sessions && records.with("Stop") == self.sessions)
-        })
     }
 }
 

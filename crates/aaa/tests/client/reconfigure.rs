@@ -120,6 +120,30 @@ fn who_waits_for_an_identifier_of_a_server_that_goes_is_asked_elsewhere() {
     assert_eq!((client.open_requests(), client.poll_at()), (0, None));
 }
 
+/// Whoever corrects the address of a server does not wait for its records for as long as they rest.
+#[test]
+fn a_record_that_nobody_answered_goes_to_a_new_server_at_once() {
+    let mut client = client(with_servers(&[], &[101]));
+    account(&mut client, AccountingKind::Start, Delivery::UntilRecorded);
+    let mut now = ZERO;
+    while client.counters().postponed == 0 {
+        now = client.poll_at().unwrap();
+        client.on_timeout(now);
+    }
+    drain_records(&mut client);
+    let rests = client.poll_at().unwrap() - now;
+    assert!(rests > 20 * SECOND, "{rests:?}");
+
+    client.reconfigure(now, with_servers(&[], &[101]));
+    assert_eq!(client.poll_at(), Some(now + rests), "nothing is new");
+    client.reconfigure(now, with_servers(&[], &[101, 102]));
+    let again = client.poll_at().unwrap();
+    assert!(again - now < SECOND, "{:?}", again - now);
+    client.on_timeout(again);
+    let (sent, _) = drain_records(&mut client);
+    assert_eq!(sent[0].to, address(102));
+}
+
 #[test]
 fn a_record_goes_to_the_next_server_when_its_server_goes() {
     let mut client = client(with_servers(&[], &[101, 102]));
