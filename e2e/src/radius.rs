@@ -121,6 +121,14 @@ impl Server {
         lines[lines.len().saturating_sub(12)..].join("\n")
     }
 
+    /// Removes its records, which are those of the case before. It is not running.
+    pub fn forget(&self, lab: &Lab) -> Result<()> {
+        match std::fs::remove_file(self.detail(lab)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.context("cannot remove FreeRADIUS' detail file"),
+        }
+    }
+
     /// The file of its records.
     pub fn detail(&self, lab: &Lab) -> PathBuf {
         lab.dir().join(format!("{}.detail", self.name))

@@ -28,6 +28,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let netns = lab.netns(Place::ControlPlane);
     for server in PAIR {
         netns.ip(&format!("addr replace {}/32 dev lo", server.address))?;
+        server.forget(lab)?;
     }
     let capture = Capture::start(lab, Place::ControlPlane, "lo", "radius")?;
     let [first, second] = PAIR;

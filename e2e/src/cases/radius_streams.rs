@@ -37,6 +37,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let netns = lab.netns(Place::ControlPlane);
     for server in [TCP, TLS] {
         netns.ip(&format!("addr replace {}/32 dev lo", server.address))?;
+        server.forget(lab)?;
     }
     let folder = lab.dir().join("certificates");
     certificates::write(&folder, &[("server", NAME), ("client", "bng.example")])?;
@@ -60,9 +61,9 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let before = site.drops()?.count("radius-unauthentic-reply")?;
     tls = killed(&mut homes, site, tls, &folder)?;
     wrong_authority(&mut homes, site, lab, &folder)?;
+    ensure!(site.drops()?.count("radius-unauthentic-reply")? == before);
     planned_end(lab, site)?;
     tls.stop()?;
-    ensure!(site.drops()?.count("radius-unauthentic-reply")? == before);
     AccountingRecords::of(TCP.records(lab)?.into_iter().chain(TLS.records(lab)?))?.check()?;
     judge_wire(&capture.finish()?)
 }
