@@ -14,7 +14,7 @@
 # make scale  131,072 homes: rate, CPU, memory, a death   make scale PART=homes; make scale PART=freeradius; make scale PART=town
 #             of a user plane, FreeRADIUS, a whole town
 #             whose power comes back
-# make sim    2,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
+# make sim    1,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make qos-plots  the pictures of docs/qos.md, on a clock of their own
 # make check  format, lints, licences, instructions      make clean
@@ -50,7 +50,7 @@ unit: packages-test
 
 sim: packages
 	$(CARGO) build --release $(TESTED)
-	@$(BIN)/sim --seeds $(or $(SEEDS),0-1999) $(if $(TRACE),--trace)
+	@$(BIN)/sim --seeds $(or $(SEEDS),0-999) $(if $(TRACE),--trace)
 
 e2e: packages-test
 	$(if $(if $(CASE),$(filter previous%,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
@@ -92,7 +92,7 @@ check: packages cargo-deny
 
 # Counted by callgrind: they do not depend on how busy the machine is.
 instructions: packages-check gungraun
-	@$(CARGO) build --quiet --release -p bench --bin instructions --example instructions
+	@$(CARGO) build --quiet --release -p bench --no-default-features --bin instructions --example instructions
 	@$(BIN)/examples/instructions --bench --output-format=json > $(BIN)/instructions.json
 	@$(BIN)/instructions $(BIN)/instructions.json $(if $(ACCEPT),accept)
 

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Simulates the gateway.
 #[derive(Parser)]
 struct Arguments {
-    /// Run these seeds, `0-1999`; one alone as `7` or `7-7`.
-    #[arg(long, default_value = "0-1999", value_parser = range)]
+    /// Run these seeds, `0-999`; one alone as `7` or `7-7`.
+    #[arg(long, default_value = "0-999", value_parser = range)]
     seeds: RangeInclusive<u64>,
     /// Print everything that happens, of one seed.
     #[arg(long)]
@@ -42,7 +42,7 @@ const TAKEOVERS: (u64, u64) = (1000, 10_000);
 const PROGRESS: u64 = 250;
 
 fn range(text: &str) -> Result<RangeInclusive<u64>, String> {
-    let wrong = |_| format!("`{text}`: expected two numbers, as in `0-1999`");
+    let wrong = |_| format!("`{text}`: expected two numbers, as in `0-999`");
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     Ok(first.parse().map_err(wrong)?..=last.parse().map_err(wrong)?)
 }
