@@ -5,8 +5,9 @@ use crate::gateway::{ACTIONS, Gateway};
 use crate::limits::{LOCKED, Limits, Refused};
 use crate::problem::Problem;
 use crate::query::{Arguments, Query};
+use crate::questions::QUESTIONS;
 use crate::tokens::{Role, Tokens, hexadecimal};
-use crate::{metrics, openapi};
+use crate::{changes, live, metrics, openapi, questions};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Query as Parameters, Request, State};
@@ -20,15 +21,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use northbound::catalogue::{Action, TABLES, Table};
-use northbound::time;
+use northbound::{MAX_DOCUMENT, PATIENCE_FOR_A_COMMIT, time};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// How long a request may take. A history of years takes its time.
+/// How long a request may take. A history of years takes its time, and a change of the configuration more.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum size of a request's body, in octets.
 const BODY: usize = 16 * 1024;
@@ -55,6 +57,8 @@ pub struct Site {
     pub limits: Limits,
     /// Names by which clients call this server.
     pub audience: Audience,
+    /// Room for clients that watch.
+    pub watchers: Arc<Semaphore>,
 }
 
 /// Address at the other end of a connection.
@@ -63,13 +67,18 @@ pub struct Peer(pub IpAddr);
 
 /// Whoever has presented a token.
 #[derive(Clone, Debug)]
-struct Caller {
-    name: String,
+pub struct Caller {
+    /// Name of the token.
+    pub name: String,
     role: Role,
 }
 
 impl Caller {
-    fn needs(&self, role: Role) -> Result<(), Problem> {
+    /// Whether the token's role, or one before it, is this one.
+    ///
+    /// # Errors
+    /// It is not; the sentence says which token is needed.
+    pub fn needs(&self, role: Role) -> Result<(), Problem> {
         if self.role >= role {
             return Ok(());
         }
@@ -93,6 +102,13 @@ pub fn role(table: &Table) -> Role {
     }
 }
 
+/// Path of checks of a change.
+pub const CHECK: &str = "/api/v1/configuration/check";
+/// Path of commits.
+pub const COMMIT: &str = "/api/v1/configuration/commit";
+/// Path of confirmations.
+pub const CONFIRM: &str = "/api/v1/configuration/confirm";
+
 /// Path of a table.
 pub fn path(table: &Table) -> String {
     format!("/api/v1/{}", table.name.replace(' ', "/"))
@@ -108,8 +124,18 @@ pub fn router(site: Arc<Site>) -> Router {
     Router::new()
         .route("/metrics", get(read_metrics))
         .route("/api/v1/openapi.json", get(describe))
+        .route(live::PATH, get(live::top))
         .route("/api/v1/{*table}", get(read_table))
         .route("/api/v1/actions/{action}", post(act))
+        .route(
+            CHECK,
+            post(changes::check).layer(DefaultBodyLimit::max(MAX_DOCUMENT)),
+        )
+        .route(
+            COMMIT,
+            post(changes::commit).layer(DefaultBodyLimit::max(MAX_DOCUMENT)),
+        )
+        .route(CONFIRM, post(changes::confirm))
         .layer(DefaultBodyLimit::max(BODY))
         .fallback(nothing_there)
         .method_not_allowed_fallback(no_such_method)
@@ -128,7 +154,11 @@ async fn guard(
         Err(problem) => problem.into_response(),
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            timeout(PATIENCE, next.run(request))
+            let patience = match request.uri().path() {
+                CHECK | COMMIT => PATIENCE + PATIENCE_FOR_A_COMMIT,
+                _ => PATIENCE,
+            };
+            timeout(patience, next.run(request))
                 .await
                 .unwrap_or_else(|_| too_late())
         }
@@ -201,8 +231,8 @@ impl From<Refused> for Problem {
 }
 
 fn too_late() -> Response {
-    let detail =
-        "The control plane takes too long: ask for less, such as a shorter time with `since`.";
+    let detail = "The control plane takes too long: ask for less, such as a shorter time with `since`. What was ordered may be done \
+                  yet: look before it is ordered again.";
     Problem::new(StatusCode::GATEWAY_TIMEOUT, detail).into_response()
 }
 
@@ -245,7 +275,7 @@ async fn read_table(
 ) -> Result<Response, Problem> {
     let named = |table: &&&Table| path(table) == uri.path();
     let Some(table) = TABLES.iter().find(named) else {
-        return Err(nothing_there().await);
+        return ask(&site, &caller, &uri, &headers).await;
     };
     caller.needs(role(table))?;
     if table.subscribers {
@@ -256,15 +286,44 @@ async fn read_table(
             "subscribers are looked at"
         );
     }
-    let parameters = Parameters::try_from_uri(&uri);
-    let Parameters(parameters) =
-        parameters.map_err(|error| Problem::bad_request(error.body_text()))?;
-    let query = Query::read(table, parameters).map_err(Problem::bad_request)?;
+    let query = Query::read(table, parameters(&uri)?).map_err(Problem::bad_request)?;
     let page = site.gateway.page(table, &query).await;
-    let page = page.map_err(|status| Problem::of(&status, site.gateway.socket()))?;
+    let page = page.map_err(|status| site.gateway.problem(&status))?;
     let body = serde_json::to_vec(&page)
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     Ok(answer(&headers, body.into()))
+}
+
+/// Answers a question about one thing.
+async fn ask(
+    site: &Site,
+    caller: &Caller,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let named = |question: &&&Action| questions::path(question) == uri.path();
+    let Some(question) = QUESTIONS.iter().find(named) else {
+        return Err(nothing_there().await);
+    };
+    caller.needs(Role::Support)?;
+    let arguments = Arguments::read(question.arguments, parameters(uri)?, &[]);
+    let arguments = arguments.map_err(Problem::bad_request)?;
+    // who looks at subscribers can be told afterwards
+    tracing::info!(who = caller.name, question = question.name, %arguments, "a question");
+    let told = site.gateway.ask(question, &arguments).await;
+    let told = told.map_err(|status| site.gateway.problem(&status))?;
+    Ok(answer(headers, told.to_string().into()))
+}
+
+/// Names and values in a URL.
+///
+/// # Errors
+/// They cannot be read.
+pub fn parameters(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
+    let parameters = Parameters::try_from_uri(uri);
+    let Parameters(parameters) =
+        parameters.map_err(|error| Problem::bad_request(error.body_text()))?;
+    Ok(parameters)
 }
 
 async fn act(
@@ -272,7 +331,7 @@ async fn act(
     Extension(caller): Extension<Caller>,
     uri: Uri,
     body: Result<Bytes, BytesRejection>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     let named = |action: &&&Action| action_path(action) == uri.path();
     let Some(action) = ACTIONS.iter().find(named) else {
         return Err(nothing_there().await);
@@ -282,15 +341,15 @@ async fn act(
     let given = read_body(&body).map_err(Problem::bad_request)?;
     let arguments = Arguments::read(action.arguments, given, &[]);
     let arguments = arguments.map_err(Problem::bad_request)?;
-    let done = site.gateway.act(action, &arguments, &caller.name).await;
-    let result = done
+    let acted = site.gateway.act(action, &arguments, &caller.name).await;
+    let result = acted
         .as_ref()
-        .map_or_else(|status| status.message(), |()| "done");
+        .map_or_else(|status| status.message(), |_| "done");
     // who did what, to whom, and what came of it
     tracing::info!(who = caller.name, action = action.name, %arguments, result, "an action");
-    match done {
-        Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(status) => Err(Problem::of(&status, site.gateway.socket())),
+    match acted.map_err(|status| site.gateway.problem(&status))? {
+        Some(told) => Ok(done(&told)),
+        None => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
 
@@ -306,6 +365,11 @@ fn read_body(body: &[u8]) -> Result<Vec<(String, String)>, String> {
         )),
     };
     object.into_iter().map(text).collect()
+}
+
+/// What came of an order.
+pub fn done(told: &Value) -> Response {
+    ([(CONTENT_TYPE, "application/json")], told.to_string()).into_response()
 }
 
 /// JSON, or that it is what the client has already (RFC 9110, section 13.1.2).

@@ -1,27 +1,27 @@
 //! The control plane, as this server asks it: rows of the catalogue's tables in the JSON that `sluice show --json` prints.
 
+use crate::problem::Problem;
 use crate::query::{Arguments, Query};
-use northbound::catalogue::{Action, CLEAR_BACK_OFF, CLEAR_SESSION, Table, WATCH_SESSION};
+use northbound::catalogue::{Action, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION, Table, WATCH_SESSION};
 use northbound::configuration_client::ConfigurationClient;
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::history_client::HistoryClient;
-use northbound::live_client::LiveClient;
 use northbound::tables_client::TablesClient;
 use northbound::{
-    Association, ClearBackOffRequest, ClearSessionRequest, LineRow, ListAaaServersRequest,
-    ListAclRulesRequest, ListAlarmsRequest, ListAssociationsRequest, ListDropsRequest,
-    ListEventsRequest, ListEventsResponse, ListLinesRequest, ListNeighboursRequest,
-    ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse, ListPortsRequest,
-    ListQueueAggregatesRequest, ListQueueAggregatesResponse, ListRoutesRequest,
-    ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
-    QueueAggregate, Session, SubscriberRow, WatchRulesRequest, WatchStateRequest,
+    Association, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearBackOffRequest,
+    ClearSessionRequest, LineRow, ListAaaServersRequest, ListAclRulesRequest, ListAlarmsRequest,
+    ListAssociationsRequest, ListDropsRequest, ListEventsRequest, ListEventsResponse,
+    ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest, ListPoolsRequest,
+    ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest, ListQueueAggregatesResponse,
+    ListRoutesRequest, ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest,
+    ListVersionsRequest, MAX_DOCUMENT, QueueAggregate, Session, SubscriberRow, WatchRulesRequest,
     WatchStateResponse, WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
@@ -29,16 +29,18 @@ use tonic::{Status, Streaming};
 const DAY: u64 = 24 * 60 * 60;
 /// Events where neither their number nor a time is asked for.
 const LATEST: u32 = 100;
-/// The first state comes at once, whatever the time to the next.
-const INTERVAL: u32 = 60_000;
-/// Tables that are put together of all sessions, at once. At 131,072 sessions one takes some 100 MB for a moment.
+/// The first state comes at once, whatever the time to the next, in seconds.
+const INTERVAL: u32 = 60;
+/// Tables that are put together of all sessions, and audits, at once. At 131,072 sessions one takes some 100 MB for a moment.
 const WHOLE: usize = 1;
+/// Documents of the configuration at once. One of 16 MiB takes some 100 MB for a moment.
+const DOCUMENTS: usize = 1;
 
 /// Seconds for which the rules of a session are watched if nothing else is said.
 const WATCH: u64 = 60;
 
 /// The actions that are offered.
-pub const ACTIONS: [&Action; 3] = [&CLEAR_SESSION, &CLEAR_BACK_OFF, &WATCH_SESSION];
+pub const ACTIONS: [&Action; 4] = [&CLEAR_SESSION, &CLEAR_BACK_OFF, &WATCH_SESSION, &CHECK];
 
 /// A page of a table.
 #[derive(Debug, Default, Serialize)]
@@ -57,6 +59,7 @@ pub struct Gateway {
     channel: Channel,
     socket: Arc<PathBuf>,
     whole: Arc<Semaphore>,
+    documents: Arc<Semaphore>,
 }
 
 impl Gateway {
@@ -66,12 +69,18 @@ impl Gateway {
             channel: northbound::channel(socket),
             socket: Arc::new(socket.to_owned()),
             whole: Arc::new(Semaphore::new(WHOLE)),
+            documents: Arc::new(Semaphore::new(DOCUMENTS)),
         }
     }
 
-    /// Where it is asked.
-    pub fn socket(&self) -> &Path {
-        &self.socket
+    /// What a client is told when the control plane gives no answer.
+    pub fn problem(&self, status: &Status) -> Problem {
+        Problem::of(status, &self.socket)
+    }
+
+    /// The turn of a request that reads or writes a document of the configuration. Nobody closes what it waits for.
+    pub async fn document(&self) -> Option<SemaphorePermit<'_>> {
+        self.documents.acquire().await.ok()
     }
 
     /// A page of a table.
@@ -111,15 +120,15 @@ impl Gateway {
             "events" => self.happened(query).await,
             "drops" => self.drops(query).await,
             "versions" => {
-                let mut client = ConfigurationClient::new(self.channel.clone());
-                let asked = client.list_versions(ListVersionsRequest {}).await?;
+                let request = ListVersionsRequest {};
+                let asked = self.configuration().list_versions(request).await?;
                 Ok(cut(asked.into_inner().versions, query))
             }
             other => Err(Status::not_found(format!("there is no table {other}"))),
         }
     }
 
-    /// Carries out an action on behalf of a person.
+    /// Carries out an action on behalf of a person. Returns what it says, if it says something.
     ///
     /// # Errors
     /// What the control plane refuses, or why it does not answer.
@@ -128,19 +137,19 @@ impl Gateway {
         action: &Action,
         arguments: &Arguments,
         person: &str,
-    ) -> Result<(), Status> {
+    ) -> Result<Option<Value>, Status> {
         let mut client = self.control_plane();
         let text = |name| arguments.text(name).unwrap_or_default().to_owned();
         match action.name {
             "clear session" => {
                 let id = text("session");
                 let request = northbound::on_behalf_of(person, ClearSessionRequest { id });
-                client.clear_session(request).await.map(drop)
+                client.clear_session(request).await.map(|_| None)
             }
             "clear back-off" => {
                 let who = text("who");
                 let request = northbound::on_behalf_of(person, ClearBackOffRequest { who });
-                client.clear_back_off(request).await.map(drop)
+                client.clear_back_off(request).await.map(|_| None)
             }
             "watch session" => {
                 let seconds = arguments.number("seconds").unwrap_or(WATCH);
@@ -149,22 +158,69 @@ impl Gateway {
                     seconds: seconds.try_into().unwrap_or(u32::MAX),
                 };
                 let request = northbound::on_behalf_of(person, request);
-                client.watch_rules(request).await.map(drop)
+                client.watch_rules(request).await.map(|_| None)
+            }
+            "check" => {
+                let ledger = self.audit(arguments.flag("repair"), person).await?;
+                Ok(Some(ledger))
             }
             other => Err(Status::not_found(format!("there is no action {other}"))),
         }
+    }
+
+    /// The resource audit of every plane. A user plane that does not answer is told, and the others are audited.
+    async fn audit(&self, repair: bool, person: &str) -> Result<Value, Status> {
+        let _one = self.whole.acquire().await;
+        let mut client = self.control_plane();
+        let request = northbound::on_behalf_of(person, CheckLedgerRequest { repair });
+        let own = client.check_ledger(request).await?.into_inner().ledger;
+        let (mut all, mut missing) = (own.unwrap_or_default(), Vec::new());
+        for plane in self.associations().await? {
+            let request = CheckUserPlaneLedgerRequest {
+                user_plane: plane.node_id,
+                repair,
+            };
+            let request = northbound::on_behalf_of(person, request);
+            match client.check_user_plane_ledger(request).await {
+                Ok(told) => {
+                    let told = told.into_inner().ledger.unwrap_or_default();
+                    all.accounts.extend(told.accounts);
+                    all.findings.extend(told.findings);
+                }
+                Err(status) => missing.push(status.message().to_owned()),
+            }
+        }
+        Ok(json!({
+            "balanced": all.is_balanced(),
+            "accounts": all.accounts,
+            "findings": all.findings,
+            "missing": missing,
+        }))
     }
 
     fn tables(&self) -> TablesClient<Channel> {
         TablesClient::new(self.channel.clone())
     }
 
-    fn control_plane(&self) -> ControlPlaneClient<Channel> {
+    /// The connection to it.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// Its client of the sessions.
+    pub fn control_plane(&self) -> ControlPlaneClient<Channel> {
         ControlPlaneClient::new(self.channel.clone())
     }
 
-    fn history(&self) -> HistoryClient<Channel> {
+    /// Its client of what was.
+    pub fn history(&self) -> HistoryClient<Channel> {
         HistoryClient::new(self.channel.clone())
+    }
+
+    /// Its client of the configuration.
+    pub fn configuration(&self) -> ConfigurationClient<Channel> {
+        let client = ConfigurationClient::new(self.channel.clone());
+        client.max_decoding_message_size(4 * MAX_DOCUMENT)
     }
 
     /// Of the sessions the control plane tells a page: at no number of sessions are all of them read for it.
@@ -176,7 +232,7 @@ impl Gateway {
         let listing = self.control_plane().list_sessions(request).await?;
         let (mut listing, mut page) = (listing.into_inner(), Page::default());
         while let Some(part) = listing.message().await? {
-            page.rows.extend(part.sessions.iter().map(json));
+            page.rows.extend(part.sessions.iter().map(value));
             page.next = part.next;
         }
         Ok(page)
@@ -296,12 +352,7 @@ impl Gateway {
     }
 
     async fn state(&self) -> Result<WatchStateResponse, Status> {
-        let request = WatchStateRequest {
-            interval_milliseconds: INTERVAL,
-        };
-        let mut client = LiveClient::new(self.channel.clone());
-        let mut states = client.watch_state(request).await?.into_inner();
-        let state = states.message().await?;
+        let state = self.watch(INTERVAL).await?.message().await?;
         state.ok_or_else(|| Status::unavailable("the control plane ends"))
     }
 
@@ -403,7 +454,8 @@ fn user_plane(query: &Query) -> String {
         .into()
 }
 
-fn json(row: &impl Serialize) -> Value {
+/// A row, or what it is, as `--json` prints it.
+pub fn value(row: &impl Serialize) -> Value {
     // a message has no map whose keys are no texts: nothing else can fail
     serde_json::to_value(row).unwrap_or_default()
 }
@@ -419,7 +471,7 @@ fn cut<R: Serialize>(rows: impl IntoIterator<Item = R>, query: &Query) -> Page {
             page.next = Some(place);
             break;
         }
-        page.rows.push(json(&row));
+        page.rows.push(value(&row));
     }
     page
 }
@@ -440,7 +492,7 @@ async fn parts<M, R: Serialize>(
                     page.next = Some(place);
                     return Ok(page);
                 }
-                page.rows.push(json(&row));
+                page.rows.push(value(&row));
             }
             place += 1;
         }

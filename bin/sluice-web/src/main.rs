@@ -4,13 +4,16 @@
 mod api;
 mod audience;
 mod certificate;
+mod changes;
 mod files;
 mod gateway;
 mod limits;
+mod live;
 mod metrics;
 mod openapi;
 mod problem;
 mod query;
+mod questions;
 mod server;
 mod tokens;
 

@@ -1,9 +1,14 @@
 //! The description of the API (OpenAPI 3.1), made of the catalogue.
 
-use crate::api::{action_path, path, role};
+use crate::api::{CHECK, COMMIT, CONFIRM, action_path, path, role};
 use crate::gateway::ACTIONS;
+use crate::live;
 use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
-use northbound::catalogue::{Action, Argument, Column, Kind, TABLES, Table, Takes, Unit};
+use crate::questions::{self, QUESTIONS};
+use northbound::catalogue::{
+    self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, Kind, TABLES, TOP, Table, Takes,
+    Unit,
+};
 use serde_json::{Map, Value, json};
 
 /// The description.
@@ -13,9 +18,17 @@ pub fn document() -> Value {
     for table in TABLES {
         paths.insert(path(table), json!({ "get": operation(table) }));
     }
+    for question in QUESTIONS {
+        paths.insert(questions::path(question), json!({ "get": ask(question) }));
+    }
+    paths.insert(live::PATH.into(), json!({ "get": top() }));
     for action in ACTIONS {
         paths.insert(action_path(action), json!({ "post": order(action) }));
     }
+    for (path, action) in [(CHECK, &COMMIT_CHECK), (COMMIT, &catalogue::COMMIT)] {
+        paths.insert(path.into(), json!({ "post": change(action) }));
+    }
+    paths.insert(CONFIRM.into(), json!({ "post": confirmation() }));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -58,6 +71,7 @@ fn problem() -> Value {
             "title": {"type": "string"},
             "status": {"type": "integer"},
             "detail": {"type": "string"},
+            "faults": {"type": "array", "items": {"type": "object"}, "description": "Of a commit: each with `path`, `line` and `message`"},
         },
     })
 }
@@ -100,7 +114,98 @@ fn order(action: &Action) -> Value {
         "x-sluice-role": "operate",
         "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
         "responses": {
+            "200": {"description": "What it found, if it says something",
+                "content": {"application/json": {"schema": {"type": "object"}}}},
             "204": {"description": "It is done"},
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+/// The state as it changes.
+fn top() -> Value {
+    let parameters: Vec<Value> = TOP.arguments.iter().map(parameter).collect();
+    json!({
+        "operationId": TOP.name,
+        "summary": TOP.about,
+        "x-sluice-role": "support",
+        "parameters": parameters,
+        "responses": {
+            "200": {
+                "description": "Server-sent events; the `data` of each is the state as a JSON object",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+/// A question about one thing.
+fn ask(question: &Action) -> Value {
+    let parameters: Vec<Value> = question.arguments.iter().map(parameter).collect();
+    json!({
+        "operationId": question.name.replace(' ', "-"),
+        "summary": question.about,
+        "x-sluice-role": "support",
+        "parameters": parameters,
+        "responses": {
+            "200": {
+                "description": "What `sluice` prints with `--json`; of the configuration `version`, `document` (YAML) and `tree`",
+                "headers": {"ETag": {"schema": {"type": "string"}}},
+                "content": {"application/json": {"schema": {"type": ["object", "array"]}}},
+            },
+            "304": {"description": "It is as it was"},
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+/// A change of the configuration, or what one would do: both take the same.
+fn change(action: &Action) -> Value {
+    let body = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "edits": {"type": "array", "items": {"type": "string"},
+                "description": "Lines such as `set PATH VALUE` and `delete PATH`, as in `sluice configure`"},
+            "base": {"type": "integer", "minimum": 0,
+                "description": "Version that the edits start from. What others have changed elsewhere since then is kept [default: the newest]"},
+            "document": {"type": ["string", "object"], "description": "The whole configuration: YAML, or an object"},
+            "version": {"type": "integer", "minimum": 0, "description": "An earlier version, which comes back"},
+            "comment": {"type": "string", "maxLength": 1000, "description": "Why"},
+            "confirm-within": {"type": "integer", "minimum": 0, "maximum": 86_400, "default": 0,
+                "description": "Seconds within which it has to be confirmed; otherwise the version before comes back. 0: it stays"},
+            "end-sessions": {"type": "boolean", "default": false,
+                "description": "It may end sessions. Otherwise a change that would is refused"},
+        },
+        "oneOf": [{"required": ["edits"]}, {"required": ["document"]}, {"required": ["version"]}],
+    });
+    json!({
+        "operationId": action.name.replace(' ', "-"),
+        "summary": action.about,
+        "x-sluice-role": "configure",
+        "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
+        "responses": {
+            "200": {
+                "description": "`effects` on sessions and user planes; of a commit its `version`, and which user planes do not have it yet \
+                                (`pending`); of a check its `faults`, and the whole as it would be (`tree`)",
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            },
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+fn confirmation() -> Value {
+    json!({
+        "operationId": COMMIT_CONFIRM.name.replace(' ', "-"),
+        "summary": COMMIT_CONFIRM.about,
+        "x-sluice-role": "configure",
+        "responses": {
+            "200": {
+                "description": "The `version` that stays",
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            },
             "default": {"$ref": "#/components/responses/problem"},
         },
     })

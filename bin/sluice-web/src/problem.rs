@@ -3,7 +3,7 @@
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use northbound::CallError;
+use northbound::{CallError, ConfigurationFault};
 use std::path::Path;
 use tonic::{Code, Status};
 
@@ -13,6 +13,7 @@ pub struct Problem {
     status: StatusCode,
     detail: String,
     header: Option<(HeaderName, HeaderValue)>,
+    faults: Box<[ConfigurationFault]>,
 }
 
 impl Problem {
@@ -22,6 +23,15 @@ impl Problem {
             status,
             detail: detail.into(),
             header: None,
+            faults: Box::default(),
+        }
+    }
+
+    /// A configuration that cannot be in force. Its faults are a member of their own (RFC 9457, section 3.2).
+    pub fn of_faults(detail: String, faults: Vec<ConfigurationFault>) -> Self {
+        Problem {
+            faults: faults.into(),
+            ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
         }
     }
 
@@ -83,12 +93,15 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = serde_json::json!({
+        let mut body = serde_json::json!({
             "type": "about:blank",
             "title": self.status.canonical_reason(),
             "status": self.status.as_u16(),
             "detail": self.detail,
         });
+        if !self.faults.is_empty() {
+            body["faults"] = serde_json::json!(self.faults);
+        }
         let head = [(CONTENT_TYPE, "application/problem+json")];
         let mut response = (self.status, head, body.to_string()).into_response();
         if let Some((name, value)) = self.header {

@@ -5,6 +5,7 @@ use crate::audience::Audience;
 use crate::certificate;
 use crate::gateway::Gateway;
 use crate::limits::{Connected, Limits};
+use crate::live::WATCHERS;
 use crate::tokens::{TokenFile, Tokens};
 use axum::Router;
 use axum::body::Body;
@@ -54,6 +55,7 @@ pub fn run(start: &Web) -> Result<(), String> {
             tokens: Tokens::open(TokenFile::of(&start.state))?,
             limits: Limits::default(),
             audience: Audience::new(&start.hosts),
+            watchers: Arc::new(Semaphore::new(WATCHERS)),
         };
         let server = Server {
             limits: site.limits.clone(),

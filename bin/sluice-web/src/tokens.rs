@@ -30,6 +30,8 @@ pub enum Role {
     Support,
     /// Carry out actions, such as ending a session
     Operate,
+    /// Change the configuration
+    Configure,
 }
 
 impl Role {
@@ -39,6 +41,7 @@ impl Role {
             Role::View => "view",
             Role::Support => "support",
             Role::Operate => "operate",
+            Role::Configure => "configure",
         }
     }
 }

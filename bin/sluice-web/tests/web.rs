@@ -111,8 +111,8 @@ impl Web {
         String::from_utf8(done.stdout).unwrap().trim().to_owned()
     }
 
-    /// Asks as curl does, with a token in a file of its own rather than in its arguments.
-    fn ask(&self, token: &str, path: &str, more: &[&str]) -> Reply {
+    /// curl, with a token in a file of its own rather than in its arguments.
+    fn curl(&self, token: &str, path: &str, more: &[&str]) -> Child {
         let mut curl = Command::new("curl");
         curl.args(["--silent", "--show-error", "--include", "--config", "-"])
             .arg("--cacert")
@@ -128,8 +128,11 @@ impl Web {
         };
         let mut stdin = curl.stdin.take().unwrap();
         stdin.write_all(header.as_bytes()).unwrap();
-        drop(stdin);
-        let done = curl.wait_with_output().unwrap();
+        curl
+    }
+
+    fn ask(&self, token: &str, path: &str, more: &[&str]) -> Reply {
+        let done = self.curl(token, path, more).wait_with_output().unwrap();
         assert!(done.status.success(), "{done:?}");
         let text = String::from_utf8(done.stdout).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -403,6 +406,175 @@ fn an_action_needs_its_role_and_is_told_with_who_did_it() {
 }
 
 #[test]
+fn questions_about_one_thing_are_answered_as_the_command_line_does() {
+    let web = Web::start();
+    let viewer = web.token("viewer", "view", &[]);
+    let token = web.token("support", "support", &[]);
+    let session = "/api/v1/session?session=0000000000000007";
+    assert_eq!(web.ask(&viewer, session, &[]).status, 403);
+    let told = web.rows(&token, session);
+    assert_eq!(told["user"], "home0007");
+    assert_eq!(told["settings"], json!([plane::setting()]));
+    assert_eq!(told["policy"], Value::Null, "its user plane does not tell");
+    let nowhere = web.ask(&token, "/api/v1/session?session=x", &[]);
+    assert_eq!(
+        (nowhere.status, nowhere.detail()),
+        (404, "there is no session x".into())
+    );
+    assert_eq!(web.ask(&token, "/api/v1/session", &[]).status, 400);
+
+    let own = web.rows(&token, "/api/v1/subscriber?subscriber=home0007");
+    let seventh = plane::sessions().nth(7);
+    assert_eq!(own, json!([seventh]));
+    let nobody = web.ask(&token, "/api/v1/subscriber?subscriber=nobody", &[]);
+    assert_eq!(nobody.status, 404);
+    assert!(nobody.detail().contains("has no session now"));
+
+    let who = web.rows(
+        &token,
+        "/api/v1/who?address=100.64.0.9&at=2026-11-22T07:15:00Z",
+    );
+    let expected = plane::holders("100.64.0.9", Some(1_795_331_700));
+    assert_eq!(who, json!(expected));
+
+    let configuration = web.rows(&token, "/api/v1/configuration");
+    let whole = json!({"version": 7, "document": "pools: {}\n", "tree": {"pools": {}}});
+    assert_eq!(configuration, whole);
+    let gone = web.ask(&token, "/api/v1/configuration?version=3", &[]);
+    assert_eq!(gone.status, 404);
+    let log = web.log();
+    let looked = log.iter().filter(|line| line.contains("a question"));
+    let looked: Vec<_> = looked.filter(|line| line.contains("home0007")).collect();
+    assert_eq!(looked.len(), 1, "who looked at whom: {log:#?}");
+}
+
+#[test]
+fn the_state_comes_as_it_changes_to_a_bounded_number_of_clients() {
+    let web = Web::start();
+    let token = web.token("support", "support", &[]);
+    let path = "/api/v1/top?interval=1";
+    let watch = || {
+        let mut curl = web.curl(&token, path, &["--no-buffer"]);
+        let lines = BufReader::new(curl.stdout.take().unwrap()).lines();
+        (curl, lines.map(Result::unwrap))
+    };
+    let mut watchers: Vec<_> = (0..16).map(|_| watch()).collect();
+    for (_, lines) in &mut watchers {
+        let states = lines.filter_map(|line| Some(line.strip_prefix("data: ")?.to_owned()));
+        for state in states.take(2) {
+            let state: Value = serde_json::from_str(&state).unwrap();
+            assert_eq!(state["sessions"]["online"], 2);
+        }
+    }
+    let refused = web.ask(&token, path, &[]);
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.detail().contains("16 clients watch already"));
+    let pools = web.ask(&token, "/api/v1/pools", &[]);
+    assert_eq!(pools.status, 200, "others are answered");
+
+    let (mut gone, _) = watchers.pop().unwrap();
+    gone.kill().unwrap();
+    gone.wait().unwrap();
+    let (mut again, mut lines) = loop {
+        let (mut again, mut lines) = watch();
+        match lines.next().unwrap().contains("200") {
+            true => break (again, lines),
+            false => again.wait().unwrap(),
+        };
+    };
+    assert!(lines.any(|line| line.starts_with("data: ")));
+    again.kill().unwrap();
+    again.wait().unwrap();
+    for (mut curl, _) in watchers {
+        curl.kill().unwrap();
+        curl.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_audit_tells_what_it_found() {
+    let web = Web::start();
+    let token = web.token("noc", "operate", &[]);
+    let body = ["--data", r#"{"resources": true}"#];
+    let reply = web.ask(&token, "/api/v1/actions/check", &body);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let told = reply.json();
+    assert_eq!(told["balanced"], true);
+    assert_eq!(told["missing"], json!(["up2 does not answer"]));
+}
+
+#[test]
+fn the_configuration_is_checked_committed_and_confirmed() {
+    let web = Web::start();
+    let token = web.token("netops", "configure", &[]);
+    let send = |token: &str, what: &str, body: &str, more: &[&str]| {
+        let file = web.folder().join("body.json");
+        std::fs::write(&file, body).unwrap();
+        let data = format!("@{}", file.display());
+        let path = format!("/api/v1/configuration/{what}");
+        web.ask(token, &path, &[&["--data-binary", &data], more].concat())
+    };
+    let order = |token: &str, what: &str, body: &str| send(token, what, body, &[]);
+    let operator = web.token("operator", "operate", &[]);
+    for what in ["check", "commit", "confirm"] {
+        let refused = order(&operator, what, "{}");
+        assert_eq!(refused.status, 403, "{refused:?}");
+        assert!(refused.detail().contains("--role configure"));
+    }
+
+    let edits =
+        r#"{"edits": ["set user-planes up1 admin-state shutting-down"], "comment": "a rate"}"#;
+    let would = order(&token, "check", edits).json();
+    assert_eq!(would["faults"], json!([]));
+    let effect = json!({"text": "3 sessions end", "sessions": 3, "ends": true});
+    assert_eq!(would["effects"], json!([effect]));
+    let done = order(&token, "commit", edits);
+    assert_eq!((done.status, &done.json()["version"]), (200, &json!(8)));
+    let kept = order(&token, "confirm", "");
+    assert_eq!((kept.status, kept.json()), (200, json!({"version": 8})));
+
+    let outdated = r#"{"edits": ["delete users"], "base": 3}"#;
+    let outdated = order(&token, "commit", outdated);
+    assert_eq!(outdated.status, 409, "{outdated:?}");
+    let faulty = order(&token, "commit", r#"{"edits": ["delete pools homes"]}"#);
+    assert_eq!(faulty.status, 422, "{faulty:?}");
+    let said = "Nothing was changed: pools homes: there is no such pool";
+    assert_eq!(faulty.detail(), said);
+    assert_eq!(faulty.json()["faults"][0]["path"], "pools homes");
+
+    for body in [r#"{"document": {"pools": {}}}"#, r#"{"version": 5}"#] {
+        assert_eq!(order(&token, "commit", body).status, 200, "{body}");
+    }
+    let large = json!({"document": "# ".repeat(1 << 20)}).to_string();
+    assert_eq!(order(&token, "commit", &large).status, 200);
+    let too_large = json!({"document": " ".repeat(17 << 20)}).to_string();
+    let too_large = send(&token, "commit", &too_large, &["--http1.1"]);
+    assert_eq!(too_large.status, 413, "before it was sent");
+    for (body, says) in [
+        ("{}", "Expected one of `edits`"),
+        (
+            r#"{"version": 5, "document": "x"}"#,
+            "Expected one of `edits`",
+        ),
+        (r#"{"edits": ["show pools"]}"#, "expected `set PATH VALUE`"),
+        (r#"{"version": 5, "force": true}"#, "unknown field `force`"),
+    ] {
+        let wrong = order(&token, "commit", body);
+        assert_eq!(wrong.status, 400, "{body}: {wrong:?}");
+        assert!(wrong.detail().contains(says), "{wrong:?}");
+    }
+    let log = web.log();
+    let commits = log.iter().filter(|line| line.contains("a commit"));
+    assert_eq!(commits.count(), 6, "{log:#?}");
+    let told = |words: &str| log.iter().any(|line| line.contains(words));
+    assert!(
+        told(r#"who="netops" kind="edits" result="version 8""#),
+        "{log:#?}"
+    );
+    assert!(!told("shutting-down"), "an edit may have a secret in it");
+}
+
+#[test]
 fn the_description_has_every_table() {
     let web = Web::start();
     let token = web.token("viewer", "view", &[]);
@@ -412,6 +584,8 @@ fn the_description_has_every_table() {
         let described = &document["paths"][path(table)]["get"];
         assert_eq!(described["summary"], table.about, "{}", table.name);
     }
+    let commit = &document["paths"]["/api/v1/configuration/commit"]["post"];
+    assert_eq!(commit["x-sluice-role"], "configure");
 }
 
 #[test]

@@ -17,9 +17,9 @@ use tonic::transport::Channel;
 use tonic::{Response as Reply, Status, Streaming};
 
 /// The largest document that is read, in octets, with room for what is around it.
-const MAX_DOCUMENT: usize = (16 << 20) + 65_536;
+pub const MAX_DOCUMENT: usize = (16 << 20) + 65_536;
 /// How long a commit may take: user planes are asked first.
-const PATIENCE_FOR_A_COMMIT: Duration = Duration::from_secs(60);
+pub const PATIENCE_FOR_A_COMMIT: Duration = Duration::from_secs(60);
 
 /// What is asked of the configuration.
 #[derive(Clone, Debug, PartialEq)]

@@ -22,6 +22,7 @@ pub mod catalogue;
 mod client;
 mod configuration;
 mod connection;
+mod details;
 mod history;
 mod ledger;
 mod listen;
@@ -43,9 +44,10 @@ pub use calls::{Asked, Calls, Refusal, other_answer};
 pub use client::Client;
 pub use configuration::{
     ConfigurationCall, ConfigurationClient, ConfigurationLock, ConfigurationRequest,
-    ConfigurationResponse,
+    ConfigurationResponse, MAX_DOCUMENT, PATIENCE_FOR_A_COMMIT,
 };
 pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK, channel};
+pub use details::{RATE_DOWN, SessionDetails};
 pub use generated::*;
 pub use history::{HistoryCall, HistoryClient};
 pub use ledger::{Differences, Kind};

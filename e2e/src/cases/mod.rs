@@ -69,6 +69,7 @@ mod two_sessions;
 mod unconfirmed;
 mod upgrade;
 mod wall_clock;
+mod web;
 mod workers;
 
 use crate::fixture::Fixture;
@@ -358,6 +359,11 @@ pub const CASES: &[Case] = &[
         "who had an address, why somebody is refused and what was wrong is known after kill -9 of the control plane",
         history::run,
     ).with_machine(),
+    case(
+        "web",
+        "by HTTPS, sessions are told as the command line tells them, a change is checked, committed, confirmed and taken back, and who did it is known",
+        web::run,
+    ),
     case(
         "gateway-ping",
         "the gateway's own addresses answer a subscriber's ping",

@@ -2,10 +2,13 @@
 
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Alarm, AlarmSeverity, Association, AssociationState, Call,
-    ConfigurationCall, ConfigurationRequest, ConfigurationResponse, DropCounter, HistoryCall,
-    ListAlarmsResponse, ListEventsResponse, ListLinesResponse, LiveCall, LiveResponse, Pool, Port,
-    Refusal, Request, Response, Session, SessionCounts, SessionState, UserPlane, UserPlaneState,
-    UserPlaneTable, WatchStateResponse, WatchedUserPlane, Worker, serve,
+    Change, CheckChangeResponse, CommitResponse, ConfigurationCall, ConfigurationFault,
+    ConfigurationRequest, ConfigurationResponse, DropCounter, Edit, Effect, FindHoldersResponse,
+    FindSubscriberResponse, GetConfigurationResponse, HistoryCall, Holder, Ledger,
+    ListAlarmsResponse, ListEventsResponse, ListLinesResponse, LiveCall, LiveResponse,
+    PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionCounts, SessionState,
+    SubscriberState, UserPlane, UserPlaneState, UserPlaneTable, Version, WatchStateResponse,
+    WatchedUserPlane, Worker, change, serve,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -89,11 +92,7 @@ fn listen(socket: &Path, most: Arc<AtomicUsize>) {
     });
     tokio::spawn(async move {
         while let Some((request, reply)) = versions.recv().await {
-            assert!(
-                matches!(request, ConfigurationRequest::Versions),
-                "{request:?}"
-            );
-            let _ = reply.send(Ok(ConfigurationResponse::Versions(Vec::new())));
+            let _ = reply.send(configure(request));
         }
     });
 }
@@ -125,6 +124,18 @@ fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusa
             servers: vec![server()],
         },
         Request::UserPlane { name, table } => return of_user_plane(&name, table),
+        Request::GetSession { id } => match sessions().find(|session| session.id == id) {
+            Some(session) => Response::Session {
+                session: Box::new(session),
+            },
+            None => return Err(Refusal::NotFound(format!("there is no session {id}"))),
+        },
+        Request::GetSessionPolicy { .. } => {
+            return Err(Refusal::Unreachable("up2 does not answer".into()));
+        }
+        Request::CheckLedger { repair: false } => Response::Ledger {
+            ledger: Ledger::of("cp1"),
+        },
         Request::ClearSession { id, by } => {
             let by = by.split(' ').next();
             assert_eq!(
@@ -141,11 +152,91 @@ fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusa
     })
 }
 
+/// A configuration of which nothing but version 7 exists, and which refuses pools.
+fn configure(request: ConfigurationRequest) -> Result<ConfigurationResponse, Refusal> {
+    let fault = |change: &Option<Change>| {
+        let change = change.as_ref().and_then(|change| change.change.as_ref());
+        let edits = match change {
+            Some(change::Change::Edits(edits)) => &*edits.edits,
+            _ => &[],
+        };
+        let pool = edits.iter().find(|edit| edit.words[0] == "pools");
+        let fault = |edit: &Edit| ConfigurationFault {
+            path: edit.words[..2].join(" "),
+            message: "there is no such pool".into(),
+            line: 0,
+        };
+        pool.map(fault).into_iter().collect::<Vec<_>>()
+    };
+    let effects = vec![Effect {
+        text: "3 sessions end".into(),
+        sessions: 3,
+        ends: true,
+    }];
+    let is_by = |by: &str| assert_eq!(by.split(' ').next(), Some("netops"));
+    Ok(match request {
+        ConfigurationRequest::Versions => ConfigurationResponse::Versions(vec![Version {
+            version: 7,
+            ..Version::default()
+        }]),
+        ConfigurationRequest::Get(None | Some(7)) => {
+            ConfigurationResponse::Configuration(GetConfigurationResponse {
+                version: 7,
+                document: "pools: {}\n".into(),
+                tree: r#"{"pools": {}}"#.into(),
+            })
+        }
+        ConfigurationRequest::Get(Some(other)) => {
+            return Err(Refusal::NotFound(format!("there is no version {other}")));
+        }
+        ConfigurationRequest::Check(change) => {
+            ConfigurationResponse::Checked(CheckChangeResponse {
+                faults: fault(&Some(change)),
+                effects,
+                tree: "{}".into(),
+            })
+        }
+        ConfigurationRequest::Commit { by, commit } => {
+            is_by(&by);
+            let faults = fault(&commit.change);
+            let change = commit.change.and_then(|change| change.change);
+            match change {
+                Some(change::Change::Edits(edits)) if edits.base != 7 => {
+                    return Err(Refusal::Outdated(
+                        "somebody else has changed the same".into(),
+                    ));
+                }
+                Some(change::Change::Document(document)) => {
+                    assert!(document.len() > 1_000_000 || document == r#"{"pools":{}}"#);
+                }
+                _ => {}
+            }
+            let is_well = faults.is_empty();
+            let comment = commit.comment;
+            assert!(["", "a rate"].contains(&&*comment), "{comment}");
+            ConfigurationResponse::Committed(CommitResponse {
+                version: if is_well { 8 } else { 0 },
+                faults,
+                effects,
+                pending: Vec::new(),
+            })
+        }
+        ConfigurationRequest::Confirm { by, lock: 0 } => {
+            is_by(&by);
+            ConfigurationResponse::Confirmed(8)
+        }
+        other => panic!("{other:?} is not asked"),
+    })
+}
+
 fn of_user_plane(name: &str, table: UserPlaneTable) -> Result<Response, Refusal> {
     match (name, table) {
         ("up2", _) => Err(Refusal::Unreachable("up2 does not answer".into())),
         ("up1", UserPlaneTable::Drops) => Ok(Response::Drops {
             drops: drops()[1..].to_vec(),
+        }),
+        ("up1", UserPlaneTable::Ledger { .. }) => Ok(Response::Ledger {
+            ledger: Ledger::of("up1"),
         }),
         ("up1", UserPlaneTable::Ports) => Ok(Response::Ports { ports: ports() }),
         ("up1", UserPlaneTable::Routes { .. }) => Ok(Response::Routes {
@@ -191,7 +282,43 @@ async fn remember(call: HistoryCall) {
                 ..ListAlarmsResponse::default()
             }));
         }
-        other => panic!("{other:?} is no table"),
+        HistoryCall::Subscriber(asked, reply) => {
+            let who = asked.subscriber;
+            let own = sessions().filter(|session| session.id == who || session.user == who);
+            let states = own.map(|session| SubscriberState {
+                session: Some(session),
+                policy: vec![setting()],
+                ..SubscriberState::default()
+            });
+            let _ = reply.send(Ok(FindSubscriberResponse {
+                subscribers: states.collect(),
+                ..FindSubscriberResponse::default()
+            }));
+        }
+        HistoryCall::Holders(asked, reply) => {
+            let _ = reply.send(Ok(holders(&asked.address, asked.at)));
+        }
+    }
+}
+
+/// The only setting of every session.
+pub fn setting() -> PolicySetting {
+    PolicySetting {
+        label: "policy up".into(),
+        value: "home-up".into(),
+        ..PolicySetting::default()
+    }
+}
+
+/// Who had an address.
+pub fn holders(address: &str, at: Option<u64>) -> FindHoldersResponse {
+    FindHoldersResponse {
+        at: at.unwrap_or(1),
+        holders: vec![Holder {
+            ipv4: Some(address.into()),
+            ..Holder::default()
+        }],
+        ..FindHoldersResponse::default()
     }
 }
 

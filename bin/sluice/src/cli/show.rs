@@ -5,7 +5,7 @@ use super::denials;
 use super::listing::word;
 use super::queues;
 use super::units::{count, counted, duration, octets};
-use northbound::{Drain, PolicySetting, Session, SessionPolicy, SessionState, Traffic};
+use northbound::{Drain, Session, SessionDetails, SessionState, Traffic};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -54,55 +54,29 @@ impl Answer {
     }
 }
 
-/// A session with what its policies are and have done.
-#[derive(Serialize)]
-struct SessionDetails {
-    #[serde(flatten)]
-    session: Session,
-    /// Settings of its policy, each with the origin of its value.
-    settings: Vec<PolicySetting>,
-    /// What its policies have done. Absent if its user plane does not tell.
-    policy: Option<SessionPolicy>,
-    /// What the packets to it have waited for in the last seconds: line, plan, class, aggregate, port or nothing. Absent if it has no queues.
-    limited_by: Option<&'static str>,
-}
-
 /// `sluice show session ID`. What cannot be asked beside the session itself is left out.
 pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failure> {
     let session = sockets.control_plane(|cp| cp.session(id))?;
     let found = sockets.history(|history| history.subscriber(id));
-    let mut states = found.map_or_else(|_| Vec::new(), |found| found.subscribers);
-    states.retain(|state| state.session.as_ref().is_some_and(|of| of.id == session.id));
-    let settings = states.pop().map(|state| state.policy).unwrap_or_default();
+    let states = found.map_or_else(|_| Vec::new(), |found| found.subscribers);
     let policy = sockets.control_plane(|cp| cp.session_policy(id)).ok();
-    let limited_by = policy
-        .as_ref()
-        .and_then(|p| queues::limited_by(&settings, p));
-    let details = SessionDetails {
-        session,
-        settings,
-        policy,
-        limited_by,
-    };
+    let details = SessionDetails::of(session, states, policy);
     match json {
         true => Answer::json(&details),
-        false => Ok(Answer::of(details.page())),
+        false => Ok(Answer::of(details_page(&details))),
     }
 }
 
-impl SessionDetails {
-    fn page(&self) -> Vec<String> {
-        let mut rows = denials::settings(&self.settings);
-        rows.extend(self.policy.iter().flat_map(denials::rows));
-        let limit = self.limited_by.iter();
-        rows.extend(limit.map(|limit| queues::limited_by_row(limit, &self.settings)));
-        let rows = rows.into_iter();
-        let rows = rows.map(|(name, value)| row(&name, &value));
-        session_page(&self.session)
-            .into_iter()
-            .chain(rows)
-            .collect()
-    }
+fn details_page(details: &SessionDetails) -> Vec<String> {
+    let mut rows = denials::settings(&details.settings);
+    rows.extend(details.policy.iter().flat_map(denials::rows));
+    rows.extend(queues::limited_by_row(details));
+    let rows = rows.into_iter();
+    let rows = rows.map(|(name, value)| row(&name, &value));
+    session_page(&details.session)
+        .into_iter()
+        .chain(rows)
+        .collect()
 }
 
 /// A line of a page.
@@ -308,7 +282,7 @@ pub(super) fn print_lines(lines: &[String]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::DirectionPolicy;
+    use northbound::{DirectionPolicy, PolicySetting, SessionPolicy};
 
     fn example() -> Session {
         Session {
@@ -389,7 +363,7 @@ mod tests {
             }),
             limited_by: None,
         };
-        let page = details.page().join("\n");
+        let page = details_page(&details).join("\n");
         let rows = "\npolicy up         home-up (profile)\n\
                     direction of the idle timeout both ways (profile)\n\
                     policy up state   home-up (unknown)\n\
@@ -400,7 +374,7 @@ mod tests {
         assert_eq!(json["user"], "home7@sluice", "as before");
         assert_eq!(json["policy"]["up"]["denied_packets"], 133);
         details.policy = None;
-        let page = details.page().join("\n");
+        let page = details_page(&details).join("\n");
         assert!(
             !page.contains("denied") && page.contains("policy up"),
             "{page}"

@@ -1,0 +1,73 @@
+//! The gateway's state as it changes, as server-sent events (HTML Living Standard, section 9.2).
+
+use crate::api::{Caller, Site, parameters};
+use crate::gateway::{Gateway, value};
+use crate::problem::Problem;
+use crate::query::Arguments;
+use crate::tokens::Role;
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use northbound::catalogue::TOP;
+use northbound::live_client::LiveClient;
+use northbound::{WatchStateRequest, WatchStateResponse};
+use std::convert::Infallible;
+use std::sync::Arc;
+use tonic::{Status, Streaming};
+
+/// Path of the states.
+pub const PATH: &str = "/api/v1/top";
+/// Clients that watch at once. Each is a call that stays at the control plane, which takes a bounded number of them.
+pub const WATCHERS: usize = 16;
+/// Seconds between two states if nothing else is asked.
+const INTERVAL: u64 = 1;
+
+/// Tells a state every few seconds, until the client goes, or the connection's time is over: a browser then asks again by itself.
+///
+/// # Errors
+/// The caller may not, too many watch, or the control plane does not answer.
+pub async fn top(
+    State(site): State<Arc<Site>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    caller.needs(Role::Support)?;
+    let arguments = Arguments::read(TOP.arguments, parameters(&uri)?, &[]);
+    let arguments = arguments.map_err(Problem::bad_request)?;
+    let Ok(room) = site.watchers.clone().try_acquire_owned() else {
+        let detail = format!("{WATCHERS} clients watch already: ask again later.");
+        return Err(Problem::later(StatusCode::SERVICE_UNAVAILABLE, 10, detail));
+    };
+    let seconds = arguments.number("interval").unwrap_or(INTERVAL);
+    let states = site.gateway.watch(seconds as u32).await;
+    let states = states.map_err(|status| site.gateway.problem(&status))?;
+    // whoever reads slowly misses states: nothing is kept for it
+    let events = unfold((states, room), async |(mut states, room)| {
+        let state = states.message().await.ok()??;
+        Some((Ok::<_, Infallible>(event(&state)), (states, room)))
+    });
+    let head = [(CONTENT_TYPE, "text/event-stream")];
+    Ok((head, Body::from_stream(events)).into_response())
+}
+
+fn event(state: &WatchStateResponse) -> Bytes {
+    format!("data: {}\n\n", value(state)).into()
+}
+
+impl Gateway {
+    /// The gateway's state, every few seconds; the first one comes at once.
+    ///
+    /// # Errors
+    /// Why the control plane does not answer.
+    pub async fn watch(&self, seconds: u32) -> Result<Streaming<WatchStateResponse>, Status> {
+        let request = WatchStateRequest {
+            interval_milliseconds: seconds.saturating_mul(1000),
+        };
+        let states = LiveClient::new(self.channel()).watch_state(request).await?;
+        Ok(states.into_inner())
+    }
+}

@@ -1,0 +1,88 @@
+//! Questions about one thing: a session, a subscriber, an address, the configuration. They are answered as the command line answers them
+//! with `--json`.
+
+use crate::gateway::{Gateway, value};
+use crate::query::Arguments;
+use northbound::catalogue::{Action, SHOW_CONFIGURATION, SHOW_SESSION, SHOW_SUBSCRIBER, WHO};
+use northbound::{
+    FindHoldersRequest, FindSubscriberRequest, FindSubscriberResponse, GetConfigurationRequest,
+    GetSessionPolicyRequest, GetSessionRequest, Session, SessionDetails,
+};
+use serde_json::{Value, json};
+use tonic::Status;
+
+/// The questions that are answered.
+pub const QUESTIONS: [&Action; 4] = [&SHOW_SESSION, &SHOW_SUBSCRIBER, &WHO, &SHOW_CONFIGURATION];
+
+/// Path of a question.
+pub fn path(question: &Action) -> String {
+    let name = question.name.trim_start_matches("show ");
+    format!("/api/v1/{name}")
+}
+
+impl Gateway {
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// What the control plane refuses, or why it does not answer.
+    pub async fn ask(&self, question: &Action, arguments: &Arguments) -> Result<Value, Status> {
+        let text = |name| arguments.text(name).unwrap_or_default().to_owned();
+        match question.name {
+            "show session" => self.session(text("session")).await,
+            "show subscriber" => self.sessions_of(text("subscriber")).await,
+            "who" => {
+                let request = FindHoldersRequest {
+                    address: text("address"),
+                    at: arguments.time("at"),
+                };
+                let found = self.history().find_holders(request).await?;
+                Ok(value(&found.into_inner()))
+            }
+            "show configuration" => self.version(arguments.number("version")).await,
+            other => Err(Status::not_found(format!("there is no question {other}"))),
+        }
+    }
+
+    /// What cannot be asked beside the session itself is left out.
+    async fn session(&self, id: String) -> Result<Value, Status> {
+        let request = GetSessionRequest { id: id.clone() };
+        let session = self.control_plane().get_session(request).await?;
+        let session = session.into_inner().session.unwrap_or_default();
+        let states = self.find(id.clone()).await;
+        let states = states.map_or_else(|_| Vec::new(), |found| found.subscribers);
+        let request = GetSessionPolicyRequest { id };
+        let policy = self.control_plane().get_session_policy(request).await;
+        let policy = policy.ok().and_then(|told| told.into_inner().policy);
+        Ok(value(&SessionDetails::of(session, states, policy)))
+    }
+
+    async fn sessions_of(&self, subscriber: String) -> Result<Value, Status> {
+        let found = self.find(subscriber.clone()).await?;
+        let sessions = found.subscribers.into_iter();
+        let mut sessions: Vec<Session> = sessions.filter_map(|state| state.session).collect();
+        if sessions.is_empty() {
+            return Err(Status::not_found(format!(
+                "`{subscriber}` has no session now: the tables `lines` and `events` know what was before"
+            )));
+        }
+        sessions.sort_by(|a, b| (a.subscriber_handle, &a.id).cmp(&(b.subscriber_handle, &b.id)));
+        Ok(value(&sessions))
+    }
+
+    async fn find(&self, subscriber: String) -> Result<FindSubscriberResponse, Status> {
+        let request = FindSubscriberRequest { subscriber };
+        let found = self.history().find_subscriber(request).await?;
+        Ok(found.into_inner())
+    }
+
+    /// A version with its document.
+    async fn version(&self, version: Option<u64>) -> Result<Value, Status> {
+        let _one = self.document().await;
+        let request = GetConfigurationRequest { version };
+        let told = self.configuration().get_configuration(request).await?;
+        let told = told.into_inner();
+        let tree: Value = serde_json::from_str(&told.tree)
+            .map_err(|error| Status::internal(format!("its tree is no JSON: {error}")))?;
+        Ok(json!({"version": told.version, "document": told.document, "tree": tree}))
+    }
+}
