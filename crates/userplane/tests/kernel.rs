@@ -94,6 +94,13 @@ impl Bench {
         for device in [&tap, &tun] {
             requester.request(request::link_up(device.index())).unwrap();
         }
+        // the kernel makes the route of an IPv6 address in its own time
+        let has_route = || ip("-6 route show table local").contains("2001:db8:64::1");
+        let begun = Instant::now();
+        while !has_route() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "no route");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let fib = Fib::new([(tap.index(), PORT)].into(), tun.index());
         Self {
             requester,
