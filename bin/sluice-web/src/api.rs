@@ -33,7 +33,7 @@ use tokio::time::timeout;
 /// How long a request may take. A history of years takes its time, and a change of the configuration more.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum size of a request's body, in octets.
-const BODY: usize = 16 * 1024;
+pub const BODY: usize = 16 * 1024;
 /// Headers of every answer. Nothing that this server sends is a page: a browser runs and embeds none of it.
 const HEADERS: [(HeaderName, &str); 5] = [
     (

@@ -1,6 +1,6 @@
 //! Changes of the configuration: what one would do, its commit, and its confirmation.
 
-use crate::api::{Caller, Site, done};
+use crate::api::{BODY, Caller, Site, done};
 use crate::gateway::Gateway;
 use crate::problem::Problem;
 use crate::tokens::Role;
@@ -21,11 +21,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
-/// How long the body of a request may take.
-const BODY: Duration = Duration::from_secs(30);
-/// How long one may take that is not wanted, and its maximum size in octets.
+/// Time limit for the body of a request.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for the body of a request that is refused.
 const UNWANTED: Duration = Duration::from_secs(1);
-const SMALL: usize = 16 * 1024;
 
 /// A change, and how it is to be committed. One of `edits`, `document` and `version` says what it is.
 #[derive(Debug, Default, Deserialize)]
@@ -45,49 +44,56 @@ struct Order {
     end_sessions: bool,
 }
 
-/// Kind of a change, as the log has it: an edit may have a secret in it.
-const fn kind(change: &change::Change) -> &'static str {
-    match change {
-        change::Change::Edits(_) => "edits",
-        change::Change::Document(_) => "document",
-        change::Change::Version(_) => "version",
+/// Kind of a change for the log. The change itself is not logged, because it may contain a secret.
+fn kind(change: Option<&Change>) -> &'static str {
+    match change.and_then(|change| change.change.as_ref()) {
+        Some(change::Change::Edits(_)) => "edits",
+        Some(change::Change::Document(_)) => "document",
+        Some(change::Change::Version(_)) => "version",
+        None => "nothing",
     }
 }
 
-impl Order {
-    fn read(body: &[u8]) -> Result<Self, Problem> {
-        serde_json::from_slice(body).map_err(|error| {
-            Problem::bad_request(format!("The body is not what is expected: {error}."))
-        })
-    }
-
-    /// What is to be changed.
-    async fn change(&mut self, gateway: &Gateway) -> Result<change::Change, Problem> {
-        let which = (self.edits.take(), self.document.take(), self.version);
-        Ok(match which {
-            (Some(lines), None, None) => {
-                let edits = lines.iter().map(|line| edit(line));
-                let edits = edits
-                    .collect::<Result<_, _>>()
-                    .map_err(Problem::bad_request)?;
-                let base = match self.base {
-                    Some(base) => base,
-                    None => gateway.newest().await.map_err(|s| gateway.problem(&s))?,
-                };
-                change::Change::Edits(Edits { base, edits })
-            }
-            (None, Some(Value::String(document)), None) => change::Change::Document(document),
-            // JSON is YAML
-            (None, Some(document), None) => change::Change::Document(document.to_string()),
-            (None, None, Some(version)) => change::Change::Version(version),
-            _ => {
-                return Err(Problem::bad_request(
-                    "Expected one of `edits` (lines such as `set PATH VALUE` or `delete PATH`), `document` (the whole configuration) and \
-                     `version` (an earlier one).",
-                ));
-            }
-        })
-    }
+/// Reads a request to check or to commit a change.
+async fn ordered(site: &Site, request: Request) -> Result<CommitRequest, Problem> {
+    let body = read(request).await?;
+    let order: Order = serde_json::from_slice(&body).map_err(|error| {
+        Problem::bad_request(format!("The body is not what is expected: {error}."))
+    })?;
+    let change = match (order.edits, order.base, order.document, order.version) {
+        (Some(lines), base, None, None) => {
+            let edits = lines.iter().map(|line| edit(line));
+            let edits = edits.collect::<Result<_, _>>();
+            let edits = edits.map_err(Problem::bad_request)?;
+            let base = match base {
+                Some(base) => base,
+                None => {
+                    let newest = site.gateway.newest().await;
+                    newest.map_err(|status| site.gateway.problem(&status))?
+                }
+            };
+            change::Change::Edits(Edits { base, edits })
+        }
+        (None, None, Some(Value::String(document)), None) => change::Change::Document(document),
+        // JSON is YAML
+        (None, None, Some(document), None) => change::Change::Document(document.to_string()),
+        (None, None, None, Some(version)) => change::Change::Version(version),
+        _ => {
+            return Err(Problem::bad_request(
+                "Expected one of `edits` (lines such as `set PATH VALUE` or `delete PATH`; `base` may stand beside them), `document` (the \
+                 whole configuration) and `version` (an earlier one).",
+            ));
+        }
+    };
+    Ok(CommitRequest {
+        change: Some(Change {
+            change: Some(change),
+        }),
+        comment: order.comment,
+        confirm_within: order.confirm_within,
+        end_sessions: order.end_sessions,
+        lock: 0,
+    })
 }
 
 /// A line as it is typed in `sluice configure`.
@@ -110,9 +116,8 @@ pub async fn check(
 ) -> Result<Response, Problem> {
     let request = admit(&caller, request).await?;
     let _one = site.gateway.document().await;
-    let mut order = Order::read(&read(request).await?)?;
-    let change = Some(order.change(&site.gateway).await?);
-    let would = site.gateway.check(Change { change }).await;
+    let commit = ordered(&site, request).await?;
+    let would = site.gateway.check(commit.change.unwrap_or_default()).await;
     Ok(done(&would.map_err(|s| site.gateway.problem(&s))?))
 }
 
@@ -127,19 +132,9 @@ pub async fn commit(
 ) -> Result<Response, Problem> {
     let request = admit(&caller, request).await?;
     let _one = site.gateway.document().await;
-    let mut order = Order::read(&read(request).await?)?;
-    let change = order.change(&site.gateway).await?;
-    let kind = kind(&change);
-    let request = CommitRequest {
-        change: Some(Change {
-            change: Some(change),
-        }),
-        comment: order.comment,
-        confirm_within: order.confirm_within,
-        end_sessions: order.end_sessions,
-        lock: 0,
-    };
-    let committed = site.gateway.commit(request, &caller.name).await;
+    let commit = ordered(&site, request).await?;
+    let kind = kind(commit.change.as_ref());
+    let committed = site.gateway.commit(commit, &caller.name).await;
     let result = match &committed {
         Ok(of) if of.faults.is_empty() => format!("version {}", of.version),
         Ok(of) => format!("{} faults", of.faults.len()),
@@ -180,28 +175,28 @@ pub async fn confirm(
     Ok(done(&json!({"version": version})))
 }
 
-/// Lets through who may configure. Of others a small body is read, too: curl takes an answer to what it has not sent yet for a fault of
-/// HTTP/2.
+/// Admits a caller with the role `configure`. The small body of a refused request is read as well: curl reports an HTTP/2 error if the answer
+/// comes before the end of the body.
 async fn admit(caller: &Caller, request: Request) -> Result<Request, Problem> {
     match caller.needs(Role::Configure) {
         Ok(()) => Ok(request),
         Err(problem) => {
-            // what it was does not matter, nor whether it came
-            let _ = timeout(UNWANTED, to_bytes(request.into_body(), SMALL)).await;
+            // its content does not matter, nor whether it comes
+            let _ = timeout(UNWANTED, to_bytes(request.into_body(), BODY)).await;
             Err(problem)
         }
     }
 }
 
-/// Reads a body, while others wait. One that says that it is too large is not waited for.
+/// Reads the body of a request. A body that is announced as too large is refused before it is read.
 async fn read(request: Request) -> Result<Bytes, Problem> {
     if request.body().size_hint().lower() > MAX_DOCUMENT as u64 {
         let detail = format!("The body is too large: expected at most {MAX_DOCUMENT} octets.");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
-    let body = timeout(BODY, Bytes::from_request(request, &())).await;
+    let body = timeout(PATIENCE, Bytes::from_request(request, &())).await;
     let body = body.map_err(|_| {
-        let detail = format!("The body takes longer than {} seconds.", BODY.as_secs());
+        let detail = format!("The body takes longer than {} seconds.", PATIENCE.as_secs());
         Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
     })?;
     body.map_err(|error| Problem::new(error.status(), error.body_text()))

@@ -42,6 +42,8 @@ pub async fn top(
         let detail = format!("{WATCHERS} clients watch already: ask again later.");
         return Err(Problem::later(StatusCode::SERVICE_UNAVAILABLE, 10, detail));
     };
+    // the state names senders above a rate: who looks at subscribers can be told afterwards
+    tracing::info!(who = caller.name, "the state is watched");
     let seconds = arguments.number("interval").unwrap_or(INTERVAL);
     let states = site.gateway.watch(seconds as u32).await;
     let states = states.map_err(|status| site.gateway.problem(&status))?;

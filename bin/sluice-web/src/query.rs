@@ -40,7 +40,10 @@ impl Arguments {
             }
         }
         let mut required = declared.iter().filter(|argument| argument.required);
-        let missing = required.find(|argument| !arguments.0.contains_key(argument.name));
+        let missing = required.find(|argument| match argument.takes {
+            Takes::Nothing => !arguments.flag(argument.name),
+            _ => arguments.text(argument.name).is_none(),
+        });
         match missing {
             Some(argument) => Err(format!(
                 "`{}` is missing: {}",

@@ -498,6 +498,9 @@ fn an_audit_tells_what_it_found() {
     let body = ["--data", r#"{"resources": true}"#];
     let reply = web.ask(&token, "/api/v1/actions/check", &body);
     assert_eq!(reply.status, 200, "{reply:?}");
+    let nothing = ["--data", r#"{"resources": false}"#];
+    let nothing = web.ask(&token, "/api/v1/actions/check", &nothing);
+    assert_eq!(nothing.status, 400, "{nothing:?}");
     let told = reply.json();
     assert_eq!(told["balanced"], true);
     assert_eq!(told["missing"], json!(["up2 does not answer"]));
@@ -556,6 +559,7 @@ fn the_configuration_is_checked_committed_and_confirmed() {
             r#"{"version": 5, "document": "x"}"#,
             "Expected one of `edits`",
         ),
+        (r#"{"version": 5, "base": 3}"#, "Expected one of `edits`"),
         (r#"{"edits": ["show pools"]}"#, "expected `set PATH VALUE`"),
         (r#"{"version": 5, "force": true}"#, "unknown field `force`"),
     ] {
