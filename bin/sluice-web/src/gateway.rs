@@ -182,11 +182,7 @@ impl Gateway {
             };
             let request = northbound::on_behalf_of(person, request);
             match client.check_user_plane_ledger(request).await {
-                Ok(told) => {
-                    let told = told.into_inner().ledger.unwrap_or_default();
-                    all.accounts.extend(told.accounts);
-                    all.findings.extend(told.findings);
-                }
+                Ok(told) => all.add(told.into_inner().ledger.unwrap_or_default()),
                 Err(status) => missing.push(status.message().to_owned()),
             }
         }

@@ -6,7 +6,7 @@ use crate::query::Arguments;
 use northbound::catalogue::{Action, SHOW_CONFIGURATION, SHOW_SESSION, SHOW_SUBSCRIBER, WHO};
 use northbound::{
     FindHoldersRequest, FindSubscriberRequest, FindSubscriberResponse, GetConfigurationRequest,
-    GetSessionPolicyRequest, GetSessionRequest, Session, SessionDetails,
+    GetSessionPolicyRequest, GetSessionRequest, SessionDetails,
 };
 use serde_json::{Value, json};
 use tonic::Status;
@@ -57,15 +57,12 @@ impl Gateway {
     }
 
     async fn sessions_of(&self, subscriber: String) -> Result<Value, Status> {
-        let found = self.find(subscriber.clone()).await?;
-        let sessions = found.subscribers.into_iter();
-        let mut sessions: Vec<Session> = sessions.filter_map(|state| state.session).collect();
+        let sessions = self.find(subscriber.clone()).await?.into_sessions();
         if sessions.is_empty() {
             return Err(Status::not_found(format!(
                 "`{subscriber}` has no session now: the tables `lines` and `events` know what was before"
             )));
         }
-        sessions.sort_by(|a, b| (a.subscriber_handle, &a.id).cmp(&(b.subscriber_handle, &b.id)));
         Ok(value(&sessions))
     }
 

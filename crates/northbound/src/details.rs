@@ -1,6 +1,8 @@
-//! A session in detail, which the client puts together of several answers.
+//! Sessions in detail, as clients of the local API put them together from several answers.
 
-use crate::{PolicySetting, QueueLimit, Session, SessionPolicy, SubscriberState};
+use crate::{
+    FindSubscriberResponse, PolicySetting, QueueLimit, Session, SessionPolicy, SubscriberState,
+};
 use serde::Serialize;
 
 /// Label of the setting whose value is the rate of a session's queues.
@@ -48,6 +50,16 @@ impl SessionDetails {
     pub fn limiting_rate(&self) -> Option<&PolicySetting> {
         let own = matches!(self.limited_by, Some(LINE | "plan"));
         own.then(|| rate(&self.settings)).flatten()
+    }
+}
+
+impl FindSubscriberResponse {
+    /// The sessions that were found, those of a subscriber together.
+    pub fn into_sessions(self) -> Vec<Session> {
+        let states = self.subscribers.into_iter();
+        let mut sessions: Vec<Session> = states.filter_map(|state| state.session).collect();
+        sessions.sort_by(|a, b| (a.subscriber_handle, &a.id).cmp(&(b.subscriber_handle, &b.id)));
+        sessions
     }
 }
 

@@ -72,6 +72,12 @@ impl Ledger {
         }
     }
 
+    /// Adds the accounts and findings of another plane.
+    pub fn add(&mut self, other: Ledger) {
+        self.accounts.extend(other.accounts);
+        self.findings.extend(other.findings);
+    }
+
     /// Whether everything has its one owner, and every owner what it says that it has.
     pub fn is_balanced(&self) -> bool {
         self.accounts

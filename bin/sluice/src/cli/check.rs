@@ -15,10 +15,7 @@ pub fn ledger(sockets: &Sockets, repair: bool, json: bool) -> Result<Answer, Fai
     });
     let (said, failure) = answers(std::iter::once(Ok(control_plane)).chain(of_user_planes));
     let mut all = Ledger::default();
-    for ledger in &said {
-        all.accounts.extend_from_slice(&ledger.accounts);
-        all.findings.extend_from_slice(&ledger.findings);
-    }
+    said.into_iter().for_each(|ledger| all.add(ledger));
     let answer = match json {
         true => Answer::json(&all)?,
         false => Answer::table(lines(&all, failure.is_none(), terminal_width())),

@@ -89,17 +89,12 @@ fn row(name: &str, value: &str) -> String {
 /// `sluice show subscriber SUBSCRIBER`.
 pub fn subscriber(sockets: &Sockets, asked: &str, json: bool) -> Result<Answer, Failure> {
     let found = sockets.history(|history| history.subscriber(asked))?;
-    let mut sessions: Vec<Session> = found
-        .subscribers
-        .into_iter()
-        .filter_map(|state| state.session)
-        .collect();
+    let sessions = found.into_sessions();
     if sessions.is_empty() {
         return Err(Failure::Other(format!(
             "`{asked}` has no session now: `sluice explain {asked}` says what is known"
         )));
     }
-    sessions.sort_by(|a, b| (a.subscriber_handle, &a.id).cmp(&(b.subscriber_handle, &b.id)));
     match json {
         true => Answer::json(&sessions),
         false => Ok(Answer::of(subscriber_pages(&sessions))),
