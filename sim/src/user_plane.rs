@@ -13,7 +13,7 @@ use crate::worker::{Event as WorkerEvent, UplinkResult, Workers};
 use config::{Fault, HoldSessions, UserPlaneDocument};
 use core::time::Duration;
 use dataplane::{Held, InstanceIndex, Part, Piece, PortIndex, SessionIndex};
-use mi::{Configured, Document, DocumentFault, InForce, Keep, Response};
+use mi::{Begun, Configured, Document, DocumentFault, InForce, Keep, Response};
 use northbound::{Ledger, Refusal};
 use pfcp::{Node, RequestId};
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ use userplane::compile::Layout;
 use userplane::cpri::{Redirection, Verdict};
 use userplane::engine::{Engine, FromSubscriber, Now, Output};
 use userplane::ledger::Shown;
-use userplane::managed::Managed;
+use userplane::managed::{Managed, read};
 use userplane::policies::PolicyNumbers;
 use wire::eth::MacAddr;
 use wire::gtpu;
@@ -174,7 +174,7 @@ impl UserPlane {
             start,
         };
         if let Some(last) = last {
-            let done = up.resume(&last, moment.unix.into());
+            let done = up.resume(&last, read(&last), moment.unix.into());
             done.expect("it could be done before");
         }
         up
@@ -192,7 +192,7 @@ impl UserPlane {
 
     /// What is wrong with a document.
     pub fn judge(&self, document: &Document) -> Vec<DocumentFault> {
-        self.validate(document)
+        self.validate(read(document))
     }
 
     /// It is to become what a document says.
@@ -202,7 +202,7 @@ impl UserPlane {
         document: Document,
     ) -> Result<Response, Refusal> {
         self.moment = moment;
-        let answer = self.apply(document, moment.unix.into());
+        let answer = self.put_in_force(document);
         if !self.is_blank() {
             for (from, bytes) in std::mem::take(&mut self.early) {
                 self.node.handle_datagram(moment.at, from, &bytes);
@@ -210,6 +210,17 @@ impl UserPlane {
         }
         self.settle(moment);
         answer
+    }
+
+    fn put_in_force(&mut self, document: Document) -> Result<Response, Refusal> {
+        match self.configured.begin(document)? {
+            Begun::Done(response) => Ok(response),
+            Begun::Write(document) => {
+                let written = self.configured.kept().begin(&document);
+                let now = self.moment.unix.into();
+                self.apply(&document, written, read(&document), now)
+            }
+        }
     }
 
     /// Time of the machine that its control thread took.

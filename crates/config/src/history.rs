@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 
 /// How many versions are kept.
 pub const KEPT: usize = 100;
+/// How many octets all versions may have together. Above it, only [`KEPT_OF_LARGE`] are kept.
+const LARGE: u64 = 1 << 30;
+/// How many versions are kept in any case, however large they are.
+const KEPT_OF_LARGE: usize = 10;
 /// What the first line of a version begins with.
 const HEADER: &str = "# sluice ";
 
@@ -68,7 +72,16 @@ pub enum HistoryError {
 pub struct History {
     folder: PathBuf,
     versions: BTreeMap<u64, Version>,
+    /// Size of each version's file, in octets.
+    octets: BTreeMap<u64, u64>,
     current: Checked,
+}
+
+/// Version that is on the disk, and not in force.
+#[derive(Debug)]
+pub struct WrittenVersion {
+    version: Version,
+    octets: u64,
 }
 
 impl History {
@@ -85,6 +98,7 @@ impl History {
         let mut history = History {
             folder: folder.to_owned(),
             versions: BTreeMap::new(),
+            octets: BTreeMap::new(),
             current: Checked::default(),
         };
         for entry in fs::read_dir(folder).map_err(wrong(folder))? {
@@ -101,6 +115,8 @@ impl History {
             if let Some(number) = number(&name) {
                 let (version, _) = read(&path, number)?;
                 history.versions.insert(number, version);
+                let octets = fs::metadata(&path).map_err(wrong(&path))?.len();
+                history.octets.insert(number, octets);
             }
         }
         // what was renamed and not synced before a death may yet go away: what is used from here on must not
@@ -145,18 +161,19 @@ impl History {
         })
     }
 
-    /// Makes a configuration the one in force. It is durable when this returns.
+    /// Writes a configuration as the next version, which is not in force yet. Takes long if the configuration is large. What is not committed
+    /// is forgotten with the next one.
     ///
     /// # Errors
-    /// It could not be written: the one before stays in force.
-    pub fn commit(
-        &mut self,
-        checked: Checked,
+    /// It could not be written.
+    pub fn write(
+        &self,
+        checked: &Checked,
         at: u64,
         by: &str,
         comment: &str,
         confirm_by: Option<u64>,
-    ) -> Result<u64, HistoryError> {
+    ) -> Result<WrittenVersion, HistoryError> {
         let number = self.version().unwrap_or(0) + 1;
         let text = crate::write(&checked.tree, true);
         let version = Version {
@@ -167,11 +184,28 @@ impl History {
             confirm_by,
             sha256: digest(&text),
         };
-        self.put(&version, &text)?;
+        let octets = self.put(&version, &text)?;
+        Ok(WrittenVersion { version, octets })
+    }
+
+    /// Makes the configuration that was written the one in force. It is durable when this returns, with its number and the configuration
+    /// before it: letting go of a large one takes long.
+    ///
+    /// # Errors
+    /// The system does not let us: the one before stays in force.
+    pub fn commit(
+        &mut self,
+        written: WrittenVersion,
+        checked: Checked,
+    ) -> Result<(u64, Checked), HistoryError> {
+        let WrittenVersion { version, octets } = written;
+        let number = version.version;
+        self.name(number)?;
+        self.octets.insert(number, octets);
         self.versions.insert(number, version);
-        self.current = checked;
+        let former = std::mem::replace(&mut self.current, checked);
         self.prune();
-        Ok(number)
+        Ok((number, former))
     }
 
     /// The version in force needs no confirmation any more.
@@ -184,7 +218,9 @@ impl History {
         };
         if version.confirm_by.take().is_some() {
             let (_, text) = read(&self.path(version.version), version.version)?;
-            self.put(&version, &text)?;
+            let octets = self.put(&version, &text)?;
+            self.name(version.version)?;
+            self.octets.insert(version.version, octets);
             self.versions.insert(version.version, version);
         }
         Ok(())
@@ -209,26 +245,36 @@ impl History {
         self.folder.join(format!("{number:06}.yaml"))
     }
 
-    fn put(&self, version: &Version, text: &str) -> Result<(), HistoryError> {
+    /// Writes a version beside those that have their names, and syncs it. Returns its size in octets.
+    fn put(&self, version: &Version, text: &str) -> Result<u64, HistoryError> {
         let path = self.path(version.version);
-        let new = path.with_extension("new");
-        let written = || -> io::Result<()> {
+        let written = || -> io::Result<u64> {
             let header = serde_json::to_string(version)?;
-            let mut file = File::create(&new)?;
+            let mut file = File::create(path.with_extension("new"))?;
             rustix::fs::fchmod(&file, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?; // there are secrets in it
             writeln!(file, "{HEADER}{header}")?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            fs::rename(&new, &path)?;
-            folder::sync(&self.folder)
+            Ok(file.metadata()?.len())
         };
         written().map_err(|source| HistoryError::Io { path, source })
+    }
+
+    /// Gives a version that was written its name.
+    fn name(&self, number: u64) -> Result<(), HistoryError> {
+        let path = self.path(number);
+        let named = fs::rename(path.with_extension("new"), &path);
+        let named = named.and_then(|()| folder::sync(&self.folder));
+        named.map_err(|source| HistoryError::Io { path, source })
     }
 
     /// Lets go of what is too old; the last confirmed one is kept in any case.
     fn prune(&mut self) {
         let confirmed = self.last_confirmed();
-        while self.versions.len() > KEPT {
+        let is_large = |history: &History| {
+            history.versions.len() > KEPT_OF_LARGE && history.octets.values().sum::<u64>() > LARGE
+        };
+        while self.versions.len() > KEPT || is_large(self) {
             let oldest = self
                 .versions
                 .keys()
@@ -238,6 +284,7 @@ impl History {
             // one that cannot be removed is tried again when the folder is opened anew
             let _ = fs::remove_file(self.path(oldest));
             self.versions.remove(&oldest);
+            self.octets.remove(&oldest);
         }
     }
 }

@@ -41,6 +41,7 @@ pub use edit::{Edit, Verb};
 pub use model::{Configuration, UserPlaneDocument};
 pub use path::{Path, quoted, words};
 pub use template::{Template, TemplateValues};
+pub use tree::MAX_DOCUMENT;
 pub use values::{AddressRange, Addresses, CpuList, HoldSessions, MASK, Secret, SvlanSet, mac};
 pub use write::{masked, write};
 

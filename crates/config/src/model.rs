@@ -22,8 +22,9 @@ pub use access::{
 };
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use policies::{
-    AboveRate, Acl, Algorithm, Aqm, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES, MOST_POLICY_RULES,
-    Overhead, Policer, Queue, TrafficClass, TrafficPolicy, UndeterminedTransport, Unmatched,
+    AboveRate, Acl, Acls, Algorithm, Aqm, MOST_ACL_RULES, MOST_ACLS, MOST_CLASSES,
+    MOST_POLICY_RULES, Overhead, Policer, Queue, TrafficClass, TrafficPolicy,
+    UndeterminedTransport, Unmatched, share_acls,
 };
 pub use pools::{Ipv4Pool, Ipv6Pool, MOST_BLOCK_BITS, MOST_UNIT_BITS};
 pub use protection::{
@@ -77,7 +78,7 @@ pub struct Configuration {
     pub ipv6_pools: BTreeMap<String, Ipv6Pool>,
     /// Access control lists: at most 256. Policies name them.
     #[schemars(extend("x-key" = "the ACL's name"))]
-    pub acls: BTreeMap<String, Acl>,
+    pub acls: Acls,
     /// Policers: rates of sessions in colours. Policies name them.
     #[schemars(extend("x-key" = "the policer's name"))]
     pub policers: BTreeMap<String, Policer>,

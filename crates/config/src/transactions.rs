@@ -5,9 +5,11 @@
 
 use crate::check::{self, Checked};
 use crate::edit::{self, Edit, EditError};
-use crate::history::{History, HistoryError, Version};
+use crate::history::{History, HistoryError, Version, WrittenVersion};
+use crate::model::share_acls;
 use crate::{Fault, Path};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// What is to become of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,12 +174,18 @@ impl Transactions {
     /// # Errors
     /// What is wrong with the change.
     pub fn candidate(&self, change: &Change) -> Result<Checked, Refusal> {
-        let tree = match change {
-            Change::Edits { base, edits } => self.edited(*base, edits)?,
-            Change::Version(version) => self.load(*version)?.tree,
-            Change::Document(text) => return check::read(text).map_err(Refusal::Faults),
+        let checked = match change {
+            Change::Edits { base, edits } => check::check(&self.edited(*base, edits)?),
+            Change::Version(version) => check::check(&self.load(*version)?.tree),
+            Change::Document(text) => check::read(text),
         };
-        check::check(&tree).map_err(Refusal::Faults)
+        let mut checked = checked.map_err(Refusal::Faults)?;
+        // nobody else has it yet
+        if let Some(configuration) = Arc::get_mut(&mut checked.configuration) {
+            let current = &self.current().configuration;
+            share_acls(&mut configuration.acls, &current.acls);
+        }
+        Ok(checked)
     }
 
     fn edited(&self, base: u64, edits: &[Edit]) -> Result<Value, Refusal> {
@@ -223,27 +231,38 @@ impl Transactions {
         }
     }
 
-    /// Makes a candidate the version in force. It is durable when this returns.
+    /// Writes a candidate as the next version, which is not in force yet. Takes long if it is large.
     ///
     /// # Errors
     /// It is what is in force already, or could not be written.
-    pub fn commit(
-        &mut self,
-        candidate: Checked,
+    pub fn write(
+        &self,
+        candidate: &Checked,
         author: &Author,
         comment: &str,
         confirm_by: Option<u64>,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<WrittenVersion, Refusal> {
         if candidate.tree == self.current().tree
             && self.version() > 0
             && self.history.confirm_by().is_none()
         {
             return Err(Refusal::Nothing);
         }
-        let committed =
-            self.history
-                .commit(candidate, author.at, &author.name, comment, confirm_by);
-        Ok(committed?)
+        let (at, by) = (author.at, &author.name);
+        Ok(self.history.write(candidate, at, by, comment, confirm_by)?)
+    }
+
+    /// Makes the candidate that was written the version in force. It is durable when this returns, with its number and what was in force
+    /// before.
+    ///
+    /// # Errors
+    /// The system does not let us.
+    pub fn commit(
+        &mut self,
+        written: WrittenVersion,
+        candidate: Checked,
+    ) -> Result<(u64, Checked), Refusal> {
+        Ok(self.history.commit(written, candidate)?)
     }
 
     /// Keeps the version in force, which waits for that.

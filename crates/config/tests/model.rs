@@ -392,7 +392,7 @@ fn hostile_documents_are_refused() {
     assert!(
         check::read(&huge).unwrap_err()[0]
             .message
-            .contains("expected at most 16 MiB")
+            .contains("expected at most 96 MiB")
     );
     let deep = "{a: ".repeat(100_000);
     assert!(!check::read(&deep).unwrap_err().is_empty());

@@ -27,6 +27,17 @@ fn edits(lines: &[&str]) -> Vec<Edit> {
 }
 
 /// Commits edits onto the version in force.
+fn put_in_force(
+    transactions: &mut Transactions,
+    candidate: Checked,
+    comment: &str,
+    confirm_by: Option<u64>,
+) -> Result<u64, Refusal> {
+    let written = transactions.write(&candidate, &author(None), comment, confirm_by)?;
+    let (version, _) = transactions.commit(written, candidate)?;
+    Ok(version)
+}
+
 fn commit(
     transactions: &mut Transactions,
     lines: &[&str],
@@ -38,7 +49,7 @@ fn commit(
     };
     transactions.may_commit(&author(None), &change)?;
     let candidate = transactions.candidate(&change)?;
-    transactions.commit(candidate, &author(None), "why not", confirm_by)
+    put_in_force(transactions, candidate, "why not", confirm_by)
 }
 
 #[test]
@@ -123,9 +134,7 @@ fn what_is_not_confirmed_goes_and_nobody_confirms_it_by_accident() {
     assert_eq!(after_a_crash.history().confirm_by(), Some(1300));
     let (before, comment) = after_a_crash.unconfirmed().unwrap().unwrap();
     assert_eq!(before.configuration.limits.half_open, 5);
-    after_a_crash
-        .commit(before, &author(None), &comment, None)
-        .unwrap();
+    put_in_force(&mut after_a_crash, before, &comment, None).unwrap();
     assert_eq!(after_a_crash.version(), 3);
     assert_eq!(after_a_crash.current().configuration.limits.half_open, 5);
     assert!(after_a_crash.unconfirmed().unwrap().is_none());
@@ -293,7 +302,7 @@ proptest! {
                     let change = Change::Edits { base: last, edits: list };
                     let done = transactions.may_commit(&author(None), &change)
                         .and_then(|()| transactions.candidate(&change))
-                        .and_then(|candidate| transactions.commit(candidate, &author(None), "", confirm_by));
+                        .and_then(|candidate| put_in_force(&mut transactions, candidate, "", confirm_by));
                     prop_assert_eq!(done.is_ok(), good && changes && !model.waits(), "{:?}", done);
                     if done.is_ok() {
                         model.0.push((check::check(&tree).unwrap().tree, confirm_by.is_none()));
@@ -312,7 +321,7 @@ proptest! {
                                 prop_assert_eq!(get(&tree), get(&model.get(last)), "{}", theirs);
                             }
                         }
-                        if transactions.commit(candidate, &author(None), "", None).is_ok() {
+                        if put_in_force(&mut transactions, candidate, "", None).is_ok() {
                             model.0.push((tree, true));
                         }
                     }
@@ -321,7 +330,7 @@ proptest! {
                 Step::Rollback(version) => {
                     let change = Change::Version(version);
                     let done = transactions.candidate(&change)
-                        .and_then(|candidate| transactions.commit(candidate, &author(None), "", None));
+                        .and_then(|candidate| put_in_force(&mut transactions, candidate, "", None));
                     let known = version <= last;
                     let changes = known && (model.get(version) != model.get(last) || last == 0 || model.waits());
                     prop_assert_eq!(done.is_ok(), changes);
@@ -339,7 +348,7 @@ proptest! {
                     let before = transactions.unconfirmed().unwrap();
                     prop_assert_eq!(before.is_some(), model.waits());
                     if let Some((before, comment)) = before {
-                        transactions.commit(before, &author(None), &comment, None).unwrap();
+                        put_in_force(&mut transactions, before, &comment, None).unwrap();
                         let confirmed = model.0.iter().rposition(|(_, confirmed)| *confirmed);
                         let tree = model.get(confirmed.map_or(0, |n| n as u64 + 1));
                         model.0.push((tree, true));

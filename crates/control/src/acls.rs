@@ -1,9 +1,9 @@
 //! What is said of changed ACLs and policies before a commit: rules that never match, and policies that are too large.
 
-use config::model::{Acl, Policer, TrafficPolicy};
+use config::model::{Acl, Acls, Policer, TrafficPolicy};
 use config::{Configuration, Fault, Path};
 use northbound::Effect;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Maximum number of rules that are named; the others are counted.
 const MOST: usize = 20;
@@ -32,7 +32,6 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
     let texts = never.into_iter().take(MOST).chain(rest);
     found.remarks.extend(texts.map(remark));
     for (name, policy) in &new.policies {
-        let rules = rules_of(&new.acls, policy);
         let policers = |of: &Configuration| -> Vec<Option<Policer>> {
             let of_classes = policy.classes.values().map(|class| &class.policer);
             let names = of_classes.chain([&policy.policer]);
@@ -40,7 +39,8 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
             names.map(policer).collect()
         };
         let former = before.policies.get(name);
-        let same_rules = former == Some(policy) && rules_of(&before.acls, policy) == rules;
+        let same_rules =
+            former == Some(policy) && acls_of(&before.acls, policy).eq(acls_of(&new.acls, policy));
         if same_rules && policers(before) == policers(new) {
             continue;
         }
@@ -48,7 +48,7 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
             let text = format!("policy {name} changes for the packets of all its sessions");
             found.remarks.push(remark(text));
         }
-        if !same_rules && let Err(why) = acl::Classifier::new(&rules) {
+        if !same_rules && let Err(why) = acl::Classifier::new(&rules_of(&new.acls, policy)) {
             found.faults.push(Fault {
                 line: 0,
                 path: Path::from_iter(["policies", name, "acls"]),
@@ -81,9 +81,12 @@ fn shadowed(name: &str, acl: &Acl) -> Vec<String> {
     never.map(text).collect()
 }
 
-fn rules_of(acls: &BTreeMap<String, Acl>, policy: &TrafficPolicy) -> Vec<acl::Rule> {
-    let acls = policy.acls.iter().filter_map(|name| acls.get(name));
-    let rules = acls.flat_map(|acl| acl.rules.values());
+fn acls_of<'a>(acls: &'a Acls, policy: &'a TrafficPolicy) -> impl Iterator<Item = &'a Arc<Acl>> {
+    policy.acls.iter().filter_map(|name| acls.get(name))
+}
+
+fn rules_of(acls: &Acls, policy: &TrafficPolicy) -> Vec<acl::Rule> {
+    let rules = acls_of(acls, policy).flat_map(|acl| acl.rules.values());
     rules.map(|rule| rule.0.clone()).collect()
 }
 

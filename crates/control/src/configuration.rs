@@ -6,10 +6,11 @@
 use crate::acls;
 use crate::alarms::{self, Condition};
 use crate::history::Kind;
-use crate::management::Management;
+use crate::management::{Management, Wanted};
 use crate::plane::{ControlPlane, Input, Note, Now};
 use crate::trace;
 use config::edit::Edit as ModelEdit;
+use config::history::{HistoryError, WrittenVersion};
 use config::model::Level;
 use config::transactions::{Author, Change, Refusal, Transactions};
 use config::{Checked, Configuration, Fault, Path, Verb};
@@ -18,10 +19,14 @@ use northbound::{
     ConfigurationRequest, ConfigurationResponse, Effect, GetConfigurationResponse,
     Refusal as Refused, TraceRequest, Version, WatchStateResponse, change,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
+
+// a document that may be read can be sent
+const _: () = assert!(northbound::MAX_DOCUMENT >= config::MAX_DOCUMENT + 65_536);
 
 /// Maximum length of a comment, in octets.
 const MAX_COMMENT: usize = 1000;
@@ -79,11 +84,20 @@ pub struct Wish {
     pub end_sessions: bool,
 }
 
-/// Pending version. It is written and applied in one step of the loop, so that nothing comes in between.
+/// Pending version, which is on the disk. It gets its name and is applied in one step of the loop, so that nothing comes in between.
 pub(crate) struct Adoption {
     wish: Wish,
+    written: WrittenVersion,
     transactions: Transactions,
-    reply: oneshot::Sender<(Transactions, Adopted)>,
+    reply: oneshot::Sender<AdoptionDone>,
+}
+
+/// What came of a pending version.
+struct AdoptionDone {
+    transactions: Transactions,
+    adopted: Adopted,
+    /// What was in force before. Letting go of a large one takes long.
+    former: Option<Checked>,
 }
 
 /// What a change would do.
@@ -98,17 +112,25 @@ struct Planned {
 type Adopted = Result<(u64, Vec<Effect>), Refusal>;
 
 impl Adoption {
-    /// Writes the version and applies it, if the control plane can apply it.
+    /// Puts the version in force, if the control plane can apply it.
     pub fn carry_out(mut self, now: Now, plane: &mut ControlPlane) {
-        let transactions = &mut self.transactions;
-        let done = adopt(now, plane, self.wish, |candidate, author, comment, by| {
-            transactions.commit(candidate, author, comment, by) // some milliseconds of disk
+        let (transactions, written) = (&mut self.transactions, self.written);
+        let mut former = None;
+        let adopted = adopt(now, plane, self.wish, |candidate| {
+            let (version, before) = transactions.commit(written, candidate)?; // some milliseconds of disk
+            former = Some(before);
+            Ok(version)
         });
-        let _ = self.reply.send((self.transactions, done)); // the keeper outlives its questions
+        let done = AdoptionDone {
+            transactions: self.transactions,
+            adopted,
+            former,
+        };
+        let _ = self.reply.send(done); // the keeper outlives its questions
     }
 }
 
-/// Applies a version to the control plane after `write` has synced it.
+/// Applies a version to the control plane after `commit` has put it in force on the disk.
 ///
 /// # Errors
 /// The reason for which the version does not come into force. Nothing has changed then.
@@ -116,7 +138,7 @@ pub fn adopt(
     now: Now,
     plane: &mut ControlPlane,
     wish: Wish,
-    write: impl FnOnce(Checked, &Author, &str, Option<u64>) -> Result<u64, Refusal>,
+    commit: impl FnOnce(Checked) -> Result<u64, Refusal>,
 ) -> Adopted {
     let prepared = plane.prepare_change(now, wish.candidate.configuration.clone());
     let prepared = prepared.map_err(Refusal::Faults)?;
@@ -124,14 +146,13 @@ pub fn adopt(
     if let Some(fault) = would_end(prepared.effects(), wish.end_sessions) {
         return Err(Refusal::Faults(vec![fault]));
     }
-    let (author, comment) = (&wish.author, &wish.comment);
-    let version = write(wish.candidate, author, comment, wish.confirm_by)?;
+    let version = commit(wish.candidate)?;
     let effects = plane.follow_change(now, prepared);
     let kind = match wish.back {
         true => Kind::RolledBack,
         false => Kind::Committed,
     };
-    let note = note(kind, version, &author.name, comment);
+    let note = note(kind, version, &wish.author.name, &wish.comment);
     plane.handle(now, Input::Note(note));
     Ok((version, effects))
 }
@@ -189,7 +210,12 @@ impl Keeper {
             wrong,
             give_up_at: None,
         };
-        keeper.follow();
+        let (current, version) = (
+            keeper.transactions().current(),
+            keeper.transactions().version(),
+        );
+        let documents = Wanted::all(&current.configuration, version);
+        keeper.follow(documents);
         keeper
     }
 
@@ -206,15 +232,14 @@ impl Keeper {
     }
 
     /// Applies the version in force to the log level, the user planes and the confirm timer.
-    fn follow(&mut self) {
+    fn follow(&mut self, documents: BTreeMap<String, Wanted>) {
         let transactions = self
             .transactions
             .as_ref()
             .expect("it is here between two changes");
         let configuration = &transactions.current().configuration;
         (self.set_level)(configuration.logging.level);
-        self.management
-            .follow(configuration, transactions.version());
+        self.management.follow(configuration, documents);
         self.arm();
     }
 
@@ -289,7 +314,7 @@ impl Keeper {
 
     async fn answer(&mut self, request: ConfigurationRequest) -> Answer {
         match request {
-            ConfigurationRequest::Get(version) => self.get(version),
+            ConfigurationRequest::Get(version) => self.get(version).await,
             ConfigurationRequest::Versions => Ok(ConfigurationResponse::Versions(self.versions())),
             ConfigurationRequest::Check(change) => {
                 Ok(ConfigurationResponse::Checked(self.check(change).await?))
@@ -313,16 +338,19 @@ impl Keeper {
         }
     }
 
-    fn get(&mut self, version: Option<u64>) -> Answer {
+    async fn get(&mut self, version: Option<u64>) -> Answer {
         let version = version.unwrap_or(self.transactions().version());
         if self.shown.version != version || self.shown.document.is_empty() {
-            let loaded = self.transactions().load(version);
-            let tree = loaded.map_err(|error| refused(error.into()))?.tree;
-            self.shown = GetConfigurationResponse {
-                version,
-                document: config::write(&tree, false),
-                tree: config::masked(&tree).to_string(),
+            let show = move |transactions: &mut Transactions| {
+                let tree = transactions.load(version)?.tree;
+                Ok(GetConfigurationResponse {
+                    version,
+                    document: config::write(&tree, false),
+                    tree: config::masked(&tree).to_string(),
+                })
             };
+            let shown: Result<_, HistoryError> = self.aside(show).await?;
+            self.shown = shown.map_err(|error| refused(error.into()))?;
         }
         Ok(ConfigurationResponse::Configuration(self.shown.clone()))
     }
@@ -350,25 +378,18 @@ impl Keeper {
             }
         };
         let planned = self.plan(&candidate).await?;
+        let shown = move |_: &mut Transactions| config::masked(&candidate.tree).to_string();
         Ok(CheckChangeResponse {
             faults: planned.faults,
             effects: [planned.effects, planned.remarks].concat(),
-            tree: config::masked(&candidate.tree).to_string(),
+            tree: self.aside(shown).await?,
         })
     }
 
-    /// What the configuration would be. Reading and checking a document with many rules takes seconds, in which the control plane's loop
-    /// must answer others: another thread does it.
+    /// What the configuration would be.
     async fn candidate(&mut self, change: Change) -> Result<Result<Checked, Refusal>, Refused> {
-        let transactions = self.transactions.take();
-        let transactions = transactions.expect("it is here between two changes");
-        let made = tokio::task::spawn_blocking(move || {
-            let candidate = transactions.candidate(&change);
-            (transactions, candidate)
-        });
-        let (transactions, candidate) = made.await.map_err(|_| gone())?;
-        self.transactions = Some(transactions);
-        Ok(candidate)
+        self.aside(move |transactions| transactions.candidate(&change))
+            .await
     }
 
     /// Effects and faults of a candidate, from all planes.
@@ -382,12 +403,10 @@ impl Keeper {
         };
         let found = self.examine_acls(candidate).await?;
         faults.extend(found.faults);
+        let configuration = &candidate.configuration;
         let version = self.transactions().version() + 1;
-        faults.extend(
-            self.management
-                .validate(&candidate.configuration, version)
-                .await,
-        );
+        let documents = documents(configuration.clone(), version).await?;
+        faults.extend(self.management.validate(configuration, documents).await);
         Ok(Planned {
             effects,
             remarks: found.remarks,
@@ -461,9 +480,19 @@ impl Keeper {
     /// Writes a version and sends it to the planes.
     async fn adopt(&mut self, wish: Wish) -> Result<Adopted, Refused> {
         let (by, comment) = (wish.author.name.clone(), wish.comment.clone());
+        let wrote = move |transactions: &mut Transactions| {
+            let (author, comment) = (&wish.author, &wish.comment);
+            let written = transactions.write(&wish.candidate, author, comment, wish.confirm_by);
+            written.map(|written| (wish, written))
+        };
+        let (wish, written) = match self.aside(wrote).await? {
+            Ok(written) => written,
+            Err(why) => return Ok(Err(why)),
+        };
         let (reply, done) = oneshot::channel();
         let adoption = Adoption {
             wish,
+            written,
             transactions: self
                 .transactions
                 .take()
@@ -472,13 +501,37 @@ impl Keeper {
         };
         let sent = self.plane.send(ToPlane::Adopt(Box::new(adoption))).await;
         sent.map_err(|_| gone())?;
-        let (transactions, done) = done.await.map_err(|_| gone())?;
+        let AdoptionDone {
+            transactions,
+            adopted: done,
+            former,
+        } = done.await.map_err(|_| gone())?;
         self.transactions = Some(transactions);
+        self.aside(|_| drop(former)).await?;
         if let Ok((version, _)) = done {
             tracing::info!(version, by, comment, "configuration changes");
             self.let_go().await?;
-            self.follow();
+            let configuration = self.transactions().current().configuration.clone();
+            let documents = documents(configuration, version).await?;
+            self.follow(documents);
         }
+        Ok(done)
+    }
+
+    /// Does something with the versions on another thread. What has to do with a whole document may take seconds, in which the control
+    /// plane's loop must answer others.
+    async fn aside<T: Send + 'static>(
+        &mut self,
+        act: impl FnOnce(&mut Transactions) -> T + Send + 'static,
+    ) -> Result<T, Refused> {
+        let transactions = self.transactions.take();
+        let mut transactions = transactions.expect("it is here between two changes");
+        let acted = tokio::task::spawn_blocking(move || {
+            let done = act(&mut transactions);
+            (transactions, done)
+        });
+        let (transactions, done) = acted.await.map_err(|_| gone())?;
+        self.transactions = Some(transactions);
         Ok(done)
     }
 
@@ -503,9 +556,9 @@ impl Keeper {
         let may = self
             .transactions()
             .may_commit(&author, &Change::Version(version));
-        let confirmed = may
-            .and_then(|()| self.transactions_mut().confirm())
-            .map_err(refused)?;
+        may.map_err(refused)?;
+        let confirmed = self.aside(Transactions::confirm).await?;
+        let confirmed = confirmed.map_err(refused)?;
         tracing::info!(version, by = author.name, "configuration is confirmed");
         let note = note(Kind::Confirmed, version, &author.name, "");
         self.plane
@@ -519,8 +572,9 @@ impl Keeper {
     /// Rolls back an unconfirmed version.
     async fn give_up(&mut self) {
         self.give_up_at = None;
-        let back = match self.transactions().unconfirmed() {
-            Ok(Some((candidate, comment))) => {
+        let unconfirmed = self.aside(|transactions| transactions.unconfirmed()).await;
+        let back = match unconfirmed {
+            Ok(Ok(Some((candidate, comment)))) => {
                 let wish = Wish {
                     candidate,
                     author: author(OURSELVES.into(), 0),
@@ -531,13 +585,23 @@ impl Keeper {
                 };
                 self.adopt(wish).await
             }
-            Ok(None) => return,
-            Err(why) => Ok(Err(why.into())),
+            Ok(Ok(None)) => return,
+            Ok(Err(why)) => Ok(Err(why.into())),
+            Err(stops) => Err(stops),
         };
         if let Ok(Err(why)) = back {
             tracing::error!(%why, "cannot discard an unconfirmed version: `rollback` to the version before it");
         }
     }
+}
+
+/// Documents of the user planes in a version. Writing them down takes long if there are many rules: another thread does it.
+async fn documents(
+    configuration: Arc<Configuration>,
+    version: u64,
+) -> Result<BTreeMap<String, Wanted>, Refused> {
+    let write = move || Wanted::all(&configuration, version);
+    tokio::task::spawn_blocking(write).await.map_err(|_| gone())
 }
 
 /// Author of a commit; `lock` is the number of its lock, or 0.

@@ -66,14 +66,13 @@ impl Management {
     }
 
     /// Applies a configuration: its user planes get their documents. Endpoints that this control plane cannot reach are logged.
-    pub fn follow(&mut self, configuration: &Configuration, version: u64) {
+    pub fn follow(&mut self, configuration: &Configuration, documents: BTreeMap<String, Wanted>) {
         self.links.retain(|name, link| {
             let plane = configuration.user_planes.get(name);
             plane.is_some_and(|plane| plane.management == link.endpoint)
         });
-        for name in configuration.user_planes.keys() {
-            let wanted = Wanted::new(configuration, name, version);
-            match self.links.get(name) {
+        for (name, wanted) in documents {
+            match self.links.get(&name) {
                 Some(link) => {
                     link.wanted.send_if_modified(|now| {
                         let same = now.is_same(&wanted);
@@ -81,9 +80,9 @@ impl Management {
                         !same
                     });
                 }
-                None => match self.open(configuration, name, wanted) {
+                None => match self.open(configuration, &name, wanted) {
                     Ok(link) => {
-                        self.links.insert(name.clone(), link);
+                        self.links.insert(name, link);
                     }
                     Err(why) => {
                         tracing::error!(user_plane = name, why, "cannot manage a user plane")
@@ -133,11 +132,14 @@ impl Management {
     }
 
     /// Faults of a configuration from the reachable user planes. The others get it later.
-    pub async fn validate(&self, configuration: &Configuration, version: u64) -> Vec<Fault> {
-        let planes = configuration.user_planes.iter();
-        let asked = planes.map(|(name, plane)| async {
-            let wanted = Wanted::new(configuration, name, version);
-            self.validate_one(name, &plane.management, wanted).await
+    pub async fn validate(
+        &self,
+        configuration: &Configuration,
+        documents: BTreeMap<String, Wanted>,
+    ) -> Vec<Fault> {
+        let asked = documents.into_iter().map(async |(name, wanted)| {
+            let endpoint = &configuration.user_planes[&name].management;
+            self.validate_one(&name, endpoint, wanted).await
         });
         let faults: Vec<Vec<Fault>> = join_all(asked).await;
         faults.into_iter().flatten().collect()
@@ -164,7 +166,8 @@ impl Management {
                 }];
             }
         };
-        match timeout(VALIDATE, client.validate(wanted.candidate())).await {
+        let patience = VALIDATE + wanted.patience();
+        match timeout(patience, client.validate(wanted.candidate())).await {
             Ok(Ok(told)) => told.into_iter().map(|fault| here(name, fault)).collect(),
             Ok(Err(_)) | Err(_) => {
                 tracing::warn!(
@@ -176,8 +179,14 @@ impl Management {
         }
     }
 
-    /// Waits until every reachable user plane has its document, at most for `patience`. Returns those without it, with the reason.
+    /// Waits until every reachable user plane has its document, at most for `patience` and what large documents need. Returns those without
+    /// it, with the reason.
     pub async fn settle(&self, patience: Duration) -> Vec<String> {
+        let large = self
+            .links
+            .values()
+            .map(|link| link.wanted.borrow().patience());
+        let patience = patience + large.max().unwrap_or_default();
         let settled = async {
             for link in self.links.values() {
                 let wanted = link.wanted.borrow().clone();

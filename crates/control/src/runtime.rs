@@ -26,7 +26,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use dynamic::Dynamic;
 use nix::sys::socket::{setsockopt, sockopt};
-use northbound::{Answer, Request, Session, UserPlaneTable};
+use northbound::{Answer, ApiThread, Request, Session, UserPlaneTable};
 use passwords::{Job, PasswordThreads};
 use past::open_history;
 use radius::Radius;
@@ -92,7 +92,8 @@ fn open_configuration(
             lock: None,
             at: unix_time().into(),
         };
-        let first = transactions.commit(initial, &author, "as it began", None);
+        let first = transactions.write(&initial, &author, "as it began", None);
+        let first = first.and_then(|written| transactions.commit(written, initial));
         first.map_err(|error| format!("the initial configuration cannot be kept: {error}"))?;
     }
     Ok(transactions)
@@ -177,6 +178,8 @@ impl Durable {
 
 struct Edge {
     plane: ControlPlane,
+    /// Serves the local API, keeps the versions of the configuration, and manages the user planes.
+    _api_thread: ApiThread,
     /// Requests of the configuration task.
     asks: mpsc::Receiver<ToPlane>,
     clock: Clock,
@@ -239,6 +242,10 @@ impl Edge {
         let store = StoreThread::start(store, MOST_BATCHES as usize, move |done| {
             acknowledge.send_modify(|durable| durable.take(done));
         });
+        let api_thread = ApiThread::start();
+        let api_thread =
+            api_thread.map_err(|error| format!("cannot start the API's thread: {error}"))?;
+        let entered = api_thread.enter();
         let (configuration_in, configuration_calls) = mpsc::channel(64);
         let (live_in, live_calls) = mpsc::channel(64);
         let (history_in, history_calls) = mpsc::channel(64);
@@ -265,8 +272,10 @@ impl Edge {
             tells_wrong,
         );
         tokio::spawn(keeper.run());
+        drop(entered);
         Ok(Edge {
             plane,
+            _api_thread: api_thread,
             asks,
             clock,
             pfcp,

@@ -1,7 +1,9 @@
-//! How a document comes into force: judged, written, applied, kept, in this order.
+//! How a document comes into force: judged, written, applied, kept, in this order. Writing it is for another thread than the one that has
+//! this: a document may have many megabytes.
 
 use crate::{ApplyResponse, Document, DocumentFault, InForce, Keep, Kept, Response};
 use northbound::Refusal;
+use std::io;
 
 /// What is in force, and whether a restart will find it.
 #[derive(Debug)]
@@ -19,8 +21,17 @@ pub struct Configured<K: Keep = Kept> {
 pub enum Begun {
     /// It is in force already.
     Done(Response),
-    /// It is on the disk, and is to be applied: whoever does so goes on with [`Configured::finish`] or [`Configured::give_up`].
-    Apply(Document),
+    /// It is to be written by [`Keep::begin`]: whoever does so goes on with [`Configured::written`].
+    Write(Document),
+}
+
+/// What becomes of a document that was begun and written.
+#[derive(Debug)]
+pub enum Written {
+    /// It is in force already.
+    Done(Response),
+    /// It is to be applied: whoever does so goes on with [`Configured::finish`] or [`Configured::give_up`].
+    Apply,
 }
 
 impl<K: Keep> Configured<K> {
@@ -32,6 +43,11 @@ impl<K: Keep> Configured<K> {
             is_kept: false,
             changing: false,
         }
+    }
+
+    /// Where the last document is kept.
+    pub fn kept(&self) -> &K {
+        &self.kept
     }
 
     /// What is in force.
@@ -48,27 +64,53 @@ impl<K: Keep> Configured<K> {
     /// Begins to put a document in force.
     ///
     /// # Errors
-    /// It is older than what is in force, another change is under way, or it cannot be written.
+    /// It is older than what is in force, or another change is under way.
     pub fn begin(&mut self, document: Document) -> Result<Begun, Refusal> {
         if self.changing {
             return Err(Refusal::Busy(
                 "another document is being put in force: ask again when it is done".into(),
             ));
         }
-        let known = match &self.in_force {
-            Some(in_force) => in_force.is(&document)?,
-            None => false,
-        };
-        if known && self.is_kept {
-            return Ok(Begun::Done(self.applied()));
-        }
-        self.kept.begin(&document).map_err(not_kept)?;
-        if known {
-            self.keep()?;
+        if self.has(&document)? && self.is_kept {
             return Ok(Begun::Done(self.applied()));
         }
         self.changing = true;
-        Ok(Begun::Apply(document))
+        Ok(Begun::Write(document))
+    }
+
+    /// The document that was begun is not written: there is no room for it now.
+    pub fn abandon(&mut self) {
+        self.changing = false;
+    }
+
+    /// The document that was begun has been written, or not.
+    ///
+    /// # Errors
+    /// It cannot be written, or kept.
+    pub fn written(
+        &mut self,
+        document: &Document,
+        written: io::Result<()>,
+    ) -> Result<Written, Refusal> {
+        let known = written.map_err(not_kept).and_then(|()| self.has(document));
+        match known {
+            Ok(false) => Ok(Written::Apply),
+            Ok(true) => {
+                self.changing = false;
+                self.keep()?;
+                Ok(Written::Done(self.applied()))
+            }
+            Err(refusal) => {
+                self.changing = false;
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Whether this document is in force.
+    fn has(&self, document: &Document) -> Result<bool, Refusal> {
+        let in_force = self.in_force.as_ref();
+        in_force.map_or(Ok(false), |in_force| in_force.is(document))
     }
 
     /// The document that was begun has been applied; `now` in seconds since 1970.
@@ -108,7 +150,7 @@ impl<K: Keep> Configured<K> {
     }
 }
 
-fn not_kept(error: std::io::Error) -> Refusal {
+fn not_kept(error: io::Error) -> Refusal {
     Refusal::Failed(format!(
         "the document cannot be kept for a restart: {error}. Free or replace the disk of `state`, and send it again"
     ))

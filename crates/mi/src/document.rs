@@ -5,8 +5,8 @@ use northbound::Refusal;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// The largest document's text, in octets.
-pub const MAX_TEXT: usize = 16 << 20;
+/// The largest document's text, in octets: as large as a configuration may be.
+pub const MAX_TEXT: usize = config::MAX_DOCUMENT;
 
 /// SHA-256 in hexadecimal.
 pub(crate) fn digest(text: &str) -> String {

@@ -61,7 +61,7 @@ pub trait Keep {
 }
 
 /// The folder with the last document.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Kept {
     folder: PathBuf,
 }

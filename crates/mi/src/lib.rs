@@ -30,7 +30,7 @@ mod generated {
 }
 
 pub use client::{Client, Endpoint, is_absent, is_busy, reason};
-pub use configured::{Begun, Configured};
+pub use configured::{Begun, Configured, Written};
 pub use document::MAX_TEXT;
 pub use generated::*;
 pub use kept::{Keep, Kept, KeptError};

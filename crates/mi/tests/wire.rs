@@ -3,8 +3,8 @@
 use config::start::{Management, Tls};
 use mi::{
     Answer, ApplyResponse, Begun, Call, Client, Configured, DescribeResponse, Document,
-    DocumentFault, Endpoint, GetSessionPolicyRequest, Kept, NetworkError, Request, Response, State,
-    serve,
+    DocumentFault, Endpoint, GetSessionPolicyRequest, Keep, Kept, NetworkError, Request, Response,
+    State, Written, serve,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::net::{IpAddr, SocketAddr};
@@ -49,10 +49,16 @@ impl UserPlane {
     fn apply(&mut self, document: Document) -> Answer {
         match self.configured.begin(document)? {
             Begun::Done(response) => Ok(response),
-            Begun::Apply(document) => match UserPlane::faults(&document) {
-                faults if faults.is_empty() => self.configured.finish(&document, 1_700_000_000),
-                faults => Ok(self.configured.give_up(faults)),
-            },
+            Begun::Write(document) => {
+                let written = self.configured.kept().begin(&document);
+                if let Written::Done(response) = self.configured.written(&document, written)? {
+                    return Ok(response);
+                }
+                match UserPlane::faults(&document) {
+                    faults if faults.is_empty() => self.configured.finish(&document, 1_700_000_000),
+                    faults => Ok(self.configured.give_up(faults)),
+                }
+            }
         }
     }
 
@@ -465,17 +471,23 @@ fn a_document_that_could_not_be_kept_is_kept_when_it_is_sent_again() {
     let folder = dir.path().join("state");
     let mut configured = Configured::new(Kept::open(&folder).unwrap());
     let document = Document::new(1, "{}".into());
-    let Begun::Apply(begun) = configured.begin(document.clone()).unwrap() else {
-        panic!("it was in force");
+    let begin = |configured: &mut Configured| {
+        let Begun::Write(begun) = configured.begin(document.clone()).unwrap() else {
+            panic!("it was in force and kept");
+        };
+        let written = configured.kept().begin(&begun);
+        configured.written(&begun, written)
     };
+    assert!(matches!(begin(&mut configured), Ok(Written::Apply)));
+    configured.begin(document.clone()).unwrap_err(); // another change is under way
     // somebody takes the folder away between writing and renaming
     std::fs::remove_dir_all(&folder).unwrap();
-    configured.finish(&begun, 1).unwrap_err();
+    configured.finish(&document, 1).unwrap_err();
     assert_eq!(configured.in_force(), Some(&document.in_force(1)));
-    configured.begin(document.clone()).unwrap_err();
+    begin(&mut configured).unwrap_err();
     std::fs::create_dir(&folder).unwrap();
-    let Begun::Done(Response::Applied(ApplyResponse { in_force, .. })) =
-        configured.begin(document.clone()).unwrap()
+    let Ok(Written::Done(Response::Applied(ApplyResponse { in_force, .. }))) =
+        begin(&mut configured)
     else {
         panic!("it is in force");
     };

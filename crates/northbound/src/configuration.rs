@@ -17,9 +17,12 @@ use tonic::transport::Channel;
 use tonic::{Response as Reply, Status, Streaming};
 
 /// The largest document that is read, in octets, with room for what is around it.
-pub const MAX_DOCUMENT: usize = (16 << 20) + 65_536;
-/// How long a commit may take: user planes are asked first.
-pub const PATIENCE_FOR_A_COMMIT: Duration = Duration::from_secs(60);
+pub const MAX_DOCUMENT: usize = (96 << 20) + 65_536;
+/// How long a commit may take: user planes are asked first, and a million rules are compiled to see whether that can be done.
+pub const PATIENCE_FOR_A_COMMIT: Duration = Duration::from_secs(180);
+
+/// How long a version may take that has a million rules.
+const PATIENCE_FOR_A_VERSION: Duration = Duration::from_secs(60);
 
 /// What is asked of the configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -241,7 +244,8 @@ impl ConfigurationClient {
         let answer = self
             .client
             .get_configuration(GetConfigurationRequest { version });
-        Ok(self.connection.wait(answer)?.into_inner())
+        let answer = self.connection.wait_for(PATIENCE_FOR_A_VERSION, answer)?;
+        Ok(answer.into_inner())
     }
 
     /// Every version that is kept, the oldest first.

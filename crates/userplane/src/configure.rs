@@ -152,10 +152,9 @@ impl UserPlane {
         }
     }
 
-    /// Faults of a document that can be found without applying it.
+    /// Faults of a document, right in itself, that can be found without applying it.
     pub fn check(&self, document: &UserPlaneDocument) -> Vec<Fault> {
-        let mut faults = self.capabilities().check(document);
-        faults.extend(self.missing_interfaces(document));
+        let mut faults = self.missing_interfaces(document);
         faults.extend(self.too_many_at_once(document));
         faults
     }
@@ -179,6 +178,15 @@ impl UserPlane {
     /// Faults with their places in the document. If the previous configuration cannot be restored either, the last fault says so;
     /// what could be restored is in force.
     pub fn reconfigure(&mut self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>> {
+        let faults = self.capabilities().check(document);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        self.put_in_force(document)
+    }
+
+    /// As [`UserPlane::reconfigure`], with a document that is right in itself.
+    pub(crate) fn put_in_force(&mut self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>> {
         let faults = self.check(document);
         if !faults.is_empty() {
             return Err(faults);

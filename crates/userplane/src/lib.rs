@@ -51,6 +51,7 @@ pub mod compile;
 pub mod configure;
 pub mod cpri;
 pub mod device;
+mod documents;
 pub mod engine;
 pub mod fib;
 pub mod host;
@@ -64,4 +65,5 @@ pub mod run;
 mod start;
 pub mod table;
 
+pub use documents::DocumentReader;
 pub use start::{Parts, SetLevel, StartError, WorkerThreads, engine_config, node, start, was_told};

@@ -31,10 +31,8 @@ struct InForce {
 
 impl InForce {
     /// The rules that were the first to match a packet, and how often.
-    fn hits(&self) -> impl Iterator<Item = (&RulePlace, &Rule, Hits)> {
-        let Definition { rules, places } = &*self.definition;
-        let rules = places.iter().zip(&rules.rules);
-        let counted = rules.zip(self.compiled.hits());
+    fn hits(&self) -> impl Iterator<Item = (RulePlace<'_>, &Rule, Hits)> {
+        let counted = self.definition.rules().zip(self.compiled.hits());
         let counted = counted.map(|((place, rule), hits)| (place, rule, hits));
         counted.filter(|(_, _, hits)| *hits != Hits::default())
     }
@@ -94,7 +92,7 @@ impl TrafficPolicies {
         let (finished, done) = mpsc::unbounded_channel();
         let compile = move || {
             for Job { key, definition } in asked {
-                let result = compiler.compile(&definition.rules).map(Arc::new);
+                let result = compiler.compile(&definition.source()).map(Arc::new);
                 let done = Done {
                     key,
                     definition,
@@ -206,7 +204,7 @@ impl TrafficPolicies {
         }
         match result {
             Ok(compiled) => {
-                let (rules, octets) = (definition.places.len(), compiled.octets());
+                let (rules, octets) = (definition.size(), compiled.octets());
                 tracing::info!(policy = %key, rules, octets, "policy compiled");
                 self.replace(
                     &key,
@@ -246,7 +244,7 @@ impl TrafficPolicies {
                 continue;
             };
             let none = || (rule.clone(), Hits::default());
-            let earlier = self.earlier.entry((acl.clone(), *position));
+            let earlier = self.earlier.entry((acl.clone(), position));
             let (of, sum) = earlier.or_insert_with(none);
             if of != rule {
                 (*of, *sum) = none();
@@ -262,7 +260,7 @@ impl TrafficPolicies {
     /// How often each rule of an ACL was the first to match, in all policies, by its number. A rule that was changed begins anew.
     pub fn hits(&self, name: &str, acl: &Acl) -> BTreeMap<u32, Hits> {
         let earlier = self.earlier.iter();
-        let earlier = earlier.map(|((of, number), (rule, hits))| (of, number, rule, *hits));
+        let earlier = earlier.map(|((of, number), (rule, hits))| (of, *number, rule, *hits));
         let now = self.in_force.values().flat_map(InForce::hits);
         let now = now.filter_map(|(place, rule, hits)| match place {
             RulePlace::Acl(of, number) => Some((of, number, rule, hits)),
@@ -270,25 +268,24 @@ impl TrafficPolicies {
         });
         let mut sums = BTreeMap::new();
         for (of, number, rule, hits) in earlier.chain(now) {
-            let configured = acl.rules.get(number).filter(|_| **of == *name);
+            let configured = acl.rules.get(&number).filter(|_| **of == *name);
             if configured.is_some_and(|configured| configured.0 == *rule) {
-                add(sums.entry(*number).or_default(), hits);
+                add(sums.entry(number).or_default(), hits);
             }
         }
         sums
     }
 
     /// The rule that denied a packet, with its place. `None`: it is of a policy that has been replaced since.
-    pub fn rule(&self, compilation: u32, position: u16) -> Option<(&RulePlace, &Rule)> {
+    pub fn rule(&self, compilation: u32, position: u16) -> Option<(RulePlace<'_>, &Rule)> {
         self.rules(compilation)?.nth(position.into())
     }
 
     /// The rules of a compilation, each with its place. `None`: it has been replaced since.
-    pub fn rules(&self, compilation: u32) -> Option<impl Iterator<Item = (&RulePlace, &Rule)>> {
+    pub fn rules(&self, compilation: u32) -> Option<impl Iterator<Item = (RulePlace<'_>, &Rule)>> {
         let mut in_force = self.in_force.values();
         let policy = in_force.find(|policy| policy.compiled.compilation() == compilation)?;
-        let Definition { rules, places } = &*policy.definition;
-        Some(places.iter().zip(&rules.rules))
+        Some(policy.definition.rules())
     }
 
     /// The policy with a number, as it is in force.
@@ -309,7 +306,7 @@ impl TrafficPolicies {
         policy.flat_map(|policy| {
             policy
                 .definition
-                .rules
+                .settings
                 .classes
                 .iter()
                 .map(|class| &*class.name)
@@ -330,7 +327,7 @@ impl TrafficPolicies {
         };
         Standing {
             state,
-            rules: wanted.map_or(0, |wanted| wanted.places.len()),
+            rules: wanted.map_or(0, |wanted| wanted.size()),
             octets: in_force.map(|policy| policy.compiled.octets()),
             trouble,
         }

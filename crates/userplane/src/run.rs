@@ -20,6 +20,7 @@ use dataplane::{
 };
 use ipnet::IpNet;
 use mi::{Call, Configured};
+use northbound::ApiThread;
 use pfcp::{Node, RequestId};
 use policy::Direction;
 use tokio::io::Interest;
@@ -32,6 +33,7 @@ use udp::{Batch, Bundles, Receiver};
 use crate::configure::{Ask, Kept, Management, Parked, Port, Source};
 use crate::cpri::Redirection;
 use crate::device::Device;
+use crate::documents::{Documents, Read};
 use crate::engine::{Engine, Now, WorkerCommand};
 use crate::fib::{Command, Fib};
 use crate::icmp::ErrorSource;
@@ -166,6 +168,8 @@ pub struct UserPlane {
     pub(crate) document: UserPlaneDocument,
     /// Document from the control plane, and whether a restart finds it.
     configured: Configured,
+    /// Reads documents beside this thread.
+    documents: Documents,
     /// Sets the log level.
     pub(crate) set_level: SetLevel,
     /// What the machine lacks, one sentence each.
@@ -188,6 +192,7 @@ pub struct UserPlane {
     gtpu: UdpSocket,
     /// The socket of `gtpu`, read before tokio has noticed new datagrams.
     gtpu_now: std::net::UdpSocket,
+    _api_thread: ApiThread,
     calls: mpsc::Receiver<Call>,
     workers: WorkerThreads,
     wakeup: AsyncFd<OwnedFd>,
@@ -235,6 +240,7 @@ enum Ready {
     Kernel(io::Result<Change>),
     Call(Call),
     Asked(Ask),
+    Read(Box<Read>),
     Compiled(Done),
     Other,
 }
@@ -264,6 +270,7 @@ impl UserPlane {
             controller: parts.controller,
             source: parts.source,
             document: UserPlaneDocument::default(),
+            documents: Documents::start(parts.reader, parts.configured.kept().clone())?,
             configured: parts.configured,
             set_level: parts.set_level,
             host: parts.host,
@@ -282,6 +289,7 @@ impl UserPlane {
             frames: Bundles::new(|_| {}),
             gtpu: parts.gtpu,
             gtpu_now,
+            _api_thread: parts.api_thread,
             calls: parts.calls,
             workers: parts.workers,
             wakeup,
@@ -339,6 +347,7 @@ impl UserPlane {
                 Ready::Kernel(change) => self.kernel_changed(change?),
                 Ready::Call(call) => self.answer(call),
                 Ready::Asked(ask) => self.asked(ask),
+                Ready::Read(read) => self.use_document(*read),
                 Ready::Compiled(done) => self.policy_changes.extend(self.policies.compiled(done)),
             }
             drained = self.drain_worker();
@@ -471,6 +480,7 @@ impl UserPlane {
             }
             Some(call) = self.calls.recv() => Ready::Call(call),
             Some(ask) = self.asked.recv() => Ready::Asked(ask),
+            Some(read) = self.documents.read.recv() => Ready::Read(read.into()),
             Some(done) = self.policies.done.recv() => Ready::Compiled(done),
             () = sleep => Ready::Other,
             () = tokio::task::yield_now(), if busy => Ready::Other,

@@ -16,6 +16,7 @@ use mi::{Call, Configured, Kept};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
+use northbound::ApiThread;
 use policy::{PacketSettings, TrafficPolicies};
 use rand::Rng;
 use tokio::net::UdpSocket;
@@ -23,8 +24,9 @@ use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 use wire::pfcp::{BbfUpFeatures, KnownSettings, Lanes, NodeId, SluiceFeatures, UpFunctionFeatures};
 
-use crate::configure::Source;
+use crate::configure::{Source, capabilities};
 use crate::cpri::Redirection;
+use crate::documents::DocumentReader;
 use crate::engine::{self, Engine, Now};
 use crate::fib::{MAX_ADJACENCIES, MAX_GROUPS};
 use crate::host::{Finding, Host, Wanted};
@@ -156,11 +158,17 @@ pub async fn start(
     let pfcp = bind(document.address, wire::pfcp::PORT, "PFCP").await?;
     udp::receive_batches(&pfcp);
     let gtpu = bind(document.address, wire::gtpu::PORT, "GTP-U").await?;
-    let calls = serve_api(document)?;
+    let (api_thread, calls) = serve_api(document)?;
 
     let state = &document.state;
     let kept = Kept::open(state).context(|| format!("the state in {}", state.display()))?;
-    let last = kept.document();
+    let mut reader = DocumentReader::new(capabilities(document.max_sessions));
+    let last = kept.document().map(|last| {
+        last.map(|last| {
+            let reading = reader.read(&last);
+            (last, reading)
+        })
+    });
 
     let engine = engine_config(document, rand::rng().random());
     let limits = Limits {
@@ -204,9 +212,11 @@ pub async fn start(
             monitor,
             pfcp,
             gtpu,
+            api_thread,
             calls,
             workers,
             configured: Configured::new(kept),
+            reader,
             set_level,
             host: lacking,
         },
@@ -214,7 +224,7 @@ pub async fn start(
     );
     let mut user_plane = user_plane.context(|| "the worker's eventfd".into())?;
     match last {
-        Ok(Some(last)) => user_plane.go_on_with(&last),
+        Ok(Some((last, reading))) => user_plane.go_on_with(&last, reading),
         Ok(None) => {
             if let Some(initial) = initial {
                 user_plane
@@ -255,12 +265,16 @@ pub struct Parts {
     pub pfcp: UdpSocket,
     /// GTP-U's socket.
     pub gtpu: UdpSocket,
+    /// The thread that serves the local API.
+    pub api_thread: ApiThread,
     /// Requests of the local API.
     pub calls: mpsc::Receiver<Call>,
     /// The workers.
     pub workers: WorkerThreads,
     /// Document from the management interface.
     pub configured: Configured,
+    /// Reads documents.
+    pub reader: DocumentReader,
     /// Sets the log level.
     pub set_level: SetLevel,
     /// What the machine lacks, one sentence each.
@@ -282,11 +296,14 @@ async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, S
     Ok(socket)
 }
 
-fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
+fn serve_api(document: &Document) -> Result<(ApiThread, mpsc::Receiver<Call>), StartError> {
+    let thread = ApiThread::start().context(|| "the API's thread".into())?;
     let (sender, calls) = mpsc::channel(16);
     let management = document.management.as_ref();
+    let entered = thread.enter();
     tokio::spawn(mi::serve(&document.api_socket, management, sender)?);
-    Ok(calls)
+    drop(entered);
+    Ok((thread, calls))
 }
 
 /// Configuration of the engine at the start; `seed` is random.

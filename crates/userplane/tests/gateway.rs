@@ -5,6 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command as Process;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::UserPlaneDocument;
@@ -450,7 +451,7 @@ async fn filtered(
 
     // another document: what was counted stays, and the rule that denied is not mistaken for another one
     let mut changed = told.clone();
-    let acl = changed.acls.get_mut("base").unwrap();
+    let acl = Arc::make_mut(changed.acls.get_mut("base").unwrap());
     let deny = acl.rules.remove(&20).unwrap();
     acl.rules.insert(5, deny);
     acl.rules.remove(&10);

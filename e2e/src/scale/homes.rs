@@ -153,7 +153,8 @@ fn run(lab: &Lab, rows: &mut Rows, size: &Size) -> Result<()> {
     if !size.rest.is_zero() {
         memory(rows, size, held);
     }
-    outage.add(rows, size, &reports)
+    outage.add(rows, part, "");
+    losses_of(rows, size, &reports)
 }
 
 /// How fast homes came online.
@@ -206,7 +207,7 @@ fn memory(rows: &mut Rows, size: &Size, [empty, full, after]: [[u64; 3]; 3]) {
 }
 
 /// How long a user plane's death lasted for its homes.
-struct Outage {
+pub struct Outage {
     /// Until its process was started again.
     started: Duration,
     /// Until the gateway said that all sessions are back.
@@ -216,7 +217,7 @@ struct Outage {
 }
 
 /// Kills a user plane; all homes receive packets in both families afterwards.
-fn kill(planes: &Planes, tools: &mut Tools) -> Result<Outage> {
+pub fn kill(planes: &Planes, tools: &mut Tools) -> Result<Outage> {
     let access = planes.lab.netns(Place::Access(KILLED));
     let watch = Watch::start(access, INTERFACE);
     sleep(CALM);
@@ -236,34 +237,39 @@ fn kill(planes: &Planes, tools: &mut Tools) -> Result<Outage> {
 }
 
 impl Outage {
-    fn add(&self, rows: &mut Rows, size: &Size, reports: &[Report; 2]) -> Result<()> {
-        let part = size.part;
-        rows.add(
-            part,
-            "user plane killed: process started",
-            self.started.as_secs_f64(),
-            "s",
-        );
+    /// Adds rows; `with` says what the user plane had, if there is more to say.
+    pub fn add(&self, rows: &mut Rows, part: &'static str, with: &str) {
+        let killed = match with {
+            "" => "user plane killed".to_owned(),
+            with => format!("user plane killed, {with}"),
+        };
+        let started = self.started.as_secs_f64();
+        rows.add(part, format!("{killed}: process started"), started, "s");
         for (what, took) in [
             ("all sessions are back", self.ready),
             ("traffic as before", self.traffic),
         ] {
-            let what = format!("user plane killed: {what}");
+            let what = format!("{killed}: {what}");
             rows.aim(part, what, (took.as_secs_f64(), "s"), Target::Most(3.0));
         }
-        for up in UserPlane::ALL {
-            let [sent, lost] = lost(&reports[up as usize])?;
-            let seconds = lost as f64 / f64::from(size.packets);
-            match up == KILLED {
-                true => rows.add(part, "packets lost by its homes / their rate", seconds, "s"),
-                false => rows.aim(
-                    part,
-                    format!("packets lost by the others' homes, of {sent}"),
-                    (lost as f64, ""),
-                    Target::Most(0.0),
-                ),
-            }
-        }
-        Ok(())
     }
+}
+
+/// What homes lost over a user plane's death.
+fn losses_of(rows: &mut Rows, size: &Size, reports: &[Report; 2]) -> Result<()> {
+    let part = size.part;
+    for up in UserPlane::ALL {
+        let [sent, lost] = lost(&reports[up as usize])?;
+        let seconds = lost as f64 / f64::from(size.packets);
+        match up == KILLED {
+            true => rows.add(part, "packets lost by its homes / their rate", seconds, "s"),
+            false => rows.aim(
+                part,
+                format!("packets lost by the others' homes, of {sent}"),
+                (lost as f64, ""),
+                Target::Most(0.0),
+            ),
+        }
+    }
+    Ok(())
 }

@@ -1,11 +1,12 @@
-//! As many homes as one control plane serves: what it costs to connect them, how they live through a user plane's death, and a town
-//! whose power comes back.
+//! As many homes as one control plane serves: what it costs to connect them, how they live through a user plane's death, a town whose
+//! power comes back, and as many rules as there may be.
 
 mod commands;
 mod document;
 mod homes;
 mod plane;
 mod rows;
+mod rules;
 mod tools;
 mod town;
 mod watch;
@@ -23,10 +24,11 @@ use std::time::Instant;
 type Part = fn(&mut Fixture, &mut Rows) -> Result<()>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 3] = [
+const PARTS: [(&str, Part); 4] = [
     ("homes", homes::full),
     ("freeradius", homes::freeradius),
     ("town", town::run),
+    ("rules", rules::run),
 ];
 
 /// Runs them, or one of them.

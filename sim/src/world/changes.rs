@@ -161,7 +161,7 @@ impl World<'_> {
             end_sessions: true,
         };
         let (configuration, version) = (&mut self.configuration, &mut self.version);
-        let done = adopt(moment, control, wish, |candidate, _, _, _| {
+        let done = adopt(moment, control, wish, |candidate| {
             *configuration = candidate;
             *version += 1;
             Ok(*version)

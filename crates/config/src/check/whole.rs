@@ -1,7 +1,7 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
 use crate::model::{
-    AboveRate, AccessProfile, Acl, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS,
+    AboveRate, AccessProfile, Acls, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS,
     MOST_CLASSES, MOST_POLICY_RULES, Overhead, Policer, Port, PortRole, RouterAdvertisements,
     TrafficPolicy, User, UserPlaneDocument,
 };
@@ -234,11 +234,7 @@ impl Found {
     }
 
     /// ACLs and policies are bounded: each policy is compiled as a whole.
-    fn policies(
-        &mut self,
-        acls: &BTreeMap<String, Acl>,
-        policies: &BTreeMap<String, TrafficPolicy>,
-    ) {
+    fn policies(&mut self, acls: &Acls, policies: &BTreeMap<String, TrafficPolicy>) {
         if acls.len() > MOST_ACLS {
             let why = format!("{} ACLs: expected at most {MOST_ACLS}", acls.len());
             self.at(&Path::from_iter(["acls"]), "", why);
@@ -271,7 +267,7 @@ impl Found {
     }
 
     /// Classes are few, a code point is of one of them, and rules name those that there are.
-    fn classes(&mut self, here: &Path, policy: &TrafficPolicy, acls: &BTreeMap<String, Acl>) {
+    fn classes(&mut self, here: &Path, policy: &TrafficPolicy, acls: &Acls) {
         let classes = &policy.classes;
         if classes.len() > MOST_CLASSES {
             let why = format!("{} classes: expected at most {MOST_CLASSES}", classes.len());
@@ -303,7 +299,7 @@ impl Found {
     }
 
     /// What is redirected has somewhere to go.
-    fn portal(&mut self, here: &Path, policy: &TrafficPolicy, acls: &BTreeMap<String, Acl>) {
+    fn portal(&mut self, here: &Path, policy: &TrafficPolicy, acls: &Acls) {
         if policy.portal.is_some() {
             return;
         }

@@ -4,6 +4,7 @@ use crate::values::AclRule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Maximum number of ACLs.
 pub const MOST_ACLS: usize = 256;
@@ -28,6 +29,20 @@ pub struct Acl {
     pub rules: BTreeMap<u32, AclRule>,
     /// Whether packets and octets are counted for each rule (`show acl`). Costs a memory access for each packet.
     pub count: bool,
+}
+
+/// ACLs by name. They are shared: all of them together can have a million rules.
+pub type Acls = BTreeMap<String, Arc<Acl>>;
+
+/// Replaces ACLs by equal ones of another configuration. Comparing the two is quick from then on.
+pub fn share_acls(acls: &mut Acls, others: &Acls) {
+    for (name, acl) in acls {
+        if let Some(other) = others.get(name)
+            && other == acl
+        {
+            *acl = other.clone();
+        }
+    }
 }
 
 /// Policer: meters packets by a committed rate and a peak or excess rate. Green and yellow packets pass, red ones are dropped (`rate-exceeded-up`,

@@ -1,6 +1,6 @@
 //! User planes and their ports.
 
-use super::policies::{Acl, Policer, TrafficPolicy};
+use super::policies::{Acls, Policer, TrafficPolicy};
 use super::{AccessProfile, Configuration, Level, Protection};
 use crate::{HoldSessions, SvlanSet};
 use ipnet::IpNet;
@@ -287,7 +287,7 @@ pub struct UserPlaneDocument {
     pub protection: Protection,
     /// ACLs by name. User planes of before know nothing of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub acls: BTreeMap<String, Acl>,
+    pub acls: Acls,
     /// Policers by name. User planes of before know nothing of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub policers: BTreeMap<String, Policer>,

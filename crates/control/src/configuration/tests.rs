@@ -29,8 +29,10 @@ fn whoever_dials_in_between_the_plan_and_the_commit_is_not_ended_unasked() {
     assert!(planned.unwrap().iter().all(|effect| !effect.ends));
     w.dial_all();
     let now = w.moment();
-    let refused = adopt(now, &mut w.plane, wish, |c, a, s, by| {
-        transactions.commit(c, a, s, by)
+    let written = transactions.write(&wish.candidate, &wish.author, "", None);
+    let refused = adopt(now, &mut w.plane, wish, |candidate| {
+        let (version, _) = transactions.commit(written.unwrap(), candidate)?;
+        Ok(version)
     });
     let refused = refused.unwrap_err();
     let Refusal::Faults(faults) = refused else {
@@ -41,8 +43,10 @@ fn whoever_dials_in_between_the_plan_and_the_commit_is_not_ended_unasked() {
     assert_eq!((w.online(), transactions.version()), (1, 0));
 
     let wish = without_port(&w, true);
-    let adopted = adopt(now, &mut w.plane, wish, |c, a, s, by| {
-        transactions.commit(c, a, s, by)
+    let written = transactions.write(&wish.candidate, &wish.author, "", None);
+    let adopted = adopt(now, &mut w.plane, wish, |candidate| {
+        let (version, _) = transactions.commit(written.unwrap(), candidate)?;
+        Ok(version)
     });
     let (version, effects) = adopted.unwrap();
     assert_eq!(version, 1);

@@ -4,7 +4,13 @@
 use super::here;
 use config::Configuration;
 use mi::{ApplyResponse, Document, InForce, State};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// Time that a user plane may take for each megabyte of a document: to read, check and write it on a busy machine.
+const EACH_MEGABYTE: Duration = Duration::from_secs(1);
 
 /// Document that a user plane should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,10 +18,18 @@ pub struct Wanted {
     /// Version of the configuration from which the document was made.
     version: u64,
     hash: String,
-    text: String,
+    /// Shared: it may have many megabytes.
+    text: Arc<str>,
 }
 
 impl Wanted {
+    /// Makes the document of each user plane in this version of the configuration.
+    pub fn all(configuration: &Configuration, version: u64) -> BTreeMap<String, Self> {
+        let names = configuration.user_planes.keys();
+        let documents = names.map(|name| (name.clone(), Wanted::new(configuration, name, version)));
+        documents.collect()
+    }
+
     /// Makes the document for a user plane in this version of the configuration.
     pub fn new(configuration: &Configuration, name: &str, version: u64) -> Self {
         let document = configuration.document_for(name).unwrap_or_default();
@@ -24,8 +38,13 @@ impl Wanted {
         Wanted {
             version,
             hash,
-            text,
+            text: text.into(),
         }
+    }
+
+    /// Time that the user plane may take for the document's size.
+    pub(super) fn patience(&self) -> Duration {
+        EACH_MEGABYTE * (self.text.len() as u32 / 1_000_000)
     }
 
     /// Whether two documents have the same content.
@@ -43,7 +62,7 @@ impl Wanted {
         Document {
             generation: generation.max(self.version),
             hash: self.hash.clone(),
-            text: self.text.clone(),
+            text: self.text.to_string(),
         }
     }
 }
@@ -164,7 +183,7 @@ mod tests {
         Wanted {
             version,
             hash,
-            text,
+            text: text.into(),
         }
     }
 

@@ -65,6 +65,11 @@ async fn next(told: &mut mpsc::UnboundedReceiver<String>) -> String {
     document.expect("nothing is told").expect("it serves")
 }
 
+fn follow(management: &mut Management, configuration: &Configuration, version: u64) {
+    let documents = Wanted::all(configuration, version);
+    management.follow(configuration, documents);
+}
+
 #[tokio::test]
 async fn what_is_configured_goes_where_management_leads() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,20 +86,20 @@ async fn what_is_configured_goes_where_management_leads() {
     tokio::spawn(async move { while heard.recv().await.is_some() {} });
     let mut management = Management::new(None, plane);
 
-    management.follow(&configuration(&first, "info"), 1);
+    follow(&mut management, &configuration(&first, "info"), 1);
     assert!(next(&mut told_first).await.contains("info"));
     // The same place, another document.
-    management.follow(&configuration(&first, "warn"), 2);
+    follow(&mut management, &configuration(&first, "warn"), 2);
     assert!(next(&mut told_first).await.contains("warn"));
     assert!(told_second.try_recv().is_err(), "nothing leads there yet");
     // Another place: what is there already is brought there, and what comes then.
-    management.follow(&configuration(&second, "warn"), 3);
+    follow(&mut management, &configuration(&second, "warn"), 3);
     assert!(next(&mut told_second).await.contains("warn"));
-    management.follow(&configuration(&second, "debug"), 4);
+    follow(&mut management, &configuration(&second, "debug"), 4);
     assert!(next(&mut told_second).await.contains("debug"));
     assert!(told_first.try_recv().is_err(), "nothing leads there now");
     // Nowhere.
-    management.follow(&Configuration::default(), 5);
+    follow(&mut management, &Configuration::default(), 5);
     assert_eq!(management.managed().count(), 0);
 }
 
@@ -135,12 +140,12 @@ async fn what_was_refused_is_not_offered_again_for_a_commit_that_does_not_change
             .unwrap();
     };
 
-    management.follow(&configuration("info"), 1);
+    follow(&mut management, &configuration("info"), 1);
     assert!(next(&mut told).await.contains("info"));
     refused(&management).await;
-    management.follow(&configuration("info"), 2);
+    follow(&mut management, &configuration("info"), 2);
     // What comes next is the next document, not the one before once more.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    management.follow(&configuration("warn"), 3);
+    follow(&mut management, &configuration("warn"), 3);
     assert!(next(&mut told).await.contains("warn"));
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use acl::{Action, Rule};
 use config::UserPlaneDocument;
 use config::model::{
-    AboveRate, Algorithm, Aqm, Policer, Queue, TrafficClass, TrafficPolicy, UndeterminedTransport,
-    Unmatched,
+    AboveRate, Acl, Algorithm, Aqm, Policer, Queue, TrafficClass, TrafficPolicy,
+    UndeterminedTransport, Unmatched,
 };
 use dataplane::{
     Discipline, Management, MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules,
@@ -18,20 +18,20 @@ use policy::{FilterRules, Name};
 use super::numbers::PolicyKey;
 
 /// Where a rule comes from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RulePlace {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RulePlace<'a> {
     /// The configuration: the name of its ACL, and its number.
-    Acl(Arc<str>, u32),
+    Acl(&'a Arc<str>, u32),
     /// A subscriber's own rules: its position among those of the direction, from 1.
     Subscriber(u32),
 }
 
-impl RulePlace {
+impl<'a> RulePlace<'a> {
     /// Name of the ACL, empty for a subscriber's own rule, and the number.
-    pub fn shown(&self) -> (&str, u32) {
+    pub fn shown(self) -> (&'a str, u32) {
         match self {
-            RulePlace::Acl(acl, number) => (acl, *number),
-            RulePlace::Subscriber(position) => ("", *position),
+            RulePlace::Acl(acl, number) => (acl, number),
+            RulePlace::Subscriber(position) => ("", position),
         }
     }
 }
@@ -39,8 +39,12 @@ impl RulePlace {
 /// What a policy is to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Definition {
-    pub rules: PolicyRules,
-    pub places: Vec<RulePlace>,
+    /// Rules of a subscriber, which come first.
+    own: Vec<Rule>,
+    /// ACLs in the order in which they are tried. They are the document's: all policies together can have millions of rules.
+    acls: Vec<(Arc<str>, Arc<Acl>)>,
+    /// Everything but the rules.
+    pub settings: PolicyRules,
 }
 
 impl Definition {
@@ -72,33 +76,58 @@ impl Definition {
 
     /// A policy of a document alone.
     fn named(document: &UserPlaneDocument, policy: &TrafficPolicy) -> Definition {
-        let mut definition = Definition::default();
-        for acl in &policy.acls {
-            let acl_name: Arc<str> = acl.as_str().into();
-            let Some(acl) = document.acls.get(acl) else {
-                continue; // the document was checked
-            };
-            for (number, rule) in &acl.rules {
-                definition.rules.rules.push(rule.0.clone());
-                definition.rules.is_counted |= acl.count;
-                let place = RulePlace::Acl(acl_name.clone(), *number);
-                definition.places.push(place);
-            }
-        }
-        let is_open = policy.acls.is_empty() || policy.unmatched == Unmatched::Permit;
-        definition.rules.unmatched_pass = is_open;
-        definition.rules.denies_undetermined =
-            !policy.acls.is_empty() && policy.undetermined_transport == UndeterminedTransport::Deny;
+        let acls = policy.acls.iter();
+        // the document was checked: it has them all
+        let acls =
+            acls.filter_map(|name| Some((name.as_str().into(), document.acls.get(name)?.clone())));
+        let acls: Vec<(Arc<str>, Arc<Acl>)> = acls.collect();
         let policer = policy.policer.as_ref();
         let policer = policer.and_then(|name| document.policers.get(name));
-        definition.rules.policer = policer.map(policer_settings);
-        definition.rules.mark = policy.mark.as_deref().and_then(acl::dscp_value);
         let classes = policy.classes.iter();
         let classes = classes.map(|(name, class)| class_of(document, name, class));
-        definition.rules.classes = classes.collect();
-        definition.rules.queues = queues(policy);
-        definition.rules.portal = policy.portal.as_deref().map(Arc::from);
-        definition
+        let settings = PolicyRules {
+            rules: Vec::new(),
+            unmatched_pass: policy.acls.is_empty() || policy.unmatched == Unmatched::Permit,
+            denies_undetermined: !policy.acls.is_empty()
+                && policy.undetermined_transport == UndeterminedTransport::Deny,
+            is_counted: acls
+                .iter()
+                .any(|(_, acl)| acl.count && !acl.rules.is_empty()),
+            classes: classes.collect(),
+            mark: policy.mark.as_deref().and_then(acl::dscp_value),
+            policer: policer.map(policer_settings),
+            queues: queues(policy),
+            portal: policy.portal.as_deref().map(Arc::from),
+        };
+        Definition {
+            own: Vec::new(),
+            acls,
+            settings,
+        }
+    }
+
+    /// Its rules in the order in which they are tried, each with its place.
+    pub fn rules(&self) -> impl Iterator<Item = (RulePlace<'_>, &Rule)> {
+        let own = (1..).map(RulePlace::Subscriber).zip(&self.own);
+        let of_acls = self.acls.iter().flat_map(|(name, acl)| {
+            let rules = acl.rules.iter();
+            rules.map(move |(number, rule)| (RulePlace::Acl(name, *number), &rule.0))
+        });
+        own.chain(of_acls)
+    }
+
+    /// How many rules it has.
+    pub fn size(&self) -> usize {
+        let of_acls = self.acls.iter().map(|(_, acl)| acl.rules.len());
+        self.own.len() + of_acls.sum::<usize>()
+    }
+
+    /// What it is compiled from.
+    pub fn source(&self) -> PolicyRules {
+        PolicyRules {
+            rules: self.rules().map(|(_, rule)| rule.clone()).collect(),
+            ..self.settings.clone()
+        }
     }
 
     /// This policy behind rules of a subscriber. Without ACLs, packets that no rule matches are dropped if the last rule permits, and pass if
@@ -111,12 +140,10 @@ impl Definition {
         let first = first.ok()?;
         if !has_acls {
             let last = first.last()?;
-            self.rules.unmatched_pass = last.action() == Action::Deny;
-            self.rules.denies_undetermined = true;
+            self.settings.unmatched_pass = last.action() == Action::Deny;
+            self.settings.denies_undetermined = true;
         }
-        let places = (1..).take(first.len()).map(RulePlace::Subscriber);
-        self.places.splice(..0, places);
-        self.rules.rules.splice(..0, first);
+        self.own = first;
         Some(self)
     }
 }

@@ -29,7 +29,9 @@ fn document(policies: &[(&str, &[&str])]) -> UserPlaneDocument {
             acls: vec![(*name).to_owned()],
             ..TrafficPolicy::default()
         };
-        document.acls.insert((*name).to_owned(), acl.unwrap());
+        document
+            .acls
+            .insert((*name).to_owned(), Arc::new(acl.unwrap()));
         document.policies.insert((*name).to_owned(), policy);
     }
     document
@@ -131,7 +133,7 @@ fn a_document_that_changes_during_a_compilation_wins_over_the_older_result() {
     bench.follow(&document(&[("home", &[DENY, PERMIT])]));
     assert!(bench.0.done.try_recv().is_err());
     let (place, rule) = bench.0.rule(policy.compilation(), 0).unwrap();
-    assert_eq!(place, &RulePlace::Acl("home".into(), 10));
+    assert_eq!(place.shown(), ("home", 10));
     assert_eq!(rule.to_string(), DENY);
     assert!(bench.0.rule(policy.compilation(), 2).is_none());
     bench.follow(&document(&[("home", &[PERMIT])]));
@@ -258,11 +260,11 @@ fn without_acls_the_last_rule_says_what_becomes_of_other_packets() {
     let pass = |last: &str, policy: Option<&str>| {
         let key = with_rules(&["deny in tcp from any to any", last], policy);
         let definition = Definition::of(&document, &key).unwrap();
-        let rules = definition.rules;
+        let settings = &definition.settings;
         (
-            rules.rules.len(),
-            rules.unmatched_pass,
-            rules.denies_undetermined,
+            definition.size(),
+            settings.unmatched_pass,
+            settings.denies_undetermined,
         )
     };
     let (permit, deny) = (
@@ -278,8 +280,8 @@ fn without_acls_the_last_rule_says_what_becomes_of_other_packets() {
     let missing = with_rules(&[permit], Some("nowhere"));
     assert_eq!(Definition::of(&document, &missing), None);
     let of_home = Definition::of(&document, &with_rules(&[permit], Some("home"))).unwrap();
-    let home = RulePlace::Acl("home".into(), 10);
-    assert_eq!(of_home.places, [RulePlace::Subscriber(1), home]);
+    let places = of_home.rules().map(|(place, _)| place.shown());
+    assert_eq!(places.collect::<Vec<_>>(), [("", 1), ("home", 10)]);
 }
 
 #[test]
@@ -298,7 +300,7 @@ fn many_sessions_with_the_same_rules_have_one_policy_until_the_last_is_gone() {
     assert_eq!(change.number, sessions[0].0);
     let policy = change.policy.unwrap();
     let (place, rule) = bench.0.rule(policy.compilation(), 0).unwrap();
-    assert_eq!(place, &RulePlace::Subscriber(1));
+    assert_eq!(place, RulePlace::Subscriber(1));
     assert_eq!(rule.to_string(), "deny in tcp from any to any 25");
     bench.0.take_news(&document);
     assert!(bench.0.done.try_recv().is_err(), "one compilation");

@@ -2,13 +2,18 @@
 
 use config::{Fault, UserPlaneDocument};
 use dataplane::WorkerCounters;
-use mi::{Call, Capability, Configured, DescribeResponse, Document, Request, Response, State};
+use mi::{
+    Answer, Begun, Call, Capability, Configured, DescribeResponse, Document, Request, Response,
+    State,
+};
 use northbound::{DropCounter, Port as ShownPort, Worker};
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
 use tracing::error;
 
 use super::UserPlane;
-use crate::managed::Managed;
+use crate::documents::{Purpose, Read};
+use crate::managed::{Managed, Reading};
 
 fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -27,7 +32,7 @@ impl Managed for UserPlane {
     }
 
     fn reconfigure(&mut self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>> {
-        UserPlane::reconfigure(self, document)
+        self.put_in_force(document)
     }
 }
 
@@ -61,17 +66,50 @@ impl UserPlane {
             Request::ListDrops => Ok(Response::Drops {
                 drops: self.show_drops(),
             }),
-            Request::Validate(document) => Ok(Response::Faults(self.validate(&document))),
-            Request::Apply(document) => self.apply(document, unix_time()),
+            Request::Validate(document) => {
+                return self.read_document(Purpose::Validate, document, reply);
+            }
+            Request::Apply(document) => match self.configured.begin(document) {
+                Ok(Begun::Done(response)) => Ok(response),
+                Ok(Begun::Write(document)) => {
+                    return self.read_document(Purpose::Apply, document, reply);
+                }
+                Err(refusal) => Err(refusal),
+            },
         };
         // A failed reply is ignored: the caller may have gone away.
         let _ = reply.send(answer);
     }
 
-    /// Applies the stored document. If that fails, the user plane waits for its control plane.
-    pub(crate) fn go_on_with(&mut self, document: &Document) {
+    /// Has a document read by the thread for that; [`UserPlane::use_document`] goes on.
+    fn read_document(
+        &mut self,
+        purpose: Purpose,
+        document: Document,
+        reply: oneshot::Sender<Answer>,
+    ) {
+        let Err((reply, refusal)) = self.documents.ask(purpose, document, reply) else {
+            return;
+        };
+        if purpose == Purpose::Apply {
+            self.configured.abandon();
+        }
+        let _ = reply.send(Err(refusal)); // the caller may have gone away
+    }
+
+    /// Does what a document was read for.
+    pub(super) fn use_document(&mut self, read: Read) {
+        let answer = match read.purpose {
+            Purpose::Validate => Ok(Response::Faults(self.validate(read.reading))),
+            Purpose::Apply => self.apply(&read.document, read.written, read.reading, unix_time()),
+        };
+        let _ = read.reply.send(answer); // the caller may have gone away
+    }
+
+    /// Applies the stored document, which has been read. If that fails, the user plane waits for its control plane.
+    pub(crate) fn go_on_with(&mut self, document: &Document, reading: Reading) {
         for fault in self
-            .resume(document, unix_time())
+            .resume(document, reading, unix_time())
             .err()
             .into_iter()
             .flatten()
