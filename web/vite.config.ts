@@ -1,0 +1,11 @@
+import { defineConfig } from 'vite';
+
+export default defineConfig({
+  esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
+  build: {
+    target: 'es2022',
+    // The server's Content-Security-Policy lets in files, and no data in their place.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+});
