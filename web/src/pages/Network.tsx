@@ -1,11 +1,11 @@
 import { get } from '../api';
 import { aggregateName, limitedBy, place } from '../derive';
-import { percent } from '../format';
+import { count, percent } from '../format';
 import { Notice, Tabs } from '../parts/basics';
 import { TablePanel, type PanelProps } from '../parts/TablePanel';
 import { usePoll } from '../poll';
 import { go, link, type Route } from '../router';
-import { isRow, number, text, type Row } from '../row';
+import { isRow, number, rows, text, type Row } from '../row';
 import { may, me } from '../session';
 import { live, type Live } from '../stream';
 import { useStore } from '../store';
@@ -76,7 +76,8 @@ function panel(part: string, now: Live): PanelProps {
       return { path: part, every, views: ['name', 'plane', 'count', 'meaning'], filter: true, limit: 1000 };
     case 'pools':
       return { path: part, every, views: ['name', 'prefix', 'used', 'size',
-        { field: 'free', kind: 'number', cell: free, order: free }, 'shares', 'full_at', 'network_instance', 'prefix_length', 'lent_nets', 'nets', 'net_length'] };
+        { field: 'free', kind: 'number', cell: (row) => count(free(row)), order: free }, 'full_at', { field: 'shares', label: 'Groups', cell: shares },
+        'network_instance', 'prefix_length', 'lent_nets', 'nets', 'net_length'] };
     case 'routes':
       return { path: part, filter: true, views: ['prefix', 'kind', 'next_hop', 'port', 'mac', 'further', 'user_plane', 'network_instance'] };
     case 'policies':
@@ -90,6 +91,12 @@ function panel(part: string, now: Live): PanelProps {
 }
 
 const free = (pool: Row): number => (number(pool, 'size') ?? 0) - (number(pool, 'used') ?? 0);
+
+/** Groups that have a part of a pool: a line each. */
+const shares = (pool: Row) => rows(pool, 'shares').map((share) => {
+  const group = text(share, 'group') || text(share, 'user_plane');
+  return <div key={group}>{`${group}: ${count(number(share, 'used') ?? 0)} used`}</div>;
+});
 
 /** A drain is a change of the configuration: the line is typed there, with its effects before the commit. */
 function drain(row: Row) {

@@ -34,7 +34,7 @@ export function Versions() {
         rows={versions}
         whole={false}
         views={[
-          { field: 'version', kind: 'number' },
+          { field: 'version' },
           { field: 'at', label: 'When', unit: 'seconds since 1970', kind: 'number' },
           { field: 'by' },
           { field: 'state', label: 'State', cell: (row) => state(row, newest) },

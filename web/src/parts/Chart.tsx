@@ -83,7 +83,7 @@ function settings(place: HTMLElement, lines: Line[], show: (value: number) => st
     cursor: { show: false },
     scales: { y: { range: (_self, _low, high) => [0, Number.isFinite(high) && high > 0 ? high * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 70, size: 30, values: (_self, splits) => splits.map((time) => new Date(time * 1000).toISOString().slice(11, 19)) },
+      { ...axis, space: 70, size: 30, values: (self, splits) => splits.map((time) => (self.data[0].length === 0 ? '' : new Date(time * 1000).toISOString().slice(11, 19))) },
       { ...axis, size: 74, values: (_self, splits) => splits.map((value) => show(value)) },
     ],
     series: [{}, ...lines.map((line) => ({ label: line.name, stroke: colour(line.colour), width: 2, points: { show: false } }))],

@@ -67,6 +67,9 @@ export function Table({ caption, views, rows, whole = true, empty = 'Nothing.', 
   );
 }
 
+/** Characters from which on a text is a sentence. */
+const LONG = 40;
+
 const isNumber = (view: View) => view.kind === 'number' && view.unit !== 'seconds since 1970';
 
 function Heading({ view, order, turn }: { view: View; order: Order | null; turn: ((field: string) => void) | null }) {
@@ -85,8 +88,12 @@ function Heading({ view, order, turn }: { view: View; order: Order | null; turn:
 }
 
 function Cell({ view, row, first }: { view: View; row: Row; first: boolean }) {
-  const content = view.cell ? view.cell(row) : <Value view={view} row={row} />;
-  const style = isNumber(view) ? 'number' : view.unit === 'seconds since 1970' ? 'moment' : '';
+  const made = view.cell?.(row);
+  const content = view.cell ? made : <Value view={view} row={row} />;
+  const told = view.cell ? made : at(row, view.field);
+  // a sentence needs room, also on a narrow page
+  const long = typeof told === 'string' && told.length > LONG;
+  const style = isNumber(view) ? 'number' : view.unit === 'seconds since 1970' ? 'moment' : long ? 'long' : '';
   return first ? <th scope="row" class={style}>{content}</th> : <td class={style}>{content}</td>;
 }
 

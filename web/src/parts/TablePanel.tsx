@@ -48,7 +48,7 @@ export function TablePanel({ path, values = {}, every = 0, limit = 100, filter =
     <section class="panel">
       {answer.error && <ErrorBox error={answer.error} retry={answer.refresh} />}
       {page.missing.map((why) => <Notice key={why} kind="warn">{`Not complete: ${why}`}</Notice>)}
-      {filter && (
+      {filter && page.rows.length > 0 && (
         <label class="inline">
           {whole ? 'Filter' : 'Filter this page'}
           <input type="search" class="names" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
