@@ -77,7 +77,7 @@ function Manager({ who }: { who: Me }) {
       <AlarmTeller />
       <main ref={main} id="main" tabIndex={-1}>
         {error && <Notice kind="bad">{error}</Notice>}
-        {Page ? <Page key={page} route={route} /> : <Notice kind="warn">There is no such page.</Notice>}
+        {Page ? <Page key={page} route={route} /> : <h1>There is no such page.</h1>}
       </main>
     </>
   );
@@ -93,7 +93,7 @@ function Head({ who, route }: { who: Me; route: Route }) {
         <SearchField />
         <AlarmCount />
         <button type="button" aria-pressed={hides} onClick={() => hidden.set(!hides)}>Hide names</button>
-        <button type="button" onClick={turnTheme}>{`Colours: ${look}`}</button>
+        <button type="button" class="theme" onClick={turnTheme}>{`Colours: ${look}`}</button>
         <span class="who">{`${who.name} (${who.role})`}</span>
         <button type="button" onClick={() => void signOut()}>Sign out</button>
       </div>

@@ -16,9 +16,10 @@ export interface Answer<T> {
 
 /**
  * Asks, and asks again every so many seconds (0: only once) while the page is visible. What cannot be answered now is asked again, later
- * each time. Another `key` is another question: the earlier answer goes. A `null` key asks nothing.
+ * each time. Another `key` is another question: the earlier answer goes. A `null` key asks nothing. Another `again` asks the same question
+ * again, and what is known stays until the answer is there.
  */
-export function usePoll<T>(key: string | null, ask: (signal: AbortSignal) => Promise<T>, every = 0): Answer<T> {
+export function usePoll<T>(key: string | null, ask: (signal: AbortSignal) => Promise<T>, every = 0, again = 0): Answer<T> {
   const [state, setState] = useState({ key, data: undefined as T | undefined, error: null as Problem | null, loading: true, at: 0 });
   const [turn, setTurn] = useState(0);
   const latest = useRef(ask);
@@ -62,7 +63,7 @@ export function usePoll<T>(key: string | null, ask: (signal: AbortSignal) => Pro
       window.clearTimeout(timer);
       document.removeEventListener('visibilitychange', visible);
     };
-  }, [key, every, turn]);
+  }, [key, every, again, turn]);
   const refresh = useCallback(() => setTurn((before) => before + 1), []);
   const own = state.key === key;
   return {

@@ -78,9 +78,10 @@ export async function signOut(): Promise<void> {
 
 export const may = (role: Role, needed: Role): boolean => ROLES.indexOf(role) >= ROLES.indexOf(needed);
 
-/** Why whoever is signed in may not do what needs this role; `null`: it may. */
-export function useRefusal(needed: Role): string | null {
+/** Why whoever is signed in may not do what needs this role; `null`: it may, or no role is needed. */
+export function useRefusal(needed: Role | undefined): string | null {
   const now = useStore(me);
+  if (needed === undefined) return null;
   if (now && may(now.role, needed)) return null;
   return `This needs the role ${needed}; yours is ${now?.role ?? 'none'}.`;
 }

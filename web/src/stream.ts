@@ -12,6 +12,8 @@ const SLOW = 5;
 const KEPT_SECONDS = 30 * 60;
 /** Longest time between two tries, in seconds. */
 const MOST_SECONDS = 30;
+/** Failures of the stream after which tables are read instead: 16 pages may have it at once. */
+const PATIENCE = 3;
 
 /** What is known of the gateway now, and what the page has seen so far. It outlives the pages that show it. */
 export interface Live {
@@ -72,7 +74,9 @@ async function retry(): Promise<void> {
   const own = turn;
   try {
     await get('me');
-    if (own === turn) listen();
+    if (own !== turn) return;
+    if (failures >= PATIENCE) void readTables();
+    else listen();
   } catch {
     failures += 1;
     if (own === turn) again(() => void retry(), Math.min(2 ** failures, MOST_SECONDS));

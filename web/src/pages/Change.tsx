@@ -31,7 +31,7 @@ interface Committed {
 }
 
 /** Seconds to choose from, within which a commit has to be confirmed. */
-const TERMS: [seconds: number, name: string][] = [[0, 'it stays without'], [60, '1 minute'], [300, '5 minutes'], [600, '10 minutes'], [3600, '1 hour']];
+const TERMS: [seconds: number, name: string][] = [[0, 'no confirmation is needed'], [60, '1 minute'], [300, '5 minutes'], [600, '10 minutes'], [3600, '1 hour']];
 
 interface ChangeProps {
   change: Order | null;

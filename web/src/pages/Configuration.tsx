@@ -40,7 +40,7 @@ export function Configuration({ route }: { route: Route }) {
 function Now({ route }: { route: Route }) {
   const refusal = useRefusal('support');
   const change = useStore(changed);
-  const answer = usePoll(refusal ? null : `configuration ${change}`, (signal) => get<Row>('configuration', {}, signal));
+  const answer = usePoll(refusal ? null : 'configuration', (signal) => get<Row>('configuration', {}, signal), 0, change);
   const offered = route.values.get('lines');
   useEffect(() => {
     if (!offered) return;
@@ -123,7 +123,7 @@ function Choices({ tree }: { tree: Json }) {
   const found = all.filter((line) => wanted.every((word) => line.toLowerCase().includes(word)));
   return (
     <>
-      <label class="inline">Filter <input type="search" class="names" value={words} onInput={(event) => setWords(event.currentTarget.value)} /></label>
+      <label class="inline">Filter <input type="search" class="names" placeholder=" " value={words} onInput={(event) => setWords(event.currentTarget.value)} /></label>
       <ul class="choices">
         {found.slice(0, MOST_CHOICES).map((line) => (
           <li key={line}><button type="button" class="bare" onClick={() => add(line)}><code>{line}</code></button></li>

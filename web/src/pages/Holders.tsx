@@ -50,7 +50,7 @@ export function Who({ route }: { route: Route }) {
     <>
       <h1>Who had this address</h1>
       <form class="row" onSubmit={ask}>
-        <label>Address or prefix <input name="address" class="names" required defaultValue={address} autocomplete="off" /></label>
+        <label>Address or prefix <input name="address" class="names" placeholder=" " required defaultValue={address} autocomplete="off" /></label>
         <label>
           When
           <input name="at" defaultValue={at} placeholder="now" autocomplete="off" aria-describedby="when" />

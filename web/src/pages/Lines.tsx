@@ -18,7 +18,7 @@ export function Lines({ route }: { route: Route }) {
     <>
       <h1>Access lines</h1>
       <form class="row" onSubmit={ask} key={JSON.stringify(values)}>
-        <label>Line, circuit id, name or MAC <input name="line" class="names" defaultValue={line} autocomplete="off" /></label>
+        <label>Line, circuit id, name or MAC <input name="line" class="names" placeholder=" " defaultValue={line} autocomplete="off" /></label>
         <label>Since <input name="since" defaultValue={since} placeholder="-24h" autocomplete="off" /></label>
         <label class="inline"><input type="checkbox" name="worst" defaultChecked={worst === 'true'} /> only lines with trouble, most first</label>
         <button type="submit" class="main">Show</button>

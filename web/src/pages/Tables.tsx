@@ -79,6 +79,7 @@ function Field({ argument, value }: { argument: Argument; value: string }) {
       <input
         name={name}
         class={kind === 'number' ? '' : 'names'}
+        placeholder=" "
         inputMode={kind === 'number' ? 'numeric' : 'text'}
         defaultValue={value}
         required={required}

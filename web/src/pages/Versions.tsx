@@ -18,7 +18,7 @@ const of = (row: Row): number => number(row, 'version') ?? 0;
 export function Versions() {
   const change = useStore(changed);
   const refusal = useRefusal('support');
-  const answer = usePoll(`versions ${change}`, (signal) => get<Page>('versions', { limit: 1000 }, signal), 10);
+  const answer = usePoll('versions', (signal) => get<Page>('versions', { limit: 1000 }, signal), 10, change);
   const [chosen, setChosen] = useState<number[]>([]);
   if (!answer.data) return answer.error ? <ErrorBox error={answer.error} retry={answer.refresh} /> : <Loading />;
   const versions = [...answer.data.rows].sort((a, b) => of(b) - of(a));
@@ -62,8 +62,9 @@ export function Versions() {
 }
 
 function state(row: Row, newest: number) {
-  if (typeof row['confirm_by'] === 'number') return <Badge word="waits" />;
-  return of(row) === newest ? <Badge word="in-force" /> : null;
+  const unconfirmed = typeof row['confirm_by'] === 'number';
+  if (of(row) === newest) return <Badge word={unconfirmed ? 'waits' : 'in-force'} />;
+  return unconfirmed && 'was not confirmed';
 }
 
 const useVersion = (version: string | null) =>
@@ -91,7 +92,7 @@ export function Compare({ route }: { route: Route }) {
 export function BringBack({ version }: { version: number }) {
   const change = useStore(changed);
   const [done, setDone] = useState(false);
-  const now = usePoll(`configuration ${change}`, (signal) => get<Row>('configuration', {}, signal));
+  const now = usePoll('configuration', (signal) => get<Row>('configuration', {}, signal), 0, change);
   const refusal = useRefusal('configure');
   if (refusal) return <Notice kind="warn">{refusal}</Notice>;
   if (!now.data) return now.error ? <ErrorBox error={now.error} retry={now.refresh} /> : <Loading />;

@@ -10,6 +10,9 @@ import { useStore } from '../store';
 import { Button, ErrorBox, Loading, Notice } from './basics';
 import { Table, type View } from './Table';
 
+/** Rows of a page to choose from; the last one is the most that the API gives. */
+const SIZES = [100, 300, 1000];
+
 export interface PanelProps {
   /** Path of the table below `/api/v1/`. */
   path: string;
@@ -27,11 +30,12 @@ export interface PanelProps {
 }
 
 /** A table of the API: its pages, with all that belongs to them. */
-export function TablePanel({ path, values = {}, every = 0, limit = 100, filter = false, ...look }: PanelProps) {
+export function TablePanel({ path, values = {}, every = 0, limit: first = 100, filter = false, ...look }: PanelProps) {
   const table = useStore(tables).get(path);
   const refusal = useRefusal(table?.role ?? 'view');
   const [cursors, setCursors] = useState<number[]>([0]);
   const [words, setWords] = useState('');
+  const [limit, setLimit] = useState(first);
   const asked = JSON.stringify(values);
   useEffect(() => setCursors([0]), [path, asked, limit]);
   const cursor = cursors[cursors.length - 1] ?? 0;
@@ -51,7 +55,7 @@ export function TablePanel({ path, values = {}, every = 0, limit = 100, filter =
       {filter && page.rows.length > 0 && (
         <label class="inline">
           {whole ? 'Filter' : 'Filter this page'}
-          <input type="search" class="names" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
+          <input type="search" class="names" placeholder=" " value={words} onInput={(event) => setWords(event.currentTarget.value)} />
         </label>
       )}
       <Table
@@ -66,6 +70,14 @@ export function TablePanel({ path, values = {}, every = 0, limit = 100, filter =
         <span>{`${count(shown.length)} rows${whole ? '' : `, page ${cursors.length}`}`}</span>
         {cursors.length > 1 && <Button onClick={() => setCursors(cursors.slice(0, -1))}>Previous page</Button>}
         {page.next !== null && <Button onClick={() => setCursors([...cursors, page.next ?? 0])}>Next page</Button>}
+        {!(whole && limit === first) && (
+          <label class="inline">
+            Rows of a page
+            <select value={String(limit)} onChange={(event) => setLimit(Number(event.currentTarget.value))}>
+              {SIZES.map((size) => <option key={size} value={String(size)}>{String(size)}</option>)}
+            </select>
+          </label>
+        )}
         <Button onClick={answer.refresh}>Refresh</Button>
         <a href={answerAddress(path, { ...values, limit: String(limit), cursor: String(cursor) })} target="_blank" rel="noreferrer">JSON</a>
       </footer>

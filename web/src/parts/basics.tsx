@@ -48,7 +48,7 @@ interface ButtonProps {
 }
 
 /** A button. It says why it cannot be used. */
-export function Button({ needs = 'view', onClick, kind = 'plain', disabled = false, type = 'button', children }: ButtonProps) {
+export function Button({ needs, onClick, kind = 'plain', disabled = false, type = 'button', children }: ButtonProps) {
   const refusal = useRefusal(needs);
   const id = useId();
   return (
