@@ -21,7 +21,8 @@ const names = new Set<string>();
 /** Those of them that have blanks, so that words cannot be looked up. */
 const phrases = new Set<string>();
 
-function learn(name: string): void {
+/** Remembers a name, so that it can be hidden. */
+export function learn(name: string): void {
   if (name === '' || names.size >= MOST_NAMES) return;
   names.add(name);
   if (/[\s,;:"'()[\]{}=`]/.test(name)) phrases.add(name);

@@ -89,7 +89,10 @@ export class Browser {
   }
 
   /** Faults for who cannot see, and a page that is wider than the screen. */
-  async check(name) {
+  async check(name, { axe = true } = {}) {
+    const over = await this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    if (over > 0) this.problem(`${name}: the page is ${over} px wider than the screen`);
+    if (!axe) return;
     await this.page.evaluate(`if (!window.axe) { ${axeSource} } undefined`);
     const { violations } = await this.page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
     for (const { id, impact, help, nodes } of violations) {
@@ -97,8 +100,6 @@ export class Browser {
       if (impact === 'serious' || impact === 'critical') this.problem(`${name}: ${text}`);
       else console.log(`note ${name}: ${text}`);
     }
-    const over = await this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    if (over > 0) this.problem(`${name}: the page is ${over} px wider than the screen`);
   }
 
   /** Asks the API as the page does. */

@@ -111,7 +111,8 @@ async function visit(look) {
   for (const [name, hash] of Object.entries(PAGES)) {
     await browser.run(`${look} ${name}`, async () => {
       await browser.show(hash);
-      await browser.check(name);
+      // all tables look the same: axe takes seconds for a long one
+      await browser.check(name, { axe: look === 'wide' || !name.startsWith('table-') });
       const alert = await page.locator('main .notice.bad[role=alert]').first().textContent({ timeout: 10 }).catch(() => null);
       assert.equal(alert, null);
       await browser.shot(`${look}-${name}`);

@@ -1,7 +1,9 @@
 // Tests of the modules that need no browser: `node --test tests/unit.test.mjs` in `web/`.
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { createServer } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -149,4 +151,13 @@ test('what the API leaves to whoever shows it is made here', async () => {
   assert.equal(lastTrouble({ last_ended: { at: 10, text: 'lost' }, last_refused: { at: 5, text: 'no' } }), 'ended 1970-01-01 00:00:10: lost');
   assert.equal(lastTrouble({}), '');
   assert.equal(aggregateName({ user_plane: 'up1', port: 'a', segment: '', s_tag: 0 }), 'up1/a.untagged');
+});
+
+test('the pages are small, and have nothing inline', { skip: !existsSync(`${root}dist`) }, () => {
+  const files = readdirSync(`${root}dist`, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  const sizes = files.map((file) => gzipSync(readFileSync(`${file.parentPath ?? file.path}/${file.name}`)).length);
+  const size = sizes.reduce((all, one) => all + one, 0);
+  assert.ok(size > 10_000 && size < 100_000, `${size} octets compressed`);
+  const page = readFileSync(`${root}dist/index.html`, 'utf8');
+  assert.doesNotMatch(page, /<style|style=|<script(?![^>]*src="\/assets\/)|https?:/);
 });

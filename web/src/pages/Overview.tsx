@@ -137,19 +137,20 @@ function UserPlanes({ now }: { now: Live }) {
 function Aggregates({ planes }: { planes: Row[] }) {
   const all = planes.flatMap((plane) => rows(plane, 'queue_aggregates').map((one) => ({ ...one, user_plane: plane['node_id'] ?? '' })));
   if (all.length === 0) return null;
-  const use = (row: Row) => (number(row, 'bits_per_second') ?? 0) / (number(row, 'rate_bits_per_second') ?? Infinity);
-  const busiest = [...all].sort((a, b) => use(b) - use(a)).slice(0, MOST_AGGREGATES);
+  const use = (row: Row) => (number(row, 'bits_per_second') ?? 0) / (number(row, 'rate_bits_per_second') || Infinity);
+  const share = (row: Row) => (number(row, 'rate_bits_per_second') ? percent(use(row), 1) : '');
+  const busiest = [...all].sort((a, b) => use(b) - use(a) || (number(b, 'waiting_octets') ?? 0) - (number(a, 'waiting_octets') ?? 0)).slice(0, MOST_AGGREGATES);
   return (
     <section aria-labelledby="queues">
       <h2 id="queues"><a href="#/network/qos">Busiest queues</a></h2>
       <Table
-        caption="Ports, segments and VLANs that use most of their rates"
+        caption="Ports, segments and VLANs, those that use most of their rates first"
         rows={busiest}
         views={[
           { field: 'name', label: 'Aggregate', cell: aggregateName, order: aggregateName },
           { field: 'bits_per_second', label: 'Sent now', unit: 'bits per second', kind: 'number' },
           { field: 'rate_bits_per_second', label: 'Rate', unit: 'bits per second', kind: 'number' },
-          { field: 'use', label: 'Use', kind: 'number', order: use, cell: (row) => percent(use(row), 1) },
+          { field: 'use', label: 'Use', kind: 'number', order: use, cell: share },
           { field: 'waiting_octets', label: 'Queued', unit: 'octets', kind: 'number' },
           { field: 'drops', label: 'Dropped', kind: 'number' },
         ]}

@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import { get, Problem } from '../api';
+import { learn } from '../hide';
 import { ErrorBox, Loading, Notice, Tabs } from '../parts/basics';
 import { Table } from '../parts/Table';
 import { TablePanel } from '../parts/TablePanel';
@@ -28,6 +29,7 @@ async function find(typed: string, signal: AbortSignal): Promise<{ sessions: Row
 /** Whatever a text names: sessions now, lines, who had the address, and what happened. */
 export function Search({ route }: { route: Route }) {
   const typed = route.values.get('q') ?? '';
+  learn(typed); // whoever is looked for may be in no answer
   const refusal = useRefusal('support');
   const found = usePoll(refusal || !typed ? null : typed, (signal) => find(typed, signal));
   const only = found.data?.sessions.length === 1 ? found.data.sessions[0] : undefined;

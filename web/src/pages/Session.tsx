@@ -14,6 +14,11 @@ import { Directions } from './Policy';
 
 /** Seconds between two readings of a session. */
 const INTERVAL = 2;
+/**
+ * Seconds after which counters that stay the same mean that nothing is sent. The user plane reads them about once in a second, so that two
+ * answers may have the same reading.
+ */
+const STILL = 6;
 /** Readings that the chart shows. */
 const MOST_READINGS = 150;
 
@@ -31,8 +36,9 @@ function useRates(session: Row | undefined, at: number): Reading[] {
   useEffect(() => {
     if (!session) return;
     const before = last.current;
-    last.current = { at, session };
     const over = before ? (at - before.at) / 1000 : 0;
+    if (before && over < STILL && JSON.stringify(before.session['traffic']) === JSON.stringify(session['traffic'])) return;
+    last.current = { at, session };
     const rate = (field: string) => {
       if (!before || over <= 0) return null;
       const more = (number(session, field) ?? 0) - (number(before.session, field) ?? 0);
