@@ -161,3 +161,24 @@ test('the pages are small, and have nothing inline', { skip: !existsSync(`${root
   const page = readFileSync(`${root}dist/index.html`, 'utf8');
   assert.doesNotMatch(page, /<style|style=|<script(?![^>]*src="\/assets\/)|https?:/);
 });
+
+test('names and addresses are hidden wherever they stand, and nothing else is', async () => {
+  globalThis.sessionStorage ??= { getItem: () => null, setItem: () => {} };
+  globalThis.document ??= { documentElement: { toggleAttribute: () => {} } };
+  const { redact } = await load('hide');
+  const { heard } = await load('api');
+  heard.tell({ rows: [{ user: 'anna@example.net', circuit_id: 'olt1 eth 1/2:100', line: 'up1/access0.100.7', name: 'homes' }] });
+  heard.tell({ tree: { users: { bob: { password: '*' } }, limits: {} } });
+  for (const [text, hides] of [
+    ['anna@example.net', '••••'],
+    ['the session of anna@example.net ends; bob: no', 'the session of •••• ends; ••••: no'],
+    ['on olt1 eth 1/2:100, up1/access0.100.7', 'on ••••, ••••'],
+    ['02:00:5E:00:00:01 and 02-00-5e-00-00-01', '••:••:••:••:••:•• and ••:••:••:••:••:••'],
+    ['100.64.0.2/32 2001:db8:100::/64 ::1', '•.•.•.•/32 •:•::•/64 •:•::•'],
+    ['dns: "2001:db8:ffff::2"', 'dns: "•:•::•"'],
+    ['1:2:3:4:5:6:7:8', '•:•::•'],
+  ]) assert.equal(redact(text), hides);
+  for (const text of ['2026-11-28 07:01:12', 'homes', 'bobby', 'sluice-cp 0.1.0', '1a220f53ac100000', 'up1/access0.100.8', '12:30', 'a: b']) {
+    assert.equal(redact(text), text);
+  }
+});
