@@ -1,9 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { detail } from './api';
 import { hidden, redact } from './hide';
 import { AlarmCount, AlarmTeller, Lost, Unconfirmed } from './parts/Banners';
-import { ErrorBox, Loading, Notice } from './parts/basics';
+import { ErrorBox, Loading } from './parts/basics';
 import { Configuration } from './pages/Configuration';
 import { Events } from './pages/Events';
 import { Lines } from './pages/Lines';
@@ -14,6 +13,7 @@ import { Session } from './pages/Session';
 import { SignIn } from './pages/SignIn';
 import { Tables } from './pages/Tables';
 import { Who } from './pages/Holders';
+import { usePoll } from './poll';
 import { go, link, useRoute, type Route } from './router';
 import { readTables } from './schema';
 import { begin, me, signOut, type Me } from './session';
@@ -53,10 +53,7 @@ function Manager({ who }: { who: Me }) {
   const route = useRoute();
   // drawing everything again is what hides names, or shows them
   useStore(hidden);
-  const [error, setError] = useState('');
-  useEffect(() => {
-    readTables().catch((problem: unknown) => setError(detail(problem)));
-  }, []);
+  const described = usePoll('description', readTables);
   const main = useRef<HTMLElement>(null);
   const page = route.parts.join('/');
   const first = useRef(true);
@@ -76,7 +73,7 @@ function Manager({ who }: { who: Me }) {
       <Unconfirmed />
       <AlarmTeller />
       <main ref={main} id="main" tabIndex={-1}>
-        {error && <Notice kind="bad">{error}</Notice>}
+        {described.error && <ErrorBox error={described.error} retry={described.refresh} />}
         {Page ? <Page key={page} route={route} /> : <h1>There is no such page.</h1>}
       </main>
     </>
@@ -95,7 +92,7 @@ function Head({ who, route }: { who: Me; route: Route }) {
         <button type="button" aria-pressed={hides} onClick={() => hidden.set(!hides)}>Hide names</button>
         <button type="button" class="theme" onClick={turnTheme}>{`Colours: ${look}`}</button>
         <span class="who">{`${who.name} (${who.role})`}</span>
-        <button type="button" onClick={() => void signOut()}>Sign out</button>
+        <button type="button" onClick={() => void signOut().catch(() => {})}>Sign out</button>
       </div>
       <nav aria-label="Pages">
         {MENU.map(([path, label]) => (

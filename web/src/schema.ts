@@ -34,8 +34,8 @@ export interface Table {
 /** The tables of the API by their paths; empty until they are read. */
 export const tables = new Store<Map<string, Table>>(new Map());
 
-export async function readTables(): Promise<void> {
-  tables.set(describe(await get<Row>('openapi.json')));
+export async function readTables(signal: AbortSignal): Promise<void> {
+  tables.set(describe(await get<Row>('openapi.json', {}, signal)));
 }
 
 /** Arguments of every table that are not its own: the page turns pages. */

@@ -26,6 +26,23 @@ export async function changeConfiguration(browser) {
     await browser.shot('configuration-faults');
   }, [[400, '/configuration/check']]);
 
+  await browser.run('configuration ends sessions', async () => {
+    const { tree } = (await browser.ask('configuration')).body;
+    const online = (await browser.ask('sessions')).body.rows.map((row) => row.user);
+    const user = online.find((name) => tree.users?.[name]);
+    if (!user) return; // subscribers come from RADIUS
+    await lines().fill(`delete users ${user}`);
+    await press('Check');
+    const box = page.getByLabel('end 1 session');
+    await box.waitFor();
+    const commit = page.getByRole('button', { name: 'Commit', exact: true });
+    assert.ok(await commit.isDisabled(), 'a commit ends sessions without being told');
+    await box.check();
+    assert.ok(await commit.isEnabled());
+    await browser.check('ends sessions');
+    await browser.shot('configuration-ends-sessions');
+  });
+
   await browser.run('configuration commit', async () => {
     await lines().fill(`# for the test\nset ipv4-pools ${POOL} prefix 100.99.0.0/24\n`);
     await press('Check');

@@ -118,8 +118,7 @@ function Effects({ effects }: { effects: Effect[] }) {
         {effects.map((effect) => (
           <li key={effect.text}>
             {effect.text}
-            {effect.sessions > 0 && ` (${plural(effect.sessions, 'session')})`}
-            {effect.ends && <strong>{' These sessions end.'}</strong>}
+            {effect.ends && <>{' '}<strong class="badge bad">ends sessions</strong></>}
           </li>
         ))}
       </ul>

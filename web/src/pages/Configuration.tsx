@@ -93,7 +93,10 @@ function Editor({ version, tree }: { version: number; tree: Json }) {
         />
       </label>
       {base !== version && lines !== '' && (
-        <Notice kind="warn">{`Version ${version} came while you typed. What it changed elsewhere is kept; the same places are refused.`}</Notice>
+        <Notice kind="warn">
+          {`The lines start from version ${base}, but version ${version} is in force. What it changed elsewhere stays; a change of the same place is refused. `}
+          <button type="button" onClick={() => setBase(version)}>{`Start from version ${version}`}</button>
+        </Notice>
       )}
       <Change change={edits.length > 0 ? { edits, base } : null} before={tree} done={() => typed.set('')} />
     </section>

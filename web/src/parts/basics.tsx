@@ -112,8 +112,11 @@ export function Stat({ name, value, note }: { name: string; value: string; note?
 
 /** Links to the parts of a page. */
 export function Tabs({ label, tabs, now }: { label: string; tabs: [name: string, address: string][]; now: string }) {
+  const own = useRef<HTMLElement>(null);
+  // on a narrow page they are in a line that scrolls
+  useEffect(() => own.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [now]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={own}>
       {tabs.map(([name, address]) => (
         <a key={name} href={address} {...(name === now ? { 'aria-current': 'page' as const } : {})}>{name}</a>
       ))}
