@@ -6,6 +6,9 @@ export default defineConfig({
     target: 'es2022',
     // The server's Content-Security-Policy lets in files, and no data in their place.
     assetsInlineLimit: 0,
+    rollupOptions: {
+      output: { banner: '/*! Sluice: Apache-2.0. Preact: MIT, (c) Jason Miller. uPlot: MIT, (c) Leon Sorokin. */' },
+    },
     modulePreload: { polyfill: false },
   },
 });

@@ -16,6 +16,7 @@ document.documentElement.toggleAttribute('data-hide-names', hidden.get());
 const TELLING = new Set(['user', 'users', 'circuit_id', 'remote_id', 'line', 'subscriber']);
 /** Names that are remembered at most. */
 const MOST_NAMES = 200_000;
+const MOST_PHRASES = 3000;
 
 const names = new Set<string>();
 /** Those of them that have blanks, so that words cannot be looked up. */
@@ -25,7 +26,11 @@ const phrases = new Set<string>();
 export function learn(name: string): void {
   if (name === '' || names.size >= MOST_NAMES) return;
   names.add(name);
-  if (/[\s,;:"'()[\]{}=`]/.test(name)) phrases.add(name);
+  if (!/[\s,;:"'()[\]{}=`]/.test(name)) return;
+  phrases.add(name);
+  // each of them is looked for in every text: those of the pages before go
+  const [oldest] = phrases;
+  if (phrases.size > MOST_PHRASES && oldest !== undefined) phrases.delete(oldest);
 }
 
 /** Remembers the names in an answer of the API. */

@@ -228,6 +228,25 @@ await browser.run('hide names', async () => {
   await page.getByText(home.ipv4, { exact: true }).waitFor();
 });
 
+await browser.run('unseen', async () => {
+  await browser.show('#/network/ports');
+  const see = (hidden) => page.evaluate((now) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => now });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+  await see(true);
+  await page.waitForTimeout(1000);
+  let asked = 0;
+  const count = () => { asked += 1; };
+  page.on('request', count);
+  await page.waitForTimeout(11_000);
+  assert.equal(asked, 0, 'a page that nobody sees asks');
+  await see(false);
+  await page.waitForTimeout(1000);
+  assert.ok(asked > 0, 'a page that is seen again does not ask');
+  page.off('request', count);
+});
+
 await browser.run('lost connection', async () => {
   await browser.show('#/network/ports');
   await browser.context.setOffline(true);

@@ -3,14 +3,13 @@ import { detail, post } from '../api';
 import { Button } from '../parts/basics';
 import { text, type Row } from '../row';
 
-/** Has a sender that is held off answered again. */
-export function ClearBackOff({ row }: { row: Row }) {
+/** Has a sender answered again whose set-ups or logins have failed: a MAC address, a circuit id, or a line. */
+export function ClearBackOff({ who }: { who: string }) {
   const [told, setTold] = useState('');
-  const who = text(row, 'level') === 'line' ? text(row, 'circuit_id') || text(row, 'mac') : text(row, 'mac');
   const clear = async () => {
     try {
       await post('actions/clear-back-off', { who });
-      setTold('Cleared.');
+      setTold(`Failed set-ups and logins of ${who} are forgotten.`);
     } catch (error) {
       setTold(detail(error));
     }
@@ -22,3 +21,7 @@ export function ClearBackOff({ row }: { row: Row }) {
     </>
   );
 }
+
+/** Whom a row of `protection` is about. */
+export const offender = (row: Row): string =>
+  (text(row, 'level') === 'line' && text(row, 'circuit_id')) || text(row, 'mac');

@@ -10,7 +10,7 @@ import { may, me } from '../session';
 import { live, type Live } from '../stream';
 import { useStore } from '../store';
 import { Audit } from './Audit';
-import { ClearBackOff } from './ClearBackOff';
+import { ClearBackOff, offender } from './ClearBackOff';
 
 /** Parts of the page: name in the address, heading. */
 const PARTS: [path: string, name: string][] = [
@@ -71,7 +71,7 @@ function panel(part: string, now: Live): PanelProps {
     case 'protection':
       return { path: part, every, empty: 'Nobody floods the gateway, and nobody is held off.', views: [
         'mac', { field: 'port', label: 'Line', cell: (row) => place(row), order: (row) => place(row) }, 'circuit_id', 'kind', 'level', 'dropped',
-        'since_seconds', 'holds', 'held_seconds'], actions: (row) => <ClearBackOff row={row} /> };
+        'since_seconds', 'holds', 'held_seconds'], actions: (row) => <ClearBackOff who={offender(row)} /> };
     case 'drops':
       return { path: part, every, views: ['name', 'plane', 'count', 'meaning'], filter: true, limit: 1000 };
     case 'pools':

@@ -61,7 +61,7 @@ function Numbers({ now }: { now: Live }) {
       <Stat name="From subscribers" value={rates ? bits(rates.up) : '–'} note="at the access ports" />
       <Stat name="To subscribers" value={rates ? bits(rates.down) : '–'} note="at the access ports" />
       <Stat name="Dropped" value={rates ? perSecond(rates.drops.reduce((all, drop) => all + drop.rate, 0)) : '–'} note="in every plane" />
-      <Stat name="User planes" value={`${up} of ${planes.length}`} note="associated" />
+      <Stat name="User planes" value={`${up} of ${planes.length}`} note="associated" bad={up < planes.length} />
     </section>
   );
 }

@@ -9,6 +9,7 @@ import { identities, isAddress } from '../query';
 import { link, type Route } from '../router';
 import { text, type Row } from '../row';
 import { useRefusal } from '../session';
+import { ClearBackOff } from './ClearBackOff';
 import { History } from './History';
 import { Holders } from './Holders';
 import { LINE_VIEWS, SESSION_VIEWS } from './views';
@@ -48,6 +49,7 @@ export function Search({ route }: { route: Route }) {
       {sessions.length > 0
         ? <Table caption="Sessions now" views={SESSION_VIEWS} rows={sessions} />
         : <Notice kind="warn">It has no session now. What is known from before:</Notice>}
+      {sessions.length === 0 && !isAddress(as) && <div class="actions"><ClearBackOff who={as} /></div>}
       {isAddress(as) && <Holders address={as} at="" />}
       <h2>Access lines</h2>
       <TablePanel path="lines" caption="Lines where it has been" values={{ line: as }} views={LINE_VIEWS} empty="It was on no line in the last day." />

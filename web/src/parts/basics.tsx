@@ -100,9 +100,9 @@ export function Facts({ facts }: { facts: [name: string, value: ComponentChildre
 }
 
 /** A number that is read from afar. */
-export function Stat({ name, value, note }: { name: string; value: string; note?: string }) {
+export function Stat({ name, value, note, bad = false }: { name: string; value: string; note?: string; bad?: boolean }) {
   return (
-    <div class="stat">
+    <div class={bad ? 'stat bad' : 'stat'}>
       <span class="name">{name}</span>
       <span class="value">{value}</span>
       {note && <span class="note">{note}</span>}
