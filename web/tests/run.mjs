@@ -44,6 +44,9 @@ await browser.run('sign-in', async () => {
   await page.getByLabel('Password').fill('wrong');
   await page.keyboard.press('Enter');
   await page.getByRole('alert').waitFor();
+  await page.goto(`${origin}/#/sign-in?link=wrong`);
+  await page.locator('.notice.warn').waitFor();
+  assert.ok(!page.url().includes('wrong'), 'the link stays in the address bar');
   if (secret) {
     await page.goto(`${origin}/#/sign-in?link=${encodeURIComponent(secret)}`);
     await page.locator('header').waitFor();

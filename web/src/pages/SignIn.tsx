@@ -32,7 +32,7 @@ export function SignIn() {
         {error && <div class="notice bad" role="alert">{error}</div>}
         <Button type="submit" kind="main" disabled={busy}>Sign in</Button>
       </form>
-      <p><small>Without a password: open the link that <code>sluice-web</code> prints.</small></p>
+      <p><small>Without a password: open the link that <code>sluice-web link</code> prints.</small></p>
     </main>
   );
 }
