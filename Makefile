@@ -1,5 +1,6 @@
 # make run    builds everything and starts the lab       make run HOMES=100 SECONDS=30 ARGS=--json
 # make test   builds everything and runs every test
+# make web    builds the web manager's pages, if they have changed
 # make unit   the tests beside the code, as root          cargo test -p CRATE runs those of one crate
 # make e2e    the end-to-end cases alone                 make e2e LANES=2; make e2e CASE=pppd-chap; make e2e-list
 #             a whole table of the internet by FRR       make e2e CASE=frr-full ROUTES=2000000
@@ -36,30 +37,40 @@ PROGRAMS := -p sluice -p sluice-up -p sluice-cp -p sluice-web
 # Built in one command: libraries are compiled again for another set of packages, as that asks for other features.
 TESTED := $(PROGRAMS) -p e2e -p sim
 
-.PHONY: run test unit sim e2e soak scale bench qos-plots instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
+.PHONY: run web test unit sim e2e soak scale bench qos-plots instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
 
-run: packages
+run: packages web
 	$(CARGO) build --release $(PROGRAMS)
 	$(SUDO) $(BIN)/sluice lab $(if $(HOMES),--homes $(HOMES)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+
+# sluice-web has the pages inside. npm installs only what the lock file names, and only when it has changed.
+web: web/dist/index.html
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json | packages
+	@cd web && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json
+
+web/dist/index.html: web/node_modules/.package-lock.json web/index.html web/tsconfig.json web/vite.config.ts $(shell find web/src -type f)
+	@cd web && npm run --silent build
 
 test: unit sim
 	@$(MAKE) --no-print-directory e2e
 
-unit: packages-test
+unit: packages-test web
+	@cd web && npm run --silent unit
 	CARGO=$(CARGO) scripts/unit --workspace
 
-sim: packages
+sim: packages web
 	$(CARGO) build --release $(TESTED)
 	@$(BIN)/sim --seeds $(or $(SEEDS),0-999) $(if $(TRACE),--trace)
 
-e2e: packages-test
+e2e: packages-test web
 	$(if $(if $(CASE),$(filter previous%,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
 	$(CARGO) build --release $(TESTED)
 	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) env ROUTES=$(ROUTES) LANES=$(LANES) $(BIN)/e2e $(CASE)
 
-soak: packages-test
+soak: packages-test web
 	$(CARGO) build --release $(TESTED)
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) env SEED=$(SEED) FAULTS=$(FAULTS) SESSIONS=$(SESSIONS) $(BIN)/e2e --soak $(PART)
@@ -69,7 +80,7 @@ ifeq ($(PART),)
 	@$(MAKE) --no-print-directory sim SEEDS=$(or $(SEEDS),0-99999)
 endif
 
-scale: packages-test
+scale: packages-test web
 	$(CARGO) build --release $(TESTED)
 	@$(SUDO) $(BIN)/e2e --scale $(PART)
 
@@ -84,7 +95,7 @@ e2e-list: packages
 	@$(CARGO) build --quiet --release -p e2e
 	@$(BIN)/e2e --list
 
-check: packages cargo-deny
+check: packages cargo-deny web
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) deny --workspace check --hide-inclusion-graph bans licenses sources
@@ -125,7 +136,7 @@ miri: packages
 	MIRIFLAGS="$$MIRIFLAGS -Zmiri-many-seeds=0..8 -Zmiri-preemption-rate=0.0005" $(MIRI) -- fib::races
 
 clean:
-	$(SUDO) rm -rf target/vm target/e2e
+	$(SUDO) rm -rf target/vm target/e2e web/dist web/node_modules
 	$(CARGO) clean
 
 # Debian's packages, as far as they are missing.

@@ -1,0 +1,87 @@
+import { get, type Page } from '../api';
+import { ErrorBox, Loading, Notice, Tabs } from '../parts/basics';
+import { Table } from '../parts/Table';
+import { TablePanel } from '../parts/TablePanel';
+import { usePoll } from '../poll';
+import { go, link, type Route } from '../router';
+import { text, type Row } from '../row';
+import { useRefusal } from '../session';
+import { History } from './History';
+
+/** Rows of the alarm history that are read at most. */
+const MOST = 5000;
+
+export function Events({ route }: { route: Route }) {
+  const part = route.parts[1] === 'alarms' ? 'Alarms' : route.parts[1] === 'history' ? 'Alarm history' : 'Events';
+  return (
+    <>
+      <h1>Events and alarms</h1>
+      <Tabs
+        label="Events and alarms"
+        now={part}
+        tabs={[['Events', '#/events'], ['Alarms', '#/events/alarms'], ['Alarm history', '#/events/history']]}
+      />
+      {part === 'Events' && <Filtered route={route} />}
+      {part === 'Alarms' && (
+        <TablePanel path="alarms" every={5} empty="No alarm is raised." views={['severity', 'name', { field: 'resource', label: 'Of' }, 'raised_at', 'text']} />
+      )}
+      {part === 'Alarm history' && <AlarmHistory />}
+    </>
+  );
+}
+
+function Filtered({ route }: { route: Route }) {
+  const refusal = useRefusal('support');
+  if (refusal) return <Notice kind="warn">{refusal}</Notice>;
+  const of = (name: string) => route.values.get(name) ?? '';
+  const values = { subscriber: of('subscriber'), since: of('since'), until: of('until') };
+  const ask = (event: Event) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const typed = (name: string) => String(form.get(name) ?? '').trim();
+    go(link(['events'], { subscriber: typed('subscriber'), since: typed('since'), until: typed('until') }));
+  };
+  return (
+    <>
+      <form class="row" onSubmit={ask} key={JSON.stringify(values)}>
+        <label>Subscriber <input name="subscriber" class="names" defaultValue={values.subscriber} placeholder="name, MAC, session or address" autocomplete="off" /></label>
+        <label>Since <input name="since" defaultValue={values.since} placeholder="-2h" autocomplete="off" /></label>
+        <label>Until <input name="until" defaultValue={values.until} placeholder="now" autocomplete="off" /></label>
+        <button type="submit" class="main">Show</button>
+      </form>
+      <History {...values} />
+    </>
+  );
+}
+
+/** The whole history: the API tells the oldest first. */
+async function allAlarms(signal: AbortSignal): Promise<Row[]> {
+  const all: Row[] = [];
+  let cursor: number | null = 0;
+  while (cursor !== null && all.length < MOST) {
+    const page: Page = await get<Page>('alarms/history', { limit: 1000, cursor }, signal);
+    all.push(...page.rows);
+    cursor = page.next;
+  }
+  return all.reverse();
+}
+
+function AlarmHistory() {
+  const answer = usePoll('alarm history', allAlarms);
+  if (!answer.data) return answer.error ? <ErrorBox error={answer.error} retry={answer.refresh} /> : <Loading />;
+  const became = (row: Row) => (text(row, 'kind') === 'alarm-cleared' ? 'cleared' : text(row, 'severity'));
+  return (
+    <Table
+      caption="Alarms that were raised and cleared, the newest first"
+      rows={answer.data.map((row) => ({ ...row, became: became(row) }))}
+      empty="No alarm was ever raised."
+      views={[
+        { field: 'at', label: 'Time', unit: 'seconds since 1970', kind: 'number' },
+        { field: 'alarm' },
+        { field: 'became', label: 'Severity' },
+        { field: 'resource', label: 'Of' },
+        { field: 'text' },
+      ]}
+    />
+  );
+}

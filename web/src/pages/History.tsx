@@ -1,0 +1,72 @@
+import { useEffect, useState } from 'preact/hooks';
+import { get, type Page } from '../api';
+import { place, reason, who } from '../derive';
+import { iso } from '../format';
+import { Button, ErrorBox, Loading } from '../parts/basics';
+import { Table, type View } from '../parts/Table';
+import { usePoll } from '../poll';
+import { number, text, type Row } from '../row';
+import { answerAddress } from '../schema';
+
+/** Events of a page. */
+const LAST = 100;
+
+const VIEWS: View[] = [
+  { field: 'at', label: 'Time', unit: 'seconds since 1970', kind: 'number' },
+  { field: 'kind', label: 'Event', cell: (row) => text(row, 'kind').replaceAll('-', ' ') },
+  { field: 'who', label: 'Who or what', cell: who, order: who },
+  { field: 'line', label: 'Line', cell: (row) => place(row, 'subscriber.'), order: (row) => place(row, 'subscriber.') },
+  { field: 'subscriber.mac', label: 'MAC' },
+  { field: 'subscriber.session', label: 'Session' },
+  { field: 'why', label: 'Why, or with what', cell: reason, order: reason },
+];
+
+interface HistoryProps {
+  subscriber?: string;
+  since?: string;
+  until?: string;
+}
+
+/** Events, the newest first. Older ones are asked for from the end of what is there. */
+export function History({ subscriber = '', since = '', until = '' }: HistoryProps) {
+  const [older, setOlder] = useState<Row[]>([]);
+  const [end, setEnd] = useState(false);
+  const [turn, setTurn] = useState(0);
+  const key = `events ${subscriber} ${since} ${until} ${turn}`;
+  useEffect(() => {
+    setOlder([]);
+    setEnd(false);
+  }, [key]);
+  const values = { subscriber, since, until, last: String(LAST), limit: String(LAST) };
+  const answer = usePoll(key, (signal) => get<Page>('events', values, signal));
+  if (!answer.data) return answer.error ? <ErrorBox error={answer.error} retry={answer.refresh} /> : <Loading />;
+  const events = [...[...answer.data.rows].reverse(), ...older];
+  const more = async () => {
+    const page = await before(events, { subscriber, since });
+    setOlder([...older, ...page]);
+    if (page.length === 0) setEnd(true);
+  };
+  return (
+    <section class="panel">
+      <Table caption="Events, the newest first" views={VIEWS} rows={events} whole={false} empty="Nothing has happened." />
+      <footer class="bar">
+        <span>{`${events.length} events`}</span>
+        {events.length >= LAST && !end && <Button onClick={() => void more()}>Older</Button>}
+        <Button onClick={() => setTurn(turn + 1)}>Refresh</Button>
+        <a href={answerAddress('events', values)} target="_blank" rel="noreferrer">JSON</a>
+      </footer>
+    </section>
+  );
+}
+
+/** The events before those that are shown. A second may have several of them: it is asked for again, and what is known goes. */
+async function before(events: Row[], values: { subscriber: string; since: string }): Promise<Row[]> {
+  const oldest = number(events[events.length - 1] ?? {}, 'at') ?? 0;
+  const known = new Set(events.map((event) => JSON.stringify(event)));
+  for (const until of [oldest, oldest - 1]) {
+    const page = await get<Page>('events', { ...values, until: iso(until), last: LAST, limit: LAST });
+    const fresh = page.rows.filter((event) => !known.has(JSON.stringify(event)));
+    if (fresh.length > 0) return fresh.reverse();
+  }
+  return [];
+}

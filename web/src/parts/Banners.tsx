@@ -1,0 +1,75 @@
+import { useEffect, useState } from 'preact/hooks';
+import { detail, get, lost, post, serverNow, type Page } from '../api';
+import { plural, span } from '../format';
+import { usePoll } from '../poll';
+import { number, text, type Row } from '../row';
+import { live } from '../stream';
+import { useStore } from '../store';
+import { changed, tellChange } from '../versions';
+import { Button } from './basics';
+
+/** Says that the gateway does not answer. What is shown meanwhile is old. */
+export function Lost() {
+  const why = useStore(lost);
+  if (why === null) return null;
+  return <div class="banner bad" role="alert">{`The connection is lost: what is shown may be old. It is tried again. ${why}`}</div>;
+}
+
+/** The version in force, if it is not confirmed. An earlier one that was never confirmed keeps its time, but nothing waits for it. */
+function newest(versions: Row[]): Row | null {
+  const last = versions.reduce<Row>((a, b) => ((number(b, 'version') ?? 0) > (number(a, 'version') ?? 0) ? b : a), {});
+  return typeof last['confirm_by'] === 'number' ? last : null;
+}
+
+/** Counts down while a version waits for its confirmation, whoever committed it. */
+export function Unconfirmed() {
+  const change = useStore(changed);
+  const answer = usePoll('unconfirmed', (signal) => get<Page>('versions', { limit: 1000 }, signal), 10, change);
+  const [, tick] = useState(0);
+  const [error, setError] = useState('');
+  const waits = newest(answer.data?.rows ?? []);
+  const waiting = waits !== null;
+  useEffect(() => {
+    setError('');
+    if (!waiting) return;
+    const timer = setInterval(() => tick((now) => now + 1), 1000);
+    return () => clearInterval(timer);
+  }, [waiting]);
+  if (!waits) return null;
+  const left = Math.ceil((number(waits, 'confirm_by') ?? 0) - serverNow());
+  const confirm = async () => {
+    try {
+      await post('configuration/confirm');
+      tellChange();
+    } catch (problem) {
+      setError(detail(problem));
+    }
+  };
+  return (
+    <div class="banner warn" role="region" aria-label="A version waits for its confirmation">
+      <span>
+        {`Version ${text(waits, 'version')} of ${text(waits, 'by')} waits for its confirmation. `}
+        {left > 0 ? `The version before comes back in ${span(left)}.` : 'The version before comes back now.'}
+      </span>
+      <Button needs="configure" kind="main" onClick={() => void confirm()}>Confirm</Button>
+      {error && <span role="alert">{error}</span>}
+    </div>
+  );
+}
+
+/** Tells alarms that are raised or cleared to whoever cannot see the page. */
+export function AlarmTeller() {
+  const alarms = useStore(live).state?.alarms ?? [];
+  const names = alarms.map((alarm) => `${text(alarm, 'severity')}: ${text(alarm, 'name')} ${text(alarm, 'resource')}`);
+  return (
+    <div class="unseen" aria-live="polite">
+      {alarms.length > 0 ? `${plural(alarms.length, 'alarm')}: ${names.join('; ')}` : 'No alarm is raised.'}
+    </div>
+  );
+}
+
+export function AlarmCount() {
+  const alarms = useStore(live).state?.alarms ?? [];
+  if (alarms.length === 0) return null;
+  return <a class="badge bad" href="#/events/alarms">{plural(alarms.length, 'alarm')}</a>;
+}

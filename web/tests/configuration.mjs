@@ -1,0 +1,92 @@
+// A change of the configuration from the first line to its end: for `run.mjs`.
+import assert from 'node:assert/strict';
+
+const POOL = 'web-test';
+const COMMENT = 'a pool for a moment';
+
+export async function changeConfiguration(browser) {
+  const { page } = browser;
+  const lines = () => page.getByRole('textbox', { name: 'Lines' });
+  const press = (name) => page.getByRole('button', { name, exact: true }).click();
+  let before = 0;
+
+  await browser.run('configuration faults', async () => {
+    await browser.show('#/configuration');
+    before = (await browser.ask('configuration')).body.version;
+    await lines().fill('set limits half-open banana');
+    await press('Check');
+    const fault = page.locator('.notice.bad li');
+    await fault.waitFor();
+    assert.match(await fault.textContent(), /limits half-open .*banana/);
+    assert.equal(await page.getByRole('button', { name: 'Commit', exact: true }).count(), 0);
+    await lines().fill('nonsense');
+    await press('Check');
+    await page.locator('.notice.bad', { hasText: 'expected' }).waitFor();
+    await browser.check('faults');
+    await browser.shot('configuration-faults');
+  }, [[400, '/configuration/check']]);
+
+  await browser.run('configuration ends sessions', async () => {
+    const { tree } = (await browser.ask('configuration')).body;
+    const online = (await browser.ask('sessions')).body.rows.map((row) => row.user);
+    const user = online.find((name) => tree.users?.[name]);
+    if (!user) return; // subscribers come from RADIUS
+    await lines().fill(`delete users ${user}`);
+    await press('Check');
+    const box = page.getByLabel('end 1 session');
+    await box.waitFor();
+    const commit = page.getByRole('button', { name: 'Commit', exact: true });
+    assert.ok(await commit.isDisabled(), 'a commit ends sessions without being told');
+    await box.check();
+    assert.ok(await commit.isEnabled());
+    await browser.check('ends sessions');
+    await browser.shot('configuration-ends-sessions');
+  });
+
+  await browser.run('configuration commit', async () => {
+    await lines().fill(`# for the test\nset ipv4-pools ${POOL} prefix 100.99.0.0/24\n`);
+    await press('Check');
+    await page.locator('.diff .new', { hasText: POOL }).waitFor();
+    await browser.check('checked');
+    await browser.shot('configuration-checked');
+    await page.getByLabel('Why (comment)').fill(COMMENT);
+    await page.getByLabel('To be confirmed within').selectOption('300');
+    await press('Commit');
+    await page.getByText(/Version \d+ is in force/).waitFor();
+    const banner = page.getByRole('region', { name: 'A version waits' });
+    await banner.getByText(/comes back in 4 min/).waitFor();
+    await browser.check('unconfirmed');
+    await browser.shot('configuration-unconfirmed');
+    await banner.getByRole('button', { name: 'Confirm' }).click();
+    await banner.waitFor({ state: 'detached' });
+    const pools = (await browser.ask('pools')).body.rows;
+    assert.ok(pools.some((row) => row.name === POOL), 'the pool is there');
+  });
+
+  await browser.run('configuration versions', async () => {
+    await browser.show('#/configuration/versions');
+    await page.getByRole('cell', { name: COMMENT }).first().waitFor();
+    const newest = (await browser.ask('configuration')).body.version;
+    assert.ok(newest > before);
+    await page.getByLabel(`Compare version ${before}`, { exact: true }).check();
+    await page.getByLabel(`Compare version ${newest}`, { exact: true }).check();
+    await press(`Compare ${before} with ${newest}`);
+    await page.locator('.diff .new', { hasText: POOL }).waitFor();
+    await browser.check('compare');
+    await browser.shot('configuration-compare');
+  });
+
+  await browser.run('configuration bring back', async () => {
+    await browser.show('#/configuration/versions');
+    await page.getByRole('row').filter({ has: page.getByLabel(`Compare version ${before}`, { exact: true }) })
+      .getByRole('link', { name: 'Bring back…' }).click();
+    await page.getByRole('heading', { name: `Bring version ${before} back` }).waitFor();
+    await press('Check');
+    await page.locator('.diff .gone', { hasText: POOL }).waitFor();
+    await browser.shot('configuration-bring-back');
+    await press('Commit');
+    await page.getByText(/Version \d+ is in force/).waitFor();
+    const pools = (await browser.ask('pools')).body.rows;
+    assert.ok(!pools.some((row) => row.name === POOL), 'the pool has gone');
+  });
+}
