@@ -64,10 +64,10 @@ pub fn run(fixture: &mut Fixture, rows: &mut Rows) -> Result<()> {
     commits(
         lab,
         rows,
-        "set acls a7 rules 5 deny gre from any to any",
-        "one more rule",
+        "set acls a7 rules 10 deny gre from any to any",
+        "another rule",
     )?;
-    in_force(lab, rows, "after one more rule")?;
+    in_force(lab, rows, "after another rule")?;
     beside.end(rows)?;
 
     guard::limit("homes whose policy permits nothing");
