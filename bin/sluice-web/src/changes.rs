@@ -1,9 +1,10 @@
 //! Changes of the configuration: what one would do, its commit, and its confirmation.
 
-use crate::api::{BODY, Caller, Site, done};
+use crate::access::Caller;
+use crate::api::{BODY, Site, done};
 use crate::gateway::Gateway;
 use crate::problem::Problem;
-use crate::tokens::Role;
+use crate::role::Role;
 use axum::Extension;
 use axum::body::{Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequest, Request, State};
