@@ -16,7 +16,7 @@ use crate::sign_in::{self, ME, SIGN_IN, SIGN_OUT};
 use crate::sign_ins::SignIns;
 use crate::tokens::Token;
 use crate::users::User;
-use crate::{changes, live, metrics, openapi, questions};
+use crate::{changes, live, metrics, openapi, pages, questions};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Query as Parameters, Request, State};
@@ -24,7 +24,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -102,7 +102,7 @@ pub fn action_path(action: &Action) -> String {
     format!("/api/v1/actions/{}", action.name.replace(' ', "-"))
 }
 
-/// Every path, behind the checks that all requests pass. Sign-ins are for everybody, the others for those who are known.
+/// Every path, behind the checks that all requests pass. Pages and sign-ins are for everybody, the others for those who are known.
 pub fn router(site: Arc<Site>) -> Router {
     let documents = DefaultBodyLimit::max(MAX_DOCUMENT);
     let known = Router::new()
@@ -122,7 +122,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route(SIGN_IN, post(sign_in::sign_in))
         .method_not_allowed_fallback(no_such_method)
         .merge(known)
-        .fallback(nothing_there)
+        .fallback(page)
         .layer(DefaultBodyLimit::max(BODY))
         .layer(from_fn_with_state(site.clone(), guard))
         .with_state(site)
@@ -152,6 +152,17 @@ async fn guard(
         header.or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+/// A file of the web manager.
+async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+    let Some(page) = pages::find(uri.path()) else {
+        return Err(nothing_there().await);
+    };
+    match method {
+        Method::GET | Method::HEAD => Ok(page.answer(&headers)),
+        _ => Err(no_such_method().await),
+    }
 }
 
 fn too_late() -> Response {
@@ -314,7 +325,7 @@ fn tag(body: &[u8]) -> String {
 }
 
 /// Whether a client says that it has what this entity tag stands for (RFC 9110, section 13.1.2).
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get_all(IF_NONE_MATCH).iter();
     let mut known = known.filter_map(|known| known.to_str().ok());
     known.any(|known| {

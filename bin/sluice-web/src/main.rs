@@ -1,4 +1,4 @@
-//! HTTPS server for operators and their programs: `sluice-web`. It serves the tables of the control plane's local API as
+//! HTTPS server for operators and their programs: `sluice-web`. It serves the web manager, the tables of the control plane's local API as
 //! JSON, and metrics for Prometheus. The control plane itself listens to nothing on the network but the protocols that it speaks.
 
 mod access;
@@ -16,6 +16,7 @@ mod lists;
 mod live;
 mod metrics;
 mod openapi;
+mod pages;
 mod passwords;
 mod problem;
 mod query;
@@ -39,7 +40,7 @@ const START: &str = "/etc/sluice/web.yaml";
 /// Exit code for an invalid start file.
 const BAD_CONFIG: u8 = 2;
 
-/// HTTPS server of the Sluice broadband network gateway: REST API and metrics
+/// HTTPS server of the Sluice broadband network gateway: web manager, REST API and metrics
 #[derive(Parser)]
 #[command(name = "sluice-web", version)]
 struct Arguments {
