@@ -1,6 +1,6 @@
 //! Who is let in: to a name of this server, within the limits of an address, with a token or a sign-in.
 
-use crate::api::Site;
+use crate::api::{BODY, Site};
 use crate::audience::Audience;
 use crate::cookie;
 use crate::limits::{LOCKED, Refused};
@@ -8,6 +8,7 @@ use crate::problem::Problem;
 use crate::role::Role;
 use crate::tokens;
 use axum::Extension;
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
@@ -16,8 +17,11 @@ use axum::response::{IntoResponse, Response};
 use northbound::time;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
+/// Time limit for the body of a request that is refused.
+const UNWANTED: Duration = Duration::from_secs(1);
 /// What a browser says of where a request comes from (Fetch Metadata).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -116,8 +120,15 @@ pub async fn authenticate(
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => refuse(request, problem).await.into_response(),
     }
+}
+
+/// Refuses a request, whose small body is read all the same: curl reports an HTTP/2 error if the answer comes before the end of the body.
+pub async fn refuse(request: Request, problem: Problem) -> Problem {
+    // its content does not matter, nor whether it comes
+    let _ = timeout(UNWANTED, to_bytes(request.into_body(), BODY)).await;
+    problem
 }
 
 fn by_token(site: &Site, peer: IpAddr, presented: &str) -> Result<Caller, Problem> {

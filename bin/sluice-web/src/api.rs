@@ -136,7 +136,7 @@ async fn guard(
     next: Next,
 ) -> Response {
     let mut response = match access::admit(&site, peer, &request) {
-        Err(problem) => problem.into_response(),
+        Err(problem) => access::refuse(request, problem).await.into_response(),
         Ok(()) => {
             let patience = match request.uri().path() {
                 CHECK | COMMIT => PATIENCE + PATIENCE_FOR_A_COMMIT,

@@ -21,10 +21,10 @@ pub struct Passwords {
     decoy: Arc<str>,
 }
 
-/// Turn of a sign-in: nobody else takes its processor and memory.
+/// Turn of a sign-in. The next one has its turn when this is dropped, and no work of it goes on.
 #[derive(Debug)]
 pub struct Turn {
-    held: [OwnedSemaphorePermit; 2],
+    held: Arc<[OwnedSemaphorePermit; 2]>,
     decoy: Arc<str>,
 }
 
@@ -56,7 +56,7 @@ impl Passwords {
         // nobody closes it
         let turn = self.turns.clone().acquire_owned().await;
         Ok(Turn {
-            held: [room, turn.map_err(|_| busy())?],
+            held: Arc::new([room, turn.map_err(|_| busy())?]),
             decoy: self.decoy.clone(),
         })
     }
@@ -64,15 +64,15 @@ impl Passwords {
 
 impl Turn {
     /// Whether a password is that of a user. It takes as long without a user: how long an answer takes does not tell which users there are.
-    pub async fn verify(self, user: Option<&User>, password: &config::Secret) -> bool {
+    pub async fn verify(&self, user: Option<&User>, password: &config::Secret) -> bool {
         let hash = user.map_or_else(|| self.decoy.to_string(), |user| user.hash().to_owned());
-        let (password, exists) = (password.clone(), user.is_some());
+        let (password, held) = (password.clone(), self.held.clone());
         let checked = spawn_blocking(move || {
             // held until the work is done, also if nobody waits for it any more
-            let _held = self.held;
+            let _held = held;
             config::password::verify(&hash, password.reveal().as_bytes())
         });
-        checked.await.unwrap_or(false) && exists
+        checked.await.unwrap_or(false) && user.is_some()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::links;
 use crate::problem::Problem;
 use crate::role::Role;
 use crate::sign_ins::Holder;
+use crate::users::User;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -101,10 +102,11 @@ async fn by_password(
     name: &str,
     password: &Secret,
 ) -> Result<Holder, Problem> {
+    // it lasts until a wrong password is counted, so that the next one is not checked before that
     let turn = site.passwords.turn().await?;
     // those that were tried while this one waited may have locked the address out
     site.limits.recheck(peer, Instant::now())?;
-    let named = |users: &[crate::users::User]| users.iter().find(|u| u.name == name).cloned();
+    let named = |users: &[User]| users.iter().find(|u| u.name == name).cloned();
     let user = site.users.look(named);
     let right = turn.verify(user.as_ref(), password).await;
     match user {
