@@ -53,8 +53,8 @@ pub fn add(
     Ok(secret)
 }
 
-/// Where a browser signs in with a secret. The secret is in the fragment, which a browser sends to nobody (RFC 9110, section 4.2.5):
-/// it is in no log of a server or proxy, and in no `Referer`.
+/// Where a browser signs in with a secret. The secret is in the fragment, which a browser sends to nobody (RFC 9110, sections 7.1 and
+/// 10.1.3): it is in no log of a server or proxy, and in no `Referer`.
 pub fn url(at: &str, secret: &str) -> String {
     format!("https://{at}/#/sign-in?link={secret}")
 }
