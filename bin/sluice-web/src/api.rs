@@ -155,13 +155,13 @@ async fn guard(
 }
 
 /// A file of the web manager.
-async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
-    let Some(page) = pages::find(uri.path()) else {
-        return Err(nothing_there().await);
+async fn page(request: Request) -> Result<Response, Problem> {
+    let Some(page) = pages::find(request.uri().path()) else {
+        return Err(access::refuse(request, nothing_there()).await);
     };
-    match method {
-        Method::GET | Method::HEAD => Ok(page.answer(&headers)),
-        _ => Err(no_such_method().await),
+    match *request.method() {
+        Method::GET | Method::HEAD => Ok(page.answer(request.headers())),
+        _ => Err(no_such_method(request).await),
     }
 }
 
@@ -171,18 +171,19 @@ fn too_late() -> Response {
     Problem::new(StatusCode::GATEWAY_TIMEOUT, detail).into_response()
 }
 
-async fn nothing_there() -> Problem {
+fn nothing_there() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "There is nothing at this path: /api/v1/openapi.json describes every path.",
     )
 }
 
-async fn no_such_method() -> Problem {
-    Problem::new(
+async fn no_such_method(request: Request) -> Problem {
+    let problem = Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "This path does not have this method: /api/v1/openapi.json describes every path.",
-    )
+    );
+    access::refuse(request, problem).await
 }
 
 async fn read_metrics(
@@ -238,7 +239,7 @@ async fn ask(
 ) -> Result<Response, Problem> {
     let named = |question: &&&Action| questions::path(question) == uri.path();
     let Some(question) = QUESTIONS.iter().find(named) else {
-        return Err(nothing_there().await);
+        return Err(nothing_there());
     };
     caller.needs(Role::Support)?;
     let arguments = Arguments::read(question.arguments, parameters(uri)?, &[]);
@@ -269,7 +270,7 @@ async fn act(
 ) -> Result<Response, Problem> {
     let named = |action: &&&Action| action_path(action) == uri.path();
     let Some(action) = ACTIONS.iter().find(named) else {
-        return Err(nothing_there().await);
+        return Err(nothing_there());
     };
     caller.needs(Role::Operate)?;
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;

@@ -180,6 +180,8 @@ pub async fn sign_out(
     Extension(Peer(peer)): Extension<Peer>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
+    // what it has does not matter, but it is read before the answer
+    _: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let secret = cookie::presented(&headers).filter(|_| caller.means == Means::SignIn);
     let Some(secret) = secret else {
