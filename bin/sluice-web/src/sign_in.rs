@@ -91,9 +91,10 @@ pub async fn sign_in(
     if let Some(before) = cookie::presented(&headers) {
         site.sign_ins.end(before);
     }
-    let told = |expires| described(holder.name(), holder.role(), Some(expires));
-    let (secret, expires) = site.sign_ins.begin(holder.clone(), time::now());
-    Ok(with_cookie(done(&told(expires)), cookie::set(&secret)))
+    let (name, role) = (holder.name().to_owned(), holder.role());
+    let (secret, expires) = site.sign_ins.begin(holder, time::now());
+    let told = described(&name, role, Some(expires));
+    Ok(with_cookie(done(&told), cookie::set(&secret)))
 }
 
 async fn by_password(
