@@ -1,32 +1,40 @@
-//! The HTTP interface: who is let in, and what each path answers.
+//! The HTTP interface: what each path answers.
 
+use crate::access::{self, Caller, Peer};
 use crate::audience::Audience;
 use crate::gateway::{ACTIONS, Gateway};
-use crate::limits::{LOCKED, Limits, Refused};
+use crate::limits::Limits;
+use crate::links::Link;
+use crate::lists::List;
+use crate::passwords::Passwords;
 use crate::problem::Problem;
 use crate::query::{Arguments, Query};
 use crate::questions::QUESTIONS;
-use crate::tokens::{Role, Tokens, hexadecimal};
-use crate::{changes, live, metrics, openapi, questions};
+use crate::role::Role;
+use crate::secrets::hexadecimal;
+use crate::sign_in::{self, ME, SIGN_IN, SIGN_OUT};
+use crate::sign_ins::SignIns;
+use crate::tokens::Token;
+use crate::users::User;
+use crate::{changes, live, metrics, openapi, pages, questions};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Query as Parameters, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use northbound::catalogue::{Action, TABLES, Table};
-use northbound::{MAX_DOCUMENT, PATIENCE_FOR_A_COMMIT, time};
+use northbound::{MAX_DOCUMENT, PATIENCE_FOR_A_COMMIT};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -34,7 +42,7 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum size of a request's body, in octets.
 pub const BODY: usize = 16 * 1024;
-/// Headers of every answer. Nothing that this server sends is a page: a browser runs and embeds none of it.
+/// Headers of every answer that has no others of these. What is no page is neither run nor embedded by a browser.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -52,46 +60,21 @@ pub struct Site {
     /// The control plane.
     pub gateway: Gateway,
     /// Tokens in force.
-    pub tokens: Tokens,
+    pub tokens: List<Token>,
+    /// Users who sign in with a password.
+    pub users: List<User>,
+    /// One-time links.
+    pub links: List<Link>,
+    /// Room for checks of passwords.
+    pub passwords: Passwords,
+    /// Sign-ins in force.
+    pub sign_ins: SignIns,
     /// Limits of each address.
     pub limits: Limits,
     /// Names by which clients call this server.
     pub audience: Audience,
     /// Room for clients that watch.
     pub watchers: Arc<Semaphore>,
-}
-
-/// Address at the other end of a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer(pub IpAddr);
-
-/// Whoever has presented a token.
-#[derive(Clone, Debug)]
-pub struct Caller {
-    /// Name of the token.
-    pub name: String,
-    role: Role,
-}
-
-impl Caller {
-    /// Whether the token's role, or one before it, is this one.
-    ///
-    /// # Errors
-    /// It is not; the sentence says which token is needed.
-    pub fn needs(&self, role: Role) -> Result<(), Problem> {
-        if self.role >= role {
-            return Ok(());
-        }
-        let (own, needed) = (self.role.word(), role.word());
-        Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            format!(
-                "This needs the role {needed}, and the token `{}` has the role {own}: make a token with `sluice-web token add NAME \
-                 --role {needed}`.",
-                self.name
-            ),
-        ))
-    }
 }
 
 /// Role that a table needs.
@@ -119,41 +102,42 @@ pub fn action_path(action: &Action) -> String {
     format!("/api/v1/actions/{}", action.name.replace(' ', "-"))
 }
 
-/// Every path, behind the checks that all requests pass.
+/// Every path, behind the checks that all requests pass. Pages and sign-ins are for everybody, the others for those who are known.
 pub fn router(site: Arc<Site>) -> Router {
-    Router::new()
+    let documents = DefaultBodyLimit::max(MAX_DOCUMENT);
+    let known = Router::new()
         .route("/metrics", get(read_metrics))
         .route("/api/v1/openapi.json", get(describe))
         .route(live::PATH, get(live::top))
         .route("/api/v1/{*table}", get(read_table))
         .route("/api/v1/actions/{action}", post(act))
-        .route(
-            CHECK,
-            post(changes::check).layer(DefaultBodyLimit::max(MAX_DOCUMENT)),
-        )
-        .route(
-            COMMIT,
-            post(changes::commit).layer(DefaultBodyLimit::max(MAX_DOCUMENT)),
-        )
+        .route(CHECK, post(changes::check).layer(documents))
+        .route(COMMIT, post(changes::commit).layer(documents))
         .route(CONFIRM, post(changes::confirm))
-        .layer(DefaultBodyLimit::max(BODY))
-        .fallback(nothing_there)
+        .route(ME, get(sign_in::me))
+        .route(SIGN_OUT, post(sign_in::sign_out))
         .method_not_allowed_fallback(no_such_method)
+        .route_layer(from_fn_with_state(site.clone(), access::authenticate));
+    Router::new()
+        .route(SIGN_IN, post(sign_in::sign_in))
+        .method_not_allowed_fallback(no_such_method)
+        .merge(known)
+        .fallback(page)
+        .layer(DefaultBodyLimit::max(BODY))
         .layer(from_fn_with_state(site.clone(), guard))
         .with_state(site)
 }
 
-/// Passes on requests to a name of this server, within the limits, with a token in force. Each answer has [`HEADERS`].
+/// Passes on requests to a name of this server, within the limits. Each answer has [`HEADERS`].
 async fn guard(
     State(site): State<Arc<Site>>,
     Extension(Peer(peer)): Extension<Peer>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let mut response = match admit(&site, peer, &request) {
-        Err(problem) => problem.into_response(),
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
+    let mut response = match access::admit(&site, peer, &request) {
+        Err(problem) => access::refuse(request, problem).await.into_response(),
+        Ok(()) => {
             let patience = match request.uri().path() {
                 CHECK | COMMIT => PATIENCE + PATIENCE_FOR_A_COMMIT,
                 _ => PATIENCE,
@@ -164,69 +148,20 @@ async fn guard(
         }
     };
     for (name, value) in HEADERS {
-        let value = HeaderValue::from_static(value);
-        response.headers_mut().insert(name, value);
+        let header = response.headers_mut().entry(name);
+        header.or_insert(HeaderValue::from_static(value));
     }
     response
 }
 
-fn admit(site: &Site, peer: IpAddr, request: &Request) -> Result<Caller, Problem> {
-    site.limits
-        .admit(peer, Instant::now())
-        .map_err(Problem::from)?;
-    // The host is in the URI (HTTP/2, RFC 9113, section 8.3.1) or in the header (RFC 9112, section 3.2). Each that is there counts.
-    let header = request.headers().get_all(HOST).iter();
-    let mut hosts = header.map(|host| host.to_str().unwrap_or_default());
-    let authority = request.uri().authority().map(|a| a.as_str());
-    let named = authority.is_some() || request.headers().contains_key(HOST);
-    let right = hosts.all(|host| site.audience.has(host))
-        && authority.is_none_or(|authority| site.audience.has(authority));
-    if !named || !right {
-        return Err(Problem::bad_request(
-            "This server is not called by the name in the request's Host: call it by one of `hosts` in its start file, or add the \
-             name there.",
-        ));
-    }
-    let Some(token) = bearer(request.headers()) else {
-        return Err(Problem::unauthorized(
-            "A token is missing: send `Authorization: Bearer TOKEN`, with a token that `sluice-web token add` printed.",
-        ));
+/// A file of the web manager.
+async fn page(request: Request) -> Result<Response, Problem> {
+    let Some(page) = pages::find(request.uri().path()) else {
+        return Err(access::refuse(request, nothing_there()).await);
     };
-    match site.tokens.find(token, time::now()) {
-        Some((name, role)) => {
-            site.limits.right_token(peer);
-            Ok(Caller { name, role })
-        }
-        None => {
-            if site.limits.wrong_token(peer, Instant::now()) {
-                tracing::warn!(%peer, "too many wrong tokens: the address is locked out");
-            }
-            Err(Problem::unauthorized(
-                "The token is not in force: it is wrong, has expired, or was revoked. `sluice-web token list` shows those in force.",
-            ))
-        }
-    }
-}
-
-/// The token of a request (RFC 6750, section 2.1).
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        let (seconds, detail) = match refused {
-            Refused::LockedOut => (
-                LOCKED.as_secs(),
-                "Too many wrong tokens came from this address: wait five minutes, and use a right one.",
-            ),
-            _ => (
-                1,
-                "Too many requests come from this address: ask less often.",
-            ),
-        };
-        Problem::later(StatusCode::TOO_MANY_REQUESTS, seconds, detail)
+    match *request.method() {
+        Method::GET | Method::HEAD => Ok(page.answer(request.headers())),
+        _ => Err(no_such_method(request).await),
     }
 }
 
@@ -236,18 +171,19 @@ fn too_late() -> Response {
     Problem::new(StatusCode::GATEWAY_TIMEOUT, detail).into_response()
 }
 
-async fn nothing_there() -> Problem {
+fn nothing_there() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "There is nothing at this path: /api/v1/openapi.json describes every path.",
     )
 }
 
-async fn no_such_method() -> Problem {
-    Problem::new(
+async fn no_such_method(request: Request) -> Problem {
+    let problem = Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "This path does not have this method: /api/v1/openapi.json describes every path.",
-    )
+    );
+    access::refuse(request, problem).await
 }
 
 async fn read_metrics(
@@ -255,7 +191,7 @@ async fn read_metrics(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     caller.needs(Role::View)?;
-    let text = metrics::read(&site.gateway, &site.limits).await;
+    let text = metrics::read(&site).await;
     Ok(([(CONTENT_TYPE, metrics::MEDIA_TYPE)], text).into_response())
 }
 
@@ -303,7 +239,7 @@ async fn ask(
 ) -> Result<Response, Problem> {
     let named = |question: &&&Action| questions::path(question) == uri.path();
     let Some(question) = QUESTIONS.iter().find(named) else {
-        return Err(nothing_there().await);
+        return Err(nothing_there());
     };
     caller.needs(Role::Support)?;
     let arguments = Arguments::read(question.arguments, parameters(uri)?, &[]);
@@ -334,7 +270,7 @@ async fn act(
 ) -> Result<Response, Problem> {
     let named = |action: &&&Action| action_path(action) == uri.path();
     let Some(action) = ACTIONS.iter().find(named) else {
-        return Err(nothing_there().await);
+        return Err(nothing_there());
     };
     caller.needs(Role::Operate)?;
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
@@ -372,16 +308,10 @@ pub fn done(told: &Value) -> Response {
     ([(CONTENT_TYPE, "application/json")], told.to_string()).into_response()
 }
 
-/// JSON, or that it is what the client has already (RFC 9110, section 13.1.2).
+/// JSON, or that it is what the client has already.
 fn answer(headers: &HeaderMap, body: Bytes) -> Response {
-    let tag = format!("\"{}\"", hexadecimal(&Sha256::digest(&body)[..16]));
-    let known = headers.get_all(IF_NONE_MATCH).iter();
-    let mut known = known.filter_map(|known| known.to_str().ok());
-    let known = known.any(|known| {
-        let mut tags = known.split(',').map(str::trim);
-        tags.any(|known| known == "*" || known.trim_start_matches("W/") == tag)
-    });
-    match known {
+    let tag = tag(&body);
+    match is_known(headers, &tag) {
         true => (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response(),
         false => {
             let head = [(CONTENT_TYPE, "application/json".to_owned()), (ETAG, tag)];
@@ -390,22 +320,27 @@ fn answer(headers: &HeaderMap, body: Bytes) -> Response {
     }
 }
 
+/// Entity tag of a body (RFC 9110, section 8.8.3).
+fn tag(body: &[u8]) -> String {
+    format!("\"{}\"", hexadecimal(&Sha256::digest(body)[..16]))
+}
+
+/// Whether a client says that it has what this entity tag stands for (RFC 9110, section 13.1.2).
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get_all(IF_NONE_MATCH).iter();
+    let mut known = known.filter_map(|known| known.to_str().ok());
+    known.any(|known| {
+        let mut tags = known.split(',').map(str::trim);
+        tags.any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn headers(name: HeaderName, value: &str) -> HeaderMap {
         HeaderMap::from_iter([(name, value.parse().unwrap())])
-    }
-
-    #[test]
-    fn a_token_stands_behind_bearer() {
-        let token = |value| bearer(&headers(AUTHORIZATION, value)).map(str::to_owned);
-        assert_eq!(token("Bearer abc"), Some("abc".into()));
-        assert_eq!(token("bearer  abc "), Some("abc".into()));
-        for other in ["Basic abc", "Bearer", "abc"] {
-            assert_eq!(token(other), None, "{other}");
-        }
     }
 
     #[test]
@@ -430,10 +365,5 @@ mod tests {
             assert_eq!(needs(name), Role::Support, "{name}");
         }
         assert_eq!(needs("ports"), Role::View);
-        let caller = Caller {
-            name: "scraper".into(),
-            role: Role::View,
-        };
-        assert!(caller.needs(Role::View).is_ok() && caller.needs(Role::Support).is_err());
     }
 }

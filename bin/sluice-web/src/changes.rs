@@ -1,11 +1,12 @@
 //! Changes of the configuration: what one would do, its commit, and its confirmation.
 
-use crate::api::{BODY, Caller, Site, done};
+use crate::access::{Caller, refuse};
+use crate::api::{Site, done};
 use crate::gateway::Gateway;
 use crate::problem::Problem;
-use crate::tokens::Role;
+use crate::role::Role;
 use axum::Extension;
-use axum::body::{Bytes, HttpBody, to_bytes};
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -23,8 +24,6 @@ use tonic::Status;
 
 /// Time limit for the body of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time limit for the body of a request that is refused.
-const UNWANTED: Duration = Duration::from_secs(1);
 
 /// A change, and how it is to be committed. One of `edits`, `document` and `version` says what it is.
 #[derive(Debug, Default, Deserialize)]
@@ -175,16 +174,11 @@ pub async fn confirm(
     Ok(done(&json!({"version": version})))
 }
 
-/// Admits a caller with the role `configure`. The small body of a refused request is read as well: curl reports an HTTP/2 error if the answer
-/// comes before the end of the body.
+/// Admits a caller with the role `configure`.
 async fn admit(caller: &Caller, request: Request) -> Result<Request, Problem> {
     match caller.needs(Role::Configure) {
         Ok(()) => Ok(request),
-        Err(problem) => {
-            // its content does not matter, nor whether it comes
-            let _ = timeout(UNWANTED, to_bytes(request.into_body(), BODY)).await;
-            Err(problem)
-        }
+        Err(problem) => Err(refuse(request, problem).await),
     }
 }
 

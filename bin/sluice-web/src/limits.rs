@@ -1,4 +1,4 @@
-//! Limits of each address: connections, requests in a second, and a lock-out after wrong tokens. The table has a bound.
+//! Limits of each address: connections, requests in a second, and a lock-out after wrong tokens and passwords. The table has a bound.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,9 +13,9 @@ const CONNECTIONS: u16 = 32;
 const RATE: u32 = 20;
 /// Requests of an address at once.
 const BURST: u32 = 100;
-/// Wrong tokens after which an address is locked out.
+/// Wrong tokens and passwords after which an address is locked out.
 const WRONG: u32 = 10;
-/// How long it is locked out, and after how long without a wrong token the earlier ones are forgotten.
+/// How long it is locked out, and after how long without a wrong one the earlier ones are forgotten.
 pub const LOCKED: Duration = Duration::from_secs(300);
 
 /// Why an address is not served.
@@ -25,7 +25,7 @@ pub enum Refused {
     Connections,
     /// It asks too often.
     Rate,
-    /// It has presented too many wrong tokens.
+    /// It has presented too many wrong tokens and passwords.
     LockedOut,
     /// Too many addresses are in use.
     Addresses,
@@ -58,7 +58,8 @@ struct Entry {
     /// Requests that it may make now, as of `at`.
     allowance: f64,
     at: Instant,
-    wrong: u32,
+    wrong_tokens: u32,
+    wrong_passwords: u32,
     last_wrong: Instant,
 }
 
@@ -68,7 +69,8 @@ impl Entry {
             connections: 0,
             allowance: BURST.into(),
             at: now,
-            wrong: 0,
+            wrong_tokens: 0,
+            wrong_passwords: 0,
             last_wrong: now,
         }
     }
@@ -79,14 +81,26 @@ impl Entry {
         self.allowance = f64::from(BURST).min(self.allowance + passed * f64::from(RATE));
         self.at = now;
         if now.saturating_duration_since(self.last_wrong) >= LOCKED {
-            self.wrong = 0;
+            (self.wrong_tokens, self.wrong_passwords) = (0, 0);
+        }
+    }
+
+    /// What was wrong since.
+    fn wrong(&self) -> u32 {
+        self.wrong_tokens + self.wrong_passwords
+    }
+
+    fn check(&self) -> Result<(), Refused> {
+        match self.wrong() >= WRONG {
+            true => Err(Refused::LockedOut),
+            false => Ok(()),
         }
     }
 
     /// Forgetting it changes nothing.
     fn is_idle(&mut self, now: Instant) -> bool {
         self.pass(now);
-        self.connections == 0 && self.wrong == 0 && self.allowance >= f64::from(BURST)
+        self.connections == 0 && self.wrong() == 0 && self.allowance >= f64::from(BURST)
     }
 }
 
@@ -94,7 +108,7 @@ impl Entry {
 struct Table {
     entries: HashMap<IpAddr, Entry>,
     refused: [u64; Refused::ALL.len()],
-    wrong_tokens: u64,
+    wrong: u64,
 }
 
 /// The limits of all addresses.
@@ -141,9 +155,7 @@ impl Limits {
     /// An address makes a request.
     pub fn admit(&self, address: IpAddr, now: Instant) -> Result<(), Refused> {
         self.table().try_with(network(address), now, |entry| {
-            if entry.wrong >= WRONG {
-                return Err(Refused::LockedOut);
-            }
+            entry.check()?;
             if entry.allowance < 1.0 {
                 return Err(Refused::Rate);
             }
@@ -152,30 +164,46 @@ impl Limits {
         })
     }
 
+    /// Refuses an address that was locked out since its request was admitted.
+    pub fn recheck(&self, address: IpAddr, now: Instant) -> Result<(), Refused> {
+        let check = |entry: &mut Entry| entry.check();
+        self.table().try_with(network(address), now, check)
+    }
+
     /// An address has presented a wrong token. Returns whether that locks it out.
     pub fn wrong_token(&self, address: IpAddr, now: Instant) -> bool {
+        self.wrong(address, now, |entry| entry.wrong_tokens += 1)
+    }
+
+    /// An address has presented a wrong password or link. Returns whether that locks it out.
+    pub fn wrong_password(&self, address: IpAddr, now: Instant) -> bool {
+        self.wrong(address, now, |entry| entry.wrong_passwords += 1)
+    }
+
+    fn wrong(&self, address: IpAddr, now: Instant, count: impl FnOnce(&mut Entry)) -> bool {
         let mut table = self.table();
-        table.wrong_tokens += 1;
+        table.wrong += 1;
         let locked = table.try_with(network(address), now, |entry| {
-            entry.wrong += 1;
+            count(entry);
             entry.last_wrong = now;
-            Ok(entry.wrong == WRONG)
+            Ok(entry.wrong() == WRONG)
         });
         locked.unwrap_or(false)
     }
 
-    /// An address has presented a right token: its wrong ones are forgotten.
+    /// An address has presented a right token: its wrong tokens are forgotten. Its wrong passwords are not: whoever has a token, or
+    /// signs in as one user, could else guess the passwords of others.
     pub fn right_token(&self, address: IpAddr) {
         if let Some(entry) = self.table().entries.get_mut(&network(address)) {
-            entry.wrong = 0;
+            entry.wrong_tokens = 0;
         }
     }
 
-    /// How often each reason refused somebody, and how many wrong tokens were presented.
+    /// How often each reason refused somebody, and how many wrong tokens, passwords and links were presented.
     pub fn counts(&self) -> ([(Refused, u64); Refused::ALL.len()], u64) {
         let table = self.table();
         let refused = Refused::ALL.map(|reason| (reason, table.refused[reason as usize]));
-        (refused, table.wrong_tokens)
+        (refused, table.wrong)
     }
 }
 
@@ -257,6 +285,26 @@ mod tests {
         assert_eq!(limits.admit(address(2), now), Ok(()));
         assert_eq!(limits.admit(address(1), now + LOCKED), Ok(()));
         assert_eq!(limits.counts().1, u64::from(2 * WRONG - 1));
+    }
+
+    #[test]
+    fn a_right_token_forgets_no_wrong_password() {
+        let (limits, now) = (Limits::default(), Instant::now());
+        for _ in 1..WRONG {
+            assert!(!limits.wrong_password(address(1), now));
+            limits.right_token(address(1));
+        }
+        assert_eq!(limits.recheck(address(1), now), Ok(()));
+        assert!(limits.wrong_password(address(1), now));
+        assert_eq!(limits.recheck(address(1), now), Err(Refused::LockedOut));
+        assert_eq!(limits.admit(address(1), now), Err(Refused::LockedOut));
+        assert_eq!(limits.recheck(address(1), now + LOCKED), Ok(()));
+        // both count together
+        for _ in 0..WRONG / 2 {
+            limits.wrong_password(address(2), now);
+            limits.wrong_token(address(2), now);
+        }
+        assert_eq!(limits.admit(address(2), now), Err(Refused::LockedOut));
     }
 
     #[test]

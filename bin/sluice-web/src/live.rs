@@ -1,10 +1,11 @@
 //! The gateway's state as it changes, as server-sent events (HTML Living Standard, section 9.2).
 
-use crate::api::{Caller, Site, parameters};
+use crate::access::Caller;
+use crate::api::{Site, parameters};
 use crate::gateway::{Gateway, value};
 use crate::problem::Problem;
 use crate::query::Arguments;
-use crate::tokens::Role;
+use crate::role::Role;
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;

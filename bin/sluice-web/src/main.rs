@@ -1,37 +1,46 @@
-//! HTTPS server for operators and their programs: `sluice-web`. It serves the tables of the control plane's local API as JSON, and
-//! metrics for Prometheus. The control plane itself listens to nothing on the network but the protocols that it speaks.
+//! HTTPS server for operators and their programs: `sluice-web`. It serves the web manager, the tables of the control plane's local API as
+//! JSON, and metrics for Prometheus. The control plane itself listens to nothing on the network but the protocols that it speaks.
 
+mod access;
 mod api;
 mod audience;
 mod certificate;
 mod changes;
+mod commands;
+mod cookie;
 mod files;
 mod gateway;
 mod limits;
+mod links;
+mod lists;
 mod live;
 mod metrics;
 mod openapi;
+mod pages;
+mod passwords;
 mod problem;
 mod query;
 mod questions;
+mod role;
+mod secrets;
 mod server;
+mod sign_in;
+mod sign_ins;
 mod tokens;
+mod users;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
+use commands::Command;
 use config::start::Web;
-use northbound::time;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tokens::{Role, TokenFile};
 
 /// Start file that is read if it is there and no other is named.
 const START: &str = "/etc/sluice/web.yaml";
 /// Exit code for an invalid start file.
 const BAD_CONFIG: u8 = 2;
-/// Time after which a token expires if nothing else is said.
-const EXPIRES: &str = "90d";
 
-/// HTTPS server of the Sluice broadband network gateway: REST API and metrics
+/// HTTPS server of the Sluice broadband network gateway: web manager, REST API and metrics
 #[derive(Parser)]
 #[command(name = "sluice-web", version)]
 struct Arguments {
@@ -43,35 +52,6 @@ struct Arguments {
     check: bool,
     #[command(subcommand)]
     command: Option<Command>,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Manage the tokens by which clients are known
-    #[command(subcommand)]
-    Token(Token),
-}
-
-#[derive(Subcommand)]
-enum Token {
-    /// Make a token and print it. It is not shown again
-    Add {
-        /// Who uses it
-        name: String,
-        /// What it may do
-        #[arg(long, value_enum)]
-        role: Role,
-        /// When it expires: a time from now such as 90d, 12h or 2w, or `never`
-        #[arg(long, default_value = EXPIRES, value_name = "TIME")]
-        expires: String,
-    },
-    /// List the tokens: name, role, when each expires
-    List,
-    /// Remove a token. Requests with it are refused at once
-    Revoke {
-        /// Its name
-        name: String,
-    },
 }
 
 fn main() -> ExitCode {
@@ -88,7 +68,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let done = match arguments.command {
-        Some(Command::Token(token)) => manage(&TokenFile::of(&start.state), token),
+        Some(command) => command.run(&start),
         None => {
             let _set_level = logging::start();
             server::run(&start)
@@ -115,37 +95,4 @@ fn read(named: Option<&Path>) -> Result<Web, String> {
         tls.key = file.with_file_name(&tls.key);
     }
     Ok(start)
-}
-
-fn manage(file: &TokenFile, command: Token) -> Result<(), String> {
-    let now = time::now();
-    match command {
-        Token::Add {
-            name,
-            role,
-            expires,
-        } => {
-            let expires = match &*expires {
-                "never" => None,
-                span => Some(
-                    now + time::span(span).ok_or_else(|| {
-                        format!("`{span}` is no time: expected such as 90d, 12h or 2w, or `never`")
-                    })?,
-                ),
-            };
-            println!("{}", file.add(&name, role, now, expires)?);
-        }
-        Token::List => {
-            for token in file.read()? {
-                let until = match token.expires {
-                    None => "never expires".into(),
-                    Some(at) if at <= now => format!("expired {}", time::moment(at)),
-                    Some(at) => format!("expires {}", time::moment(at)),
-                };
-                println!("{:<24}  {:<9}  {until}", token.name, token.role.word());
-            }
-        }
-        Token::Revoke { name } => file.revoke(&name)?,
-    }
-    Ok(())
 }

@@ -5,10 +5,11 @@
 //! - Times are in seconds, as Prometheus wants its units.
 //! - A word is a label of a series of value 1: `sluice_associations_state{node_id="up1",state="up"} 1`.
 
-use crate::gateway::{Gateway, Page};
-use crate::limits::Limits;
+use crate::api::Site;
+use crate::gateway::Page;
 use crate::query::Query;
 use northbound::catalogue::{Column, Kind, Metric, TABLES, Table, Unit};
+use northbound::time;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,11 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All metrics, read now.
-pub async fn read(gateway: &Gateway, limits: &Limits) -> String {
+pub async fn read(site: &Site) -> String {
     let query = Query::all();
     let asked = TABLES.iter().filter(|table| has_metrics(table));
     let asked = asked.map(|table| async {
-        let page = timeout(PATIENCE, gateway.page(table, &query)).await;
+        let page = timeout(PATIENCE, site.gateway.page(table, &query)).await;
         let late = |_| Err(Status::deadline_exceeded("it takes too long"));
         (*table, page.unwrap_or_else(late))
     });
@@ -54,13 +55,13 @@ pub async fn read(gateway: &Gateway, limits: &Limits) -> String {
         "gauge",
         complete,
     );
-    own(&mut text, limits);
+    own(&mut text, site);
     text
 }
 
 /// This server's own.
-fn own(text: &mut String, limits: &Limits) {
-    let (refused, wrong) = limits.counts();
+fn own(text: &mut String, site: &Site) {
+    let (refused, wrong) = site.limits.counts();
     let refused = refused.map(|(reason, count)| {
         let labels = vec![("reason", reason.word().to_owned())];
         (labels, count as f64)
@@ -72,13 +73,29 @@ fn own(text: &mut String, limits: &Limits) {
         "counter",
         refused,
     );
-    family(
-        text,
-        "sluice_web_wrong_tokens_total",
-        "Requests with a token that is not in force",
-        "counter",
-        [(Vec::new(), wrong as f64)],
-    );
+    let (sign_ins, displaced) = site.sign_ins.counts(&site.users, time::now());
+    for (name, help, kind, value) in [
+        (
+            "sluice_web_wrong_tokens_total",
+            "Requests with a token, password or link that is not in force",
+            "counter",
+            wrong as f64,
+        ),
+        (
+            "sluice_web_sign_ins",
+            "Sign-ins in force",
+            "gauge",
+            sign_ins as f64,
+        ),
+        (
+            "sluice_web_sign_ins_displaced_total",
+            "Sign-ins that ended because there was no room for them",
+            "counter",
+            displaced as f64,
+        ),
+    ] {
+        family(text, name, help, kind, [(Vec::new(), value)]);
+    }
 }
 
 /// Whether a table has metrics.

@@ -1,10 +1,14 @@
 //! The description of the API (OpenAPI 3.1), made of the catalogue.
 
 use crate::api::{CHECK, COMMIT, CONFIRM, action_path, path, role};
+use crate::cookie;
 use crate::gateway::ACTIONS;
 use crate::live;
 use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
 use crate::questions::{self, QUESTIONS};
+use crate::role::Role;
+use crate::sign_in::{ME, SIGN_IN, SIGN_OUT};
+use clap::ValueEnum;
 use northbound::catalogue::{
     self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, Kind, TABLES, TOP, Table, Takes,
     Unit,
@@ -29,6 +33,9 @@ pub fn document() -> Value {
         paths.insert(path.into(), json!({ "post": change(action) }));
     }
     paths.insert(CONFIRM.into(), json!({ "post": confirmation() }));
+    paths.insert(SIGN_IN.into(), json!({ "post": sign_in() }));
+    paths.insert(SIGN_OUT.into(), json!({ "post": sign_out() }));
+    paths.insert(ME.into(), json!({ "get": me() }));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -37,15 +44,19 @@ pub fn document() -> Value {
             "summary": "Tables, actions and metrics of a broadband network gateway",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "security": [{"token": []}],
+        "security": [{"token": []}, {"sign-in": []}],
         "paths": paths,
         "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "sign-in": {"type": "apiKey", "in": "cookie", "name": cookie::NAME,
+                    "description": "Cookie that a sign-in sets. What changes something has to come from a page of this server (`Origin`)"},
+            },
             "responses": {"problem": {
                 "description": "An error (RFC 9457); `detail` says what to do",
                 "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
             }},
-            "schemas": {"Problem": problem()},
+            "schemas": {"Problem": problem(), "Caller": caller()},
         },
     })
 }
@@ -205,6 +216,78 @@ fn confirmation() -> Value {
             "200": {
                 "description": "The `version` that stays",
                 "content": {"application/json": {"schema": {"type": "object"}}},
+            },
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+/// Who somebody is.
+fn caller() -> Value {
+    let roles = Role::value_variants().iter();
+    let roles: Vec<_> = roles.map(|role| role.word()).collect();
+    json!({
+        "type": "object",
+        "required": ["name", "role", "expires"],
+        "properties": {
+            "name": {"type": "string", "description": "Name of the user or token, or the one that a link gives"},
+            "role": {"type": "string", "enum": roles},
+            "expires": {"type": ["string", "null"], "format": "date-time",
+                "description": "When the sign-in or token expires; null: never"},
+        },
+    })
+}
+
+fn sign_in() -> Value {
+    let text = |about| json!({"type": "string", "description": about});
+    let body = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "user": text("Name of a user"),
+            "password": {"type": "string", "format": "password", "description": "The user's password"},
+            "link": text("Secret of a one-time link"),
+        },
+        "oneOf": [{"required": ["user", "password"]}, {"required": ["link"]}],
+    });
+    json!({
+        "operationId": "sign-in",
+        "summary": "Sign in with a password or a one-time link",
+        "security": [],
+        "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
+        "responses": {
+            "200": {
+                "description": "Who is signed in, and until when",
+                "headers": {"Set-Cookie": {"schema": {"type": "string"}}},
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Caller"}}},
+            },
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+fn sign_out() -> Value {
+    json!({
+        "operationId": "sign-out",
+        "summary": "End the sign-in",
+        "security": [{"sign-in": []}],
+        "x-sluice-role": "view",
+        "responses": {
+            "204": {"description": "It has ended", "headers": {"Set-Cookie": {"schema": {"type": "string"}}}},
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+fn me() -> Value {
+    json!({
+        "operationId": "me",
+        "summary": "Who the caller is, and until when",
+        "x-sluice-role": "view",
+        "responses": {
+            "200": {
+                "description": "The caller",
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Caller"}}},
             },
             "default": {"$ref": "#/components/responses/problem"},
         },

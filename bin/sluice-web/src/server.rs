@@ -1,12 +1,15 @@
 //! The sockets: connections with TLS, each within its limits.
 
-use crate::api::{Peer, Site, router};
+use crate::access::Peer;
+use crate::api::{Site, router};
 use crate::audience::Audience;
 use crate::certificate;
 use crate::gateway::Gateway;
 use crate::limits::{Connected, Limits};
+use crate::lists::{List, ListFile};
 use crate::live::WATCHERS;
-use crate::tokens::{TokenFile, Tokens};
+use crate::passwords::Passwords;
+use crate::sign_ins::SignIns;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -36,6 +39,8 @@ const LIFETIME: Duration = Duration::from_secs(600);
 const HEAD: usize = 16 * 1024;
 /// Maximum number of requests at once on a connection.
 const STREAMS: u32 = 32;
+/// Threads for checks of passwords and for changes of files.
+const BLOCKING: usize = 4;
 /// Before another try, when the system lets no connection in.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -47,12 +52,17 @@ pub fn run(start: &Web) -> Result<(), String> {
     let tls = TlsAcceptor::from(certificate::tls(start)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .max_blocking_threads(BLOCKING)
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let site = Site {
             gateway: Gateway::new(&start.api_socket),
-            tokens: Tokens::open(TokenFile::of(&start.state))?,
+            tokens: List::open(ListFile::of(&start.state))?,
+            users: List::open(ListFile::of(&start.state))?,
+            links: List::open(ListFile::of(&start.state))?,
+            passwords: Passwords::new()?,
+            sign_ins: SignIns::default(),
             limits: Limits::default(),
             audience: Audience::new(&start.hosts),
             watchers: Arc::new(Semaphore::new(WATCHERS)),

@@ -1,6 +1,8 @@
 //! The real program before a control plane that tells what it is asked, with curl and promtool as its clients.
 
+mod pages;
 mod plane;
+mod sign_in;
 
 use northbound::catalogue::{TABLES, Table};
 use plane::Plane;
@@ -67,6 +69,11 @@ fn program(folder: &Path, words: &[&str]) -> Command {
 
 impl Web {
     fn start() -> Self {
+        Web::start_with("info")
+    }
+
+    /// The program with this log.
+    fn start_with(log: &str) -> Self {
         let plane = Plane::start();
         let folder = plane.folder.path();
         let start = format!(
@@ -74,7 +81,9 @@ impl Web {
             folder.display()
         );
         std::fs::write(folder.join("web.yaml"), start).unwrap();
-        let mut child = program(folder, &[]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = program(folder, &[]);
+        child.env("SLUICE_LOG", log).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         let at = log
             .by_ref()

@@ -27,6 +27,7 @@ pub mod manual;
 pub mod model;
 pub mod password;
 mod path;
+pub mod prompt;
 pub mod schema;
 pub mod start;
 mod template;

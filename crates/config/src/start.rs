@@ -131,7 +131,7 @@ pub struct Web {
     pub hosts: Vec<String>,
     /// Unix socket of the control plane's local API.
     pub api_socket: PathBuf,
-    /// Folder for tokens and for the generated certificate.
+    /// Folder for tokens, users, one-time links and the generated certificate.
     pub state: PathBuf,
     /// Certificate for HTTPS. Default: one is generated at the first start.
     pub tls: Option<ServerCertificate>,
