@@ -2,6 +2,7 @@
 
 use crate::access::{self, Caller, Peer};
 use crate::audience::Audience;
+use crate::changes::MAX_DOCUMENT;
 use crate::gateway::{ACTIONS, Gateway};
 use crate::limits::Limits;
 use crate::links::Link;
@@ -29,8 +30,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
+use northbound::PATIENCE_FOR_A_COMMIT;
 use northbound::catalogue::{Action, TABLES, Table};
-use northbound::{MAX_DOCUMENT, PATIENCE_FOR_A_COMMIT};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use axum::response::Response;
 use config::Verb;
 use northbound::{
     Change, CheckChangeRequest, CommitRequest, CommitResponse, ConfirmRequest, Edit, Edits,
-    ListVersionsRequest, MAX_DOCUMENT, change, on_behalf_of,
+    ListVersionsRequest, change, on_behalf_of,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
+/// The largest document of a request, with what is around it, in octets: whoever has a larger one uses the command line.
+pub const MAX_DOCUMENT: usize = (16 << 20) + 65_536;
 /// Time limit for the body of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 

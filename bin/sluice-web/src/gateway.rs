@@ -1,5 +1,6 @@
 //! The control plane, as this server asks it: rows of the catalogue's tables in the JSON that `sluice show --json` prints.
 
+use crate::changes::MAX_DOCUMENT;
 use crate::problem::Problem;
 use crate::query::{Arguments, Query};
 use northbound::catalogue::{Action, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION, Table, WATCH_SESSION};
@@ -14,7 +15,7 @@ use northbound::{
     ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest, ListPoolsRequest,
     ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest, ListQueueAggregatesResponse,
     ListRoutesRequest, ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest,
-    ListVersionsRequest, MAX_DOCUMENT, QueueAggregate, Session, SubscriberRow, WatchRulesRequest,
+    ListVersionsRequest, QueueAggregate, Session, SubscriberRow, WatchRulesRequest,
     WatchStateResponse, WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
@@ -33,6 +34,8 @@ const LATEST: u32 = 100;
 const INTERVAL: u32 = 60;
 /// Tables that are put together of all sessions, and audits, at once. At 131,072 sessions one takes some 100 MB for a moment.
 const WHOLE: usize = 1;
+/// The largest answer about the configuration: it may have the configuration in two forms, with more around the texts than they have.
+const LARGEST_ANSWER: usize = 4 * MAX_DOCUMENT;
 /// Documents of the configuration at once. One of 16 MiB takes some 100 MB for a moment.
 const DOCUMENTS: usize = 1;
 
@@ -216,7 +219,7 @@ impl Gateway {
     /// Its client of the configuration.
     pub fn configuration(&self) -> ConfigurationClient<Channel> {
         let client = ConfigurationClient::new(self.channel.clone());
-        client.max_decoding_message_size(4 * MAX_DOCUMENT)
+        client.max_decoding_message_size(LARGEST_ANSWER)
     }
 
     /// Of the sessions the control plane tells a page: at no number of sessions are all of them read for it.

@@ -9,7 +9,7 @@ use northbound::{
     GetSessionPolicyRequest, GetSessionRequest, SessionDetails,
 };
 use serde_json::{Value, json};
-use tonic::Status;
+use tonic::{Code, Status};
 
 /// The questions that are answered.
 pub const QUESTIONS: [&Action; 4] = [&SHOW_SESSION, &SHOW_SUBSCRIBER, &WHO, &SHOW_CONFIGURATION];
@@ -76,10 +76,20 @@ impl Gateway {
     async fn version(&self, version: Option<u64>) -> Result<Value, Status> {
         let _one = self.document().await;
         let request = GetConfigurationRequest { version };
-        let told = self.configuration().get_configuration(request).await?;
-        let told = told.into_inner();
+        let told = self.configuration().get_configuration(request).await;
+        let told = told.map_err(too_large)?.into_inner();
         let tree: Value = serde_json::from_str(&told.tree)
             .map_err(|error| Status::internal(format!("its tree is no JSON: {error}")))?;
         Ok(json!({"version": told.version, "document": told.document, "tree": tree}))
+    }
+}
+
+/// A configuration that is larger than this server takes has its own sentence.
+fn too_large(status: Status) -> Status {
+    match status.code() {
+        Code::OutOfRange => Status::failed_precondition(
+            "The configuration is too large to be shown here: use `sluice show configuration`.",
+        ),
+        _ => status,
     }
 }

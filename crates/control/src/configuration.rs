@@ -356,13 +356,15 @@ impl Keeper {
     }
 
     fn versions(&self) -> Vec<Version> {
+        let newest = self.transactions().version();
         let versions = self.transactions().history().versions();
         let told = versions.map(|v| Version {
             version: v.version,
             at: v.at,
             by: v.by.clone(),
             comment: v.comment.clone(),
-            confirm_by: v.confirm_by,
+            // those before it do not wait any more
+            confirm_by: v.confirm_by.filter(|_| v.version == newest),
         });
         told.collect()
     }
@@ -659,7 +661,12 @@ fn told(fault: Fault) -> ConfigurationFault {
 }
 
 fn refused(why: Refusal) -> Refused {
-    Refused::Failed(why.to_string())
+    let text = why.to_string();
+    match why {
+        Refusal::History(HistoryError::Unknown(_)) => Refused::NotFound(text),
+        Refusal::Nothing | Refusal::Locked(_) | Refusal::Unconfirmed(..) => Refused::Outdated(text),
+        _ => Refused::Failed(text),
+    }
 }
 
 fn gone() -> Refused {

@@ -385,6 +385,11 @@ impl<T: Copy> Engine<T> {
         self.table.len()
     }
 
+    /// Number of subscribers' sessions.
+    pub fn subscriber_sessions(&self) -> usize {
+        self.table.len() - self.defaults.len()
+    }
+
     /// Handles a request about a session. `seid` is our SEID.
     pub fn request(&mut self, now: Now, to: T, peer: SocketAddr, seid: u64, message: Message) {
         let wanted = match message {

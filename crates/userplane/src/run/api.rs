@@ -171,7 +171,7 @@ impl UserPlane {
             ports: self.show_ports(),
             drops: self.show_drops(),
             workers: workers.map(worker).collect(),
-            sessions: self.engine.sessions() as u64,
+            sessions: self.engine.subscriber_sessions() as u64,
             sampled: self.samples.sessions(),
             host: self.host.clone(),
             offenders: self.show_offenders(),
