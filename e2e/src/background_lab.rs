@@ -165,6 +165,11 @@ impl BackgroundLab {
         self.wait_times(what, 1)
     }
 
+    /// What it has said so far.
+    pub fn said(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.0.log())?)
+    }
+
     /// Waits until it has said this once more than so far.
     pub fn wait_said_again(&mut self, what: &str) -> Result<()> {
         let before = fs::read_to_string(self.0.log())?.matches(what).count();

@@ -13,6 +13,7 @@ use lab::gateway::Gateway;
 use lab::internet::Internet;
 use lab::port::Port;
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
+use lab::web_manager::WebManager;
 use outage::Outages;
 use report::Report;
 use std::net::IpAddr;
@@ -164,6 +165,8 @@ fn conduct(
     let gateway = Gateway::start(lab, &UserPlane::ALL, &users)?;
     view.say(&format!("logs and sockets: {}", lab.dir().display()));
     view.say_look();
+    let web = WebManager::start(lab)?;
+    view.say(&format!("web manager, signed in once: {}", web.link()?));
 
     let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
     let interval = options.interval();
@@ -201,6 +204,7 @@ fn conduct(
     let networks = opened.into_iter().map(AccessNetwork::close);
     let networks: Vec<access_network::Status> = networks.collect::<Result<_>>()?;
     let internet = internet.close()?;
+    web.stop()?;
     gateway.stop()?;
     Ok(Report::new(report::Run {
         homes: all,

@@ -1,7 +1,8 @@
 //! The lab: homes, access network, gateway and internet on one machine, in network namespaces of their own.
 //!
 //! [`topology`] builds the network of the lab that [`claim`] gives it. [`gateway`] starts the daemons and lets [`supervisor`] keep
-//! them going, [`access_network`] holds the homes and [`internet`] the host that they talk to. `sluice lab` conducts these parts; the
+//! them going, [`access_network`] holds the homes and [`internet`] the host that they talk to.
+//! [`web_manager`] is for browsers of this machine. `sluice lab` conducts these parts; the
 //! end-to-end cases build their networks and processes from them. It needs root.
 //!
 //! ```no_run
@@ -31,3 +32,4 @@ pub mod roll;
 pub mod routes;
 pub mod supervisor;
 pub mod topology;
+pub mod web_manager;

@@ -118,6 +118,20 @@ impl Process {
         Ok(())
     }
 
+    /// Waits until it ends by itself; an error with the end of the log if the time runs out.
+    pub fn wait_end(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            if start.elapsed() > limit {
+                bail!("{} runs after {limit:?}\n{}", self.name, self.tail());
+            }
+            sleep(POLL);
+        }
+    }
+
     /// The last lines of its log, indented, with the log's path.
     pub fn tail(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();

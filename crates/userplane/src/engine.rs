@@ -387,7 +387,7 @@ impl<T: Copy> Engine<T> {
 
     /// Number of subscribers' sessions.
     pub fn subscriber_sessions(&self) -> usize {
-        self.table.len() - self.defaults.len()
+        self.table.len().saturating_sub(self.defaults.len())
     }
 
     /// Handles a request about a session. `seid` is our SEID.

@@ -70,6 +70,7 @@ mod unconfirmed;
 mod upgrade;
 mod wall_clock;
 mod web;
+mod web_manager;
 mod workers;
 
 use crate::fixture::Fixture;
@@ -363,6 +364,11 @@ pub const CASES: &[Case] = &[
         "web",
         "by HTTPS, sessions are told as the command line tells them, a change is checked, committed, confirmed and taken back, and who did it is known",
         web::run,
+    ),
+    case(
+        "web-manager",
+        "the link that the lab prints opens the web manager in Chromium: every page and action, by keys and on a narrow screen",
+        web_manager::run,
     ),
     case(
         "gateway-ping",

@@ -18,7 +18,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const HOMES: u32 = 200;
-const PROGRAMS: [&str; 3] = ["sluice", "sluice-cp", "sluice-up"];
+const PROGRAMS: [&str; 4] = ["sluice", "sluice-cp", "sluice-up", "sluice-web"];
 
 /// What the how-to says is done to a running lab, by the lab's names of what systemd has.
 pub fn run(fixture: &mut Fixture) -> Result<()> {

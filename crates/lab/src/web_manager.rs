@@ -1,0 +1,103 @@
+//! The web manager of the lab's gateway: `sluice-web` on a loopback address of this machine, where a browser can reach it.
+
+use crate::process::Process;
+use crate::topology::Lab;
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Port that is taken if it is free.
+const PORT: u16 = 8443;
+/// How long the server may take to listen: it makes a certificate first.
+const STARTS: Duration = Duration::from_secs(10);
+/// Minutes for which the link can be used: as long as somebody may let a lab run.
+const MINUTES: &str = "1440";
+
+/// The server.
+#[derive(Debug)]
+pub struct WebManager {
+    process: Process,
+    start_file: PathBuf,
+    at: SocketAddr,
+}
+
+impl WebManager {
+    /// Starts the server for a lab whose control plane runs.
+    ///
+    /// # Errors
+    /// It does not start, or does not listen in time; the text has the end of its log.
+    pub fn start(lab: &Lab) -> Result<Self> {
+        let at = free_address()?;
+        let dir = lab.dir();
+        let start_file = dir.join("web.yaml");
+        let text = format!(
+            "{{listen: ['{at}'], state: {0}/web, api-socket: {0}/cp.sock}}\n",
+            dir.display()
+        );
+        fs::write(&start_file, text)?;
+        let mut process = Process::spawn(dir, "web", command(&start_file)?)?;
+        let log = process.log().to_owned();
+        process.wait_until("sluice-web to listen", STARTS, || {
+            fs::read_to_string(&log).is_ok_and(|said| said.contains("serves HTTPS"))
+        })?;
+        Ok(WebManager {
+            process,
+            start_file,
+            at,
+        })
+    }
+
+    /// Address at which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Makes a link that signs a browser in once, with the role `configure`.
+    ///
+    /// # Errors
+    /// The program refuses; the text says why.
+    pub fn link(&self) -> Result<String> {
+        let at = self.at.to_string();
+        let words = [
+            "link",
+            "--role",
+            "configure",
+            "--name",
+            "lab",
+            "--minutes",
+            MINUTES,
+            "--at",
+            &at,
+        ];
+        let made = command(&self.start_file)?.args(words).output()?;
+        let said = String::from_utf8_lossy(&made.stderr);
+        ensure!(made.status.success(), "no link: {}", said.trim());
+        Ok(String::from_utf8(made.stdout)?.trim().to_owned())
+    }
+
+    /// Ends the server.
+    ///
+    /// # Errors
+    /// It does not end.
+    pub fn stop(mut self) -> Result<()> {
+        self.process.stop()
+    }
+}
+
+fn command(start_file: &Path) -> Result<Command> {
+    let program = std::env::current_exe()?.with_file_name("sluice-web");
+    let mut command = Command::new(program);
+    command.arg("--start").arg(start_file);
+    Ok(command)
+}
+
+/// The usual address, or another one if something listens there.
+fn free_address() -> Result<SocketAddr> {
+    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let listener = bind(PORT).or_else(|_| bind(0));
+    let listener = listener.context("no free TCP port on the loopback address")?;
+    Ok(listener.local_addr()?)
+}
