@@ -77,7 +77,8 @@ pub struct Configuration {
     #[schemars(extend("x-key" = "the pool's name"))]
     pub ipv6_pools: BTreeMap<String, Ipv6Pool>,
     /// Access control lists: at most 256. Policies name them.
-    #[schemars(extend("x-key" = "the ACL's name"))]
+    #[serde(with = "policies::shared")]
+    #[schemars(with = "BTreeMap<String, Acl>", extend("x-key" = "the ACL's name"))]
     pub acls: Acls,
     /// Policers: rates of sessions in colours. Policies name them.
     #[schemars(extend("x-key" = "the policer's name"))]

@@ -26,7 +26,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use dynamic::Dynamic;
 use nix::sys::socket::{setsockopt, sockopt};
-use northbound::{Answer, ApiThreads, Request, Session, UserPlaneTable};
+use northbound::{Answer, ApiThread, Request, Session, UserPlaneTable};
 use passwords::{Job, PasswordThreads};
 use past::open_history;
 use radius::Radius;
@@ -179,7 +179,7 @@ impl Durable {
 struct Edge {
     plane: ControlPlane,
     /// Serves the local API, keeps the versions of the configuration, and manages the user planes.
-    _api_threads: ApiThreads,
+    _api_thread: ApiThread,
     /// Requests of the configuration task.
     asks: mpsc::Receiver<ToPlane>,
     clock: Clock,
@@ -242,10 +242,10 @@ impl Edge {
         let store = StoreThread::start(store, MOST_BATCHES as usize, move |done| {
             acknowledge.send_modify(|durable| durable.take(done));
         });
-        let api_threads = ApiThreads::start();
-        let api_threads =
-            api_threads.map_err(|error| format!("cannot start the API's threads: {error}"))?;
-        let entered = api_threads.enter();
+        let api_thread = ApiThread::start();
+        let api_thread =
+            api_thread.map_err(|error| format!("cannot start the API's thread: {error}"))?;
+        let entered = api_thread.enter();
         let (configuration_in, configuration_calls) = mpsc::channel(64);
         let (live_in, live_calls) = mpsc::channel(64);
         let (history_in, history_calls) = mpsc::channel(64);
@@ -275,7 +275,7 @@ impl Edge {
         drop(entered);
         Ok(Edge {
             plane,
-            _api_threads: api_threads,
+            _api_thread: api_thread,
             asks,
             clock,
             pfcp,

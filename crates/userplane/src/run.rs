@@ -20,7 +20,7 @@ use dataplane::{
 };
 use ipnet::IpNet;
 use mi::{Call, Configured};
-use northbound::ApiThreads;
+use northbound::ApiThread;
 use pfcp::{Node, RequestId};
 use policy::Direction;
 use tokio::io::Interest;
@@ -192,7 +192,7 @@ pub struct UserPlane {
     gtpu: UdpSocket,
     /// The socket of `gtpu`, read before tokio has noticed new datagrams.
     gtpu_now: std::net::UdpSocket,
-    _api_threads: ApiThreads,
+    _api_thread: ApiThread,
     calls: mpsc::Receiver<Call>,
     workers: WorkerThreads,
     wakeup: AsyncFd<OwnedFd>,
@@ -289,7 +289,7 @@ impl UserPlane {
             frames: Bundles::new(|_| {}),
             gtpu: parts.gtpu,
             gtpu_now,
-            _api_threads: parts.api_threads,
+            _api_thread: parts.api_thread,
             calls: parts.calls,
             workers: parts.workers,
             wakeup,

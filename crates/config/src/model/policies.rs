@@ -34,6 +34,23 @@ pub struct Acl {
 /// ACLs by name. They are shared: all of them together can have a million rules.
 pub type Acls = BTreeMap<String, Arc<Acl>>;
 
+/// How shared ACLs are written: as if they were not shared.
+pub(super) mod shared {
+    use super::{Acl, Acls};
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    pub fn serialize<S: Serializer>(acls: &Acls, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(acls.iter().map(|(name, acl)| (name, &**acl)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Acls, D::Error> {
+        let acls = BTreeMap::<String, Acl>::deserialize(deserializer)?.into_iter();
+        Ok(acls.map(|(name, acl)| (name, Arc::new(acl))).collect())
+    }
+}
+
 /// Replaces ACLs by equal ones of another configuration. Comparing the two is quick from then on.
 pub fn share_acls(acls: &mut Acls, others: &Acls) {
     for (name, acl) in acls {

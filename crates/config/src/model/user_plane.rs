@@ -1,6 +1,6 @@
 //! User planes and their ports.
 
-use super::policies::{Acls, Policer, TrafficPolicy};
+use super::policies::{Acls, Policer, TrafficPolicy, shared};
 use super::{AccessProfile, Configuration, Level, Protection};
 use crate::{HoldSessions, SvlanSet};
 use ipnet::IpNet;
@@ -286,7 +286,7 @@ pub struct UserPlaneDocument {
     #[serde(skip_serializing_if = "Protection::is_default")]
     pub protection: Protection,
     /// ACLs by name. User planes of before know nothing of them.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(with = "shared", skip_serializing_if = "BTreeMap::is_empty")]
     pub acls: Acls,
     /// Policers by name. User planes of before know nothing of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
