@@ -420,10 +420,7 @@ impl Keeper {
     async fn examine_acls(&mut self, candidate: &Checked) -> Result<acls::Findings, Refused> {
         let before = self.transactions().current().configuration.clone();
         let new = candidate.configuration.clone();
-        let found = tokio::task::spawn_blocking(move || {
-            northbound::give_way();
-            acls::examine(&before, &new)
-        });
+        let found = tokio::task::spawn_blocking(move || acls::examine(&before, &new));
         found.await.map_err(|_| gone())
     }
 
@@ -532,7 +529,6 @@ impl Keeper {
         let transactions = self.transactions.take();
         let mut transactions = transactions.expect("it is here between two changes");
         let acted = tokio::task::spawn_blocking(move || {
-            northbound::give_way();
             let done = act(&mut transactions);
             (transactions, done)
         });
@@ -606,10 +602,7 @@ async fn documents(
     configuration: Arc<Configuration>,
     version: u64,
 ) -> Result<BTreeMap<String, Wanted>, Refused> {
-    let write = move || {
-        northbound::give_way();
-        Wanted::all(&configuration, version)
-    };
+    let write = move || Wanted::all(&configuration, version);
     tokio::task::spawn_blocking(write).await.map_err(|_| gone())
 }
 

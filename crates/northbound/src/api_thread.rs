@@ -1,12 +1,9 @@
-//! The thread beside a daemon's loop on which its API is served, and work that gives way to both.
+//! The thread beside a daemon's loop on which its API is served.
 
 use std::io;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, EnterGuard, Handle};
 use tokio::sync::oneshot;
-
-/// How far the calling thread steps back for others: it has a tenth of their share of a processor that all want.
-const NICE: i32 = 10;
 
 /// A thread with an event loop of its own. Messages of a hundred megabytes are read and written there, and sessions do not wait for it.
 #[derive(Debug)]
@@ -51,13 +48,5 @@ impl Drop for ApiThread {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // a panic was printed when it happened
         }
-    }
-}
-
-/// Lets other threads go before the calling one, for good. For work of seconds beside sessions and packets.
-pub fn give_way() {
-    // Linux takes the caller for the thread, not for its process (sched(7))
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::debug!(%error, "a thread cannot give way");
     }
 }

@@ -40,7 +40,7 @@ mod generated {
     tonic::include_proto!("sluice.v1");
 }
 
-pub use api_thread::{ApiThread, give_way};
+pub use api_thread::ApiThread;
 pub use caller::{Caller, on_behalf_of};
 pub use calls::{Asked, Calls, Refusal, other_answer};
 pub use client::Client;

@@ -55,7 +55,6 @@ impl Documents {
         let (jobs, asked) = sync_channel::<Job>(WAITING);
         let (finished, read) = mpsc::unbounded_channel();
         let work = move || {
-            northbound::give_way();
             for job in asked {
                 let written = match job.purpose {
                     Purpose::Validate => Ok(()),

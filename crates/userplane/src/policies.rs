@@ -91,7 +91,6 @@ impl TrafficPolicies {
         let (jobs, asked) = std::sync::mpsc::channel::<Job>();
         let (finished, done) = mpsc::unbounded_channel();
         let compile = move || {
-            northbound::give_way();
             for Job { key, definition } in asked {
                 let result = compiler.compile(&definition.source()).map(Arc::new);
                 let done = Done {

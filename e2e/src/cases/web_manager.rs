@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// rules say, and what a page asks of other hosts is a failure.
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let own = fixture.without_site()?;
-    let mut lab = BackgroundLab::start(own, HOMES)?;
+    let lab = BackgroundLab::start(own, HOMES)?;
     let said = lab.said()?;
     let link = said.lines().find_map(|line| Some(line.split_once(LINK)?.1));
     let link = link.with_context(|| format!("no link: {said}"))?;
