@@ -124,7 +124,7 @@ function UserPlanes({ now }: { now: Live }) {
         views={[
           { field: 'node_id', label: 'Node' },
           { field: 'state', label: 'State', cell: (plane) => <Badge word={state(plane)} /> },
-          { field: 'sessions', label: 'Sessions', kind: 'number', about: 'The default sessions of access ports included' },
+          { field: 'sessions', label: 'Sessions', kind: 'number' },
           { field: 'up', label: 'From subscribers', kind: 'number', cell: (plane) => bits(of(plane)?.up ?? 0), order: (plane) => of(plane)?.up ?? 0 },
           { field: 'down', label: 'To subscribers', kind: 'number', cell: (plane) => bits(of(plane)?.down ?? 0), order: (plane) => of(plane)?.down ?? 0 },
           { field: 'busy', label: 'Busiest worker', kind: 'number', cell: (plane) => percent(busiest(plane), 1), order: busiest },
