@@ -141,16 +141,17 @@ fn by_token(site: &Site, peer: IpAddr, presented: &str) -> Result<Caller, Proble
             means: Means::Token,
         })
     });
-    if caller.is_some() {
+    if let Some(caller) = caller {
         site.limits.right_token(peer);
-    } else if site.limits.wrong_token(peer, Instant::now()) {
+        return Ok(caller);
+    }
+    site.limits.may_guess(peer, Instant::now())?;
+    if site.limits.wrong_token(peer, Instant::now()) {
         tracing::warn!(%peer, "too many wrong tokens: the address is locked out");
     }
-    caller.ok_or_else(|| {
-        Problem::unauthorized(
-            "The token is not in force: it is wrong, has expired, or was revoked. `sluice-web token list` shows those in force.",
-        )
-    })
+    Err(Problem::unauthorized(
+        "The token is not in force: it is wrong, has expired, or was revoked. `sluice-web token list` shows those in force.",
+    ))
 }
 
 /// A cookie that is not in force does not count as a wrong token: browsers go on to send it after their sign-in has ended, and

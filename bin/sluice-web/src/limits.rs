@@ -155,7 +155,6 @@ impl Limits {
     /// An address makes a request.
     pub fn admit(&self, address: IpAddr, now: Instant) -> Result<(), Refused> {
         self.table().try_with(network(address), now, |entry| {
-            entry.check()?;
             if entry.allowance < 1.0 {
                 return Err(Refused::Rate);
             }
@@ -164,8 +163,9 @@ impl Limits {
         })
     }
 
-    /// Refuses an address that was locked out since its request was admitted.
-    pub fn recheck(&self, address: IpAddr, now: Instant) -> Result<(), Refused> {
+    /// Lets an address try a password, unless it is locked out. What has the right token or cookie is let in all the same: nobody guesses
+    /// 256 bits, and many people share an address.
+    pub fn may_guess(&self, address: IpAddr, now: Instant) -> Result<(), Refused> {
         let check = |entry: &mut Entry| entry.check();
         self.table().try_with(network(address), now, check)
     }
@@ -175,7 +175,12 @@ impl Limits {
         self.wrong(address, now, |entry| entry.wrong_tokens += 1)
     }
 
-    /// An address has presented a wrong password or link. Returns whether that locks it out.
+    /// A wrong link was presented. It locks nobody out: any page can have a browser open links.
+    pub fn wrong_link(&self) {
+        self.table().wrong += 1;
+    }
+
+    /// An address has presented a wrong password. Returns whether that locks it out.
     pub fn wrong_password(&self, address: IpAddr, now: Instant) -> bool {
         self.wrong(address, now, |entry| entry.wrong_passwords += 1)
     }
@@ -281,9 +286,10 @@ mod tests {
         }
         assert_eq!(limits.admit(address(1), now), Ok(()));
         assert!(limits.wrong_token(address(1), now));
-        assert_eq!(limits.admit(address(1), now), Err(Refused::LockedOut));
-        assert_eq!(limits.admit(address(2), now), Ok(()));
-        assert_eq!(limits.admit(address(1), now + LOCKED), Ok(()));
+        assert_eq!(limits.may_guess(address(1), now), Err(Refused::LockedOut));
+        assert_eq!(limits.admit(address(1), now), Ok(()));
+        assert_eq!(limits.may_guess(address(2), now), Ok(()));
+        assert_eq!(limits.may_guess(address(1), now + LOCKED), Ok(()));
         assert_eq!(limits.counts().1, u64::from(2 * WRONG - 1));
     }
 
@@ -294,17 +300,16 @@ mod tests {
             assert!(!limits.wrong_password(address(1), now));
             limits.right_token(address(1));
         }
-        assert_eq!(limits.recheck(address(1), now), Ok(()));
+        assert_eq!(limits.may_guess(address(1), now), Ok(()));
         assert!(limits.wrong_password(address(1), now));
-        assert_eq!(limits.recheck(address(1), now), Err(Refused::LockedOut));
-        assert_eq!(limits.admit(address(1), now), Err(Refused::LockedOut));
-        assert_eq!(limits.recheck(address(1), now + LOCKED), Ok(()));
+        assert_eq!(limits.may_guess(address(1), now), Err(Refused::LockedOut));
+        assert_eq!(limits.may_guess(address(1), now + LOCKED), Ok(()));
         // both count together
         for _ in 0..WRONG / 2 {
             limits.wrong_password(address(2), now);
             limits.wrong_token(address(2), now);
         }
-        assert_eq!(limits.admit(address(2), now), Err(Refused::LockedOut));
+        assert_eq!(limits.may_guess(address(2), now), Err(Refused::LockedOut));
     }
 
     #[test]

@@ -106,7 +106,7 @@ async fn by_password(
     // it lasts until a wrong password is counted, so that the next one is not checked before that
     let turn = site.passwords.turn().await?;
     // those that were tried while this one waited may have locked the address out
-    site.limits.recheck(peer, Instant::now())?;
+    site.limits.may_guess(peer, Instant::now())?;
     let named = |users: &[User]| users.iter().find(|u| u.name == name).cloned();
     let user = site.users.look(named);
     let right = turn.verify(user.as_ref(), password).await;
@@ -121,7 +121,9 @@ async fn by_password(
                 // the name is not logged: people also type their password there
                 None => tracing::warn!(%peer, "a password of an unknown user"),
             }
-            wrong(site, peer);
+            if site.limits.wrong_password(peer, Instant::now()) {
+                tracing::warn!(%peer, "too many wrong passwords: the address is locked out");
+            }
             Err(Problem::unauthorized(
                 "The user or the password is wrong. `sluice-web user list` lists the users, and `sluice-web user password NAME` sets \
                  another password.",
@@ -149,7 +151,7 @@ async fn by_link(site: &Site, peer: IpAddr, secret: Secret) -> Result<Holder, Pr
         }
         Ok(None) => {
             tracing::warn!(%peer, "a wrong link");
-            wrong(site, peer);
+            site.limits.wrong_link();
             Err(Problem::unauthorized(
                 "The link is not in force: it was used, has expired, or is wrong. Make another with `sluice-web link --role ROLE`.",
             ))
@@ -158,12 +160,6 @@ async fn by_link(site: &Site, peer: IpAddr, secret: Secret) -> Result<Holder, Pr
             tracing::error!(error, "a link cannot be used");
             Err(failed())
         }
-    }
-}
-
-fn wrong(site: &Site, peer: IpAddr) {
-    if site.limits.wrong_password(peer, Instant::now()) {
-        tracing::warn!(%peer, "too many wrong passwords: the address is locked out");
     }
 }
 

@@ -3,6 +3,7 @@
 //! A version is written whole beside the others, made durable and then given its name: whenever the machine dies, there is the
 //! old one or the new one. A damaged file is never passed over in silence.
 
+use crate::MAX_DOCUMENT;
 use crate::check::{self, Checked};
 use crate::folder;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,9 @@ pub enum HistoryError {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// A version would be larger than what is read again.
+    #[error("the configuration has {} MB: expected at most {} MiB", .0 / 1_000_000, MAX_DOCUMENT >> 20)]
+    TooLarge(usize),
     /// There is no such version.
     #[error(
         "version {0} does not exist: `sluice show configuration versions` lists the stored versions"
@@ -165,7 +169,7 @@ impl History {
     /// is forgotten with the next one.
     ///
     /// # Errors
-    /// It could not be written.
+    /// It could not be written, or is too large to be read again.
     pub fn write(
         &self,
         checked: &Checked,
@@ -176,6 +180,10 @@ impl History {
     ) -> Result<WrittenVersion, HistoryError> {
         let number = self.version().unwrap_or(0) + 1;
         let text = crate::write(&checked.tree, true);
+        // it was read in another form, or put together by edits
+        if text.len() > MAX_DOCUMENT {
+            return Err(HistoryError::TooLarge(text.len()));
+        }
         let version = Version {
             version: number,
             at,

@@ -459,10 +459,11 @@ impl Keeper {
         if !faults.is_empty() {
             return Ok(refuse(faults));
         }
+        // what it took to check the change is not taken from the time
         let confirm_within = u64::from(request.confirm_within);
         let wish = Wish {
             candidate,
-            confirm_by: (confirm_within > 0).then(|| author.at + confirm_within),
+            confirm_by: (confirm_within > 0).then(|| unix_time() + confirm_within),
             author,
             comment: request.comment,
             back,

@@ -15,12 +15,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Interval of a user plane's state messages.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which a rejected document is sent again: a missing device may have appeared.
 pub const OFFER_AGAIN: Duration = Duration::from_secs(10);
+/// Time after which a document is sent again to a user plane that puts another one in force.
+const BUSY: Duration = Duration::from_secs(1);
 /// Time-out of a document's validation by a user plane.
 const VALIDATE: Duration = Duration::from_secs(5);
 
@@ -357,8 +359,13 @@ impl Keeper {
             generation = document.generation,
             "sending a user plane its configuration"
         );
-        let answer = self.client.apply(document.clone()).await;
-        let answer = answer.map_err(|status| mi::reason(&status))?;
+        let answer = loop {
+            match self.client.apply(document.clone()).await {
+                // it still reads what an earlier life of ours sent
+                Err(status) if mi::is_busy(&status) => sleep(BUSY).await,
+                answer => break answer.map_err(|status| mi::reason(&status))?,
+            }
+        };
         let mut next = Next::Nothing;
         self.stands
             .send_modify(|s| next = s.answered(&self.name, &document, answer));
