@@ -26,7 +26,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use dynamic::Dynamic;
 use nix::sys::socket::{setsockopt, sockopt};
-use northbound::{Answer, ApiThread, Request, Session, UserPlaneTable};
+use northbound::{Answer, Request, Session, UserPlaneTable};
 use passwords::{Job, PasswordThreads};
 use past::open_history;
 use radius::Radius;
@@ -178,8 +178,6 @@ impl Durable {
 
 struct Edge {
     plane: ControlPlane,
-    /// Serves the local API, keeps the versions of the configuration, and manages the user planes.
-    _api_thread: ApiThread,
     /// Requests of the configuration task.
     asks: mpsc::Receiver<ToPlane>,
     clock: Clock,
@@ -242,10 +240,6 @@ impl Edge {
         let store = StoreThread::start(store, MOST_BATCHES as usize, move |done| {
             acknowledge.send_modify(|durable| durable.take(done));
         });
-        let api_thread = ApiThread::start();
-        let api_thread =
-            api_thread.map_err(|error| format!("cannot start the API's thread: {error}"))?;
-        let entered = api_thread.enter();
         let (configuration_in, configuration_calls) = mpsc::channel(64);
         let (live_in, live_calls) = mpsc::channel(64);
         let (history_in, history_calls) = mpsc::channel(64);
@@ -272,10 +266,8 @@ impl Edge {
             tells_wrong,
         );
         tokio::spawn(keeper.run());
-        drop(entered);
         Ok(Edge {
             plane,
-            _api_thread: api_thread,
             asks,
             clock,
             pfcp,

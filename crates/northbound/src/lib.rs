@@ -16,7 +16,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod api_thread;
 mod caller;
 mod calls;
 pub mod catalogue;
@@ -40,7 +39,6 @@ mod generated {
     tonic::include_proto!("sluice.v1");
 }
 
-pub use api_thread::ApiThread;
 pub use caller::{Caller, on_behalf_of};
 pub use calls::{Asked, Calls, Refusal, other_answer};
 pub use client::Client;

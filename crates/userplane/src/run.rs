@@ -20,7 +20,6 @@ use dataplane::{
 };
 use ipnet::IpNet;
 use mi::{Call, Configured};
-use northbound::ApiThread;
 use pfcp::{Node, RequestId};
 use policy::Direction;
 use tokio::io::Interest;
@@ -192,7 +191,6 @@ pub struct UserPlane {
     gtpu: UdpSocket,
     /// The socket of `gtpu`, read before tokio has noticed new datagrams.
     gtpu_now: std::net::UdpSocket,
-    _api_thread: ApiThread,
     calls: mpsc::Receiver<Call>,
     workers: WorkerThreads,
     wakeup: AsyncFd<OwnedFd>,
@@ -289,7 +287,6 @@ impl UserPlane {
             frames: Bundles::new(|_| {}),
             gtpu: parts.gtpu,
             gtpu_now,
-            _api_thread: parts.api_thread,
             calls: parts.calls,
             workers: parts.workers,
             wakeup,

@@ -16,7 +16,6 @@ use mi::{Call, Configured, Kept};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
-use northbound::ApiThread;
 use policy::{PacketSettings, TrafficPolicies};
 use rand::Rng;
 use tokio::net::UdpSocket;
@@ -158,7 +157,7 @@ pub async fn start(
     let pfcp = bind(document.address, wire::pfcp::PORT, "PFCP").await?;
     udp::receive_batches(&pfcp);
     let gtpu = bind(document.address, wire::gtpu::PORT, "GTP-U").await?;
-    let (api_thread, calls) = serve_api(document)?;
+    let calls = serve_api(document)?;
 
     let state = &document.state;
     let kept = Kept::open(state).context(|| format!("the state in {}", state.display()))?;
@@ -212,7 +211,6 @@ pub async fn start(
             monitor,
             pfcp,
             gtpu,
-            api_thread,
             calls,
             workers,
             configured: Configured::new(kept),
@@ -265,8 +263,6 @@ pub struct Parts {
     pub pfcp: UdpSocket,
     /// GTP-U's socket.
     pub gtpu: UdpSocket,
-    /// The thread that serves the local API.
-    pub api_thread: ApiThread,
     /// Requests of the local API.
     pub calls: mpsc::Receiver<Call>,
     /// The workers.
@@ -296,14 +292,11 @@ async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, S
     Ok(socket)
 }
 
-fn serve_api(document: &Document) -> Result<(ApiThread, mpsc::Receiver<Call>), StartError> {
-    let thread = ApiThread::start().context(|| "the API's thread".into())?;
+fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
     let (sender, calls) = mpsc::channel(16);
     let management = document.management.as_ref();
-    let entered = thread.enter();
     tokio::spawn(mi::serve(&document.api_socket, management, sender)?);
-    drop(entered);
-    Ok((thread, calls))
+    Ok(calls)
 }
 
 /// Configuration of the engine at the start; `seed` is random.
