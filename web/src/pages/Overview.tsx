@@ -1,9 +1,8 @@
-import { get, type Page } from '../api';
 import { bits, count, moment, percent, perSecond, plural, span } from '../format';
 import { Chart } from '../parts/Chart';
 import { Badge, Loading, Notice, Stat } from '../parts/basics';
 import { Table } from '../parts/Table';
-import { usePoll } from '../poll';
+import { TablePanel } from '../parts/TablePanel';
 import { number, rows, text, type Row } from '../row';
 import { live, type Live } from '../stream';
 import { useStore } from '../store';
@@ -160,59 +159,43 @@ function Aggregates({ planes }: { planes: Row[] }) {
 }
 
 function Servers() {
-  const answer = usePoll('aaa-servers', (signal) => get<Page>('aaa-servers', { limit: 1000 }, signal), SLOW);
-  const servers = answer.data?.rows ?? [];
   return (
     <section aria-labelledby="servers">
       <h2 id="servers"><a href="#/network/aaa-servers">RADIUS servers</a></h2>
-      {answer.data ? (
-        <Table
-          caption="RADIUS servers"
-          rows={servers}
-          empty="No RADIUS server is configured: users are local."
-          views={[
-            { field: 'name' },
-            { field: 'role' },
-            { field: 'state' },
-            { field: 'requests', kind: 'number' },
-            { field: 'timeouts', kind: 'number' },
-            { field: 'round_trip_microseconds', label: 'Round trip', kind: 'number', unit: 'microseconds' },
-            { field: 'waiting', kind: 'number' },
-            { field: 'last_answer_seconds', label: 'Last answer (ago)', kind: 'number', unit: 'seconds' },
-          ]}
-        />
-      ) : <Loading />}
+      <TablePanel
+        path="aaa-servers"
+        every={SLOW}
+        empty="No RADIUS server is configured: users are local."
+        views={[
+          'name', 'role', 'state', 'requests', 'timeouts',
+          { field: 'round_trip_microseconds', label: 'Round trip' },
+          'waiting',
+          { field: 'last_answer_seconds', label: 'Last answer (ago)' },
+        ]}
+      />
     </section>
   );
 }
 
 function Pools() {
-  const answer = usePoll('pools', (signal) => get<Page>('pools', { limit: 1000 }, signal), SLOW);
   const share = (row: Row) => (number(row, 'used') ?? 0) / (number(row, 'size') ?? Infinity);
   return (
     <section aria-labelledby="pools">
       <h2 id="pools"><a href="#/network/pools">Address pools</a></h2>
-      {answer.data ? (
-        <Table
-          caption="Use of the address pools"
-          rows={answer.data.rows}
-          empty="No pool is configured."
-          views={[
-            { field: 'name', label: 'Pool' },
-            { field: 'prefix' },
-            { field: 'used', kind: 'number' },
-            { field: 'size', kind: 'number' },
-            {
-              field: 'share', label: 'In use', kind: 'number', order: share,
-              cell: (row) => <><meter min={0} max={1} high={0.9} value={share(row)} aria-label="Share in use" />{` ${percent(share(row), 1)}`}</>,
-            },
-            {
-              field: 'full_at', label: 'Full', unit: 'seconds since 1970', kind: 'number',
-              about: 'When it is full if it goes on growing as in the last week',
-            },
-          ]}
-        />
-      ) : <Loading />}
+      <TablePanel
+        path="pools"
+        every={SLOW}
+        empty="No pool is configured."
+        views={[
+          { field: 'name', label: 'Pool' },
+          'prefix', 'used', 'size',
+          {
+            field: 'share', label: 'In use', kind: 'number', order: share,
+            cell: (row) => <><meter min={0} max={1} high={0.9} value={share(row)} aria-label="Share in use" />{` ${percent(share(row), 1)}`}</>,
+          },
+          { field: 'full_at', label: 'Full', about: 'When it is full if it goes on growing as in the last week' },
+        ]}
+      />
     </section>
   );
 }

@@ -37,7 +37,10 @@ export function Versions() {
           { field: 'version' },
           { field: 'at', label: 'When', unit: 'seconds since 1970', kind: 'number' },
           { field: 'by' },
-          { field: 'state', label: 'State', cell: (row) => state(row, newest) },
+          {
+            field: 'state', label: 'State',
+            cell: (row) => of(row) === newest && <Badge word={typeof row['confirm_by'] === 'number' ? 'waits' : 'in-force'} />,
+          },
           { field: 'comment' },
           {
             field: 'compare', label: 'Compare',
@@ -59,12 +62,6 @@ export function Versions() {
       </footer>
     </section>
   );
-}
-
-function state(row: Row, newest: number) {
-  const unconfirmed = typeof row['confirm_by'] === 'number';
-  if (of(row) === newest) return <Badge word={unconfirmed ? 'waits' : 'in-force'} />;
-  return unconfirmed && 'was not confirmed';
 }
 
 const useVersion = (version: string | null) =>

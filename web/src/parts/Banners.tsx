@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { detail, get, lost, post, serverNow, type Page } from '../api';
 import { plural, span } from '../format';
 import { usePoll } from '../poll';
-import { number, text, type Row } from '../row';
+import { number, text } from '../row';
 import { live } from '../stream';
 import { useStore } from '../store';
 import { changed, tellChange } from '../versions';
@@ -15,20 +15,14 @@ export function Lost() {
   return <div class="banner bad" role="alert">{`The connection is lost: what is shown may be old. It is tried again. ${why}`}</div>;
 }
 
-/** The version in force, if it is not confirmed. An earlier one that was never confirmed keeps its time, but nothing waits for it. */
-function newest(versions: Row[]): Row | null {
-  const last = versions.reduce<Row>((a, b) => ((number(b, 'version') ?? 0) > (number(a, 'version') ?? 0) ? b : a), {});
-  return typeof last['confirm_by'] === 'number' ? last : null;
-}
-
 /** Counts down while a version waits for its confirmation, whoever committed it. */
 export function Unconfirmed() {
   const change = useStore(changed);
   const answer = usePoll('unconfirmed', (signal) => get<Page>('versions', { limit: 1000 }, signal), 10, change);
   const [, tick] = useState(0);
   const [error, setError] = useState('');
-  const waits = newest(answer.data?.rows ?? []);
-  const waiting = waits !== null;
+  const waits = answer.data?.rows.find((version) => typeof version['confirm_by'] === 'number');
+  const waiting = waits !== undefined;
   useEffect(() => {
     setError('');
     if (!waiting) return;
