@@ -343,3 +343,58 @@ fn read(path: &Path, number: u64) -> Result<(Version, String), HistoryError> {
     }
     Ok((version, text.to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn commit(history: &mut History, tree: serde_json::Value) -> Result<u64, HistoryError> {
+        let checked = Checked {
+            tree,
+            ..Checked::default()
+        };
+        let written = history.write(&checked, 0, "test", "", None)?;
+        let (number, _) = history.commit(written, checked)?;
+        Ok(number)
+    }
+
+    #[test]
+    fn large_versions_are_kept_within_a_bound_and_some_in_any_case() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = History::open(folder.path()).unwrap();
+        let (few, many) = (KEPT_OF_LARGE as u64, KEPT as u64);
+        for number in 1..=few + 5 {
+            assert_eq!(commit(&mut history, json!({})).unwrap(), number);
+        }
+        // as if they were large
+        history
+            .octets
+            .values_mut()
+            .for_each(|octets| *octets = LARGE / few);
+        commit(&mut history, json!({})).unwrap();
+        let kept = |history: &History| history.versions().map(|v| v.version).collect::<Vec<_>>();
+        let newest = few + 6;
+        assert_eq!(
+            kept(&history),
+            (newest - few + 1..=newest).collect::<Vec<_>>()
+        );
+        assert!(!history.path(newest - few).exists());
+        // small ones again: those that are large go as they get old
+        for _ in 0..many {
+            commit(&mut history, json!({})).unwrap();
+        }
+        assert_eq!(kept(&history).len(), KEPT);
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = History::open(folder.path()).unwrap();
+        let huge = json!({"users": {"a": {"password": "x".repeat(MAX_DOCUMENT)}}});
+        let refused = commit(&mut history, huge).unwrap_err().to_string();
+        assert!(refused.contains("expected at most 96 MiB"), "{refused}");
+        assert_eq!(history.version(), None);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

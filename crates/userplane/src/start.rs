@@ -164,7 +164,7 @@ pub async fn start(
     let mut reader = DocumentReader::new(capabilities(document.max_sessions));
     let last = kept.document().map(|last| {
         last.map(|last| {
-            let reading = reader.read(&last);
+            let reading = reader.read_to_apply(&last);
             (last, reading)
         })
     });

@@ -240,6 +240,10 @@ impl Found {
             self.at(&Path::from_iter(["acls"]), "", why);
         }
         for (name, acl) in acls {
+            if acl.rules.contains_key(&0) {
+                let why = "rule 0: expected numbers from 1 on".to_owned();
+                self.at(&Path::from_iter(["acls", name]), "rules", why);
+            }
             let rules = acl.rules.len();
             if rules > MOST_ACL_RULES {
                 let why = format!("{rules} rules: expected at most {MOST_ACL_RULES}");

@@ -149,3 +149,50 @@ async fn what_was_refused_is_not_offered_again_for_a_commit_that_does_not_change
     follow(&mut management, &configuration("warn"), 3);
     assert!(next(&mut told).await.contains("warn"));
 }
+
+/// It puts in force what an earlier life of the control plane sent.
+#[tokio::test]
+async fn a_busy_user_plane_is_asked_again_on_the_same_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("up.sock");
+    let (calls_in, mut calls) = mpsc::channel::<Call>(16);
+    tokio::spawn(mi::serve(&socket, None, calls_in).unwrap());
+    let (told, mut hears) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut described = 0;
+        let mut busy = 1;
+        while let Some((request, reply)) = calls.recv().await {
+            let answer = match request {
+                Request::Describe => {
+                    described += 1;
+                    Ok(Response::Description(DescribeResponse::default()))
+                }
+                Request::Apply(_) if busy > 0 => {
+                    busy -= 1;
+                    Err(northbound::Refusal::Busy("another document".into()))
+                }
+                Request::Apply(document) => {
+                    let _ = told.send(described); // the test may be over
+                    Ok(Response::Applied(ApplyResponse {
+                        in_force: Some(document.in_force(0)),
+                        ..Default::default()
+                    }))
+                }
+                Request::GetState => Ok(Response::State(State::default())),
+                other => panic!("nobody asks for {other:?} here"),
+            };
+            let _ = reply.send(answer); // so may who asked
+        }
+    });
+    let text = format!(
+        "user-planes: {{up1: {{address: 192.0.2.2, management: {}}}}}\n",
+        socket.display()
+    );
+    let configuration = config::check::read(&text).unwrap().configuration;
+    let (plane, mut heard) = mpsc::channel(16);
+    let mut management = Management::new(None, plane);
+    follow(&mut management, &configuration, 1);
+    let met = timeout(Duration::from_secs(20), hears.recv()).await;
+    assert_eq!(met.unwrap(), Some(1), "it was met once");
+    assert!(matches!(heard.recv().await, Some(ToPlane::Told(name)) if name == "up1"));
+}
