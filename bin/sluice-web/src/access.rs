@@ -231,10 +231,11 @@ impl From<Refused> for Problem {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+    /// Headers of a request.
+    pub fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
         let pairs = pairs
             .iter()
             .map(|(name, value)| (name.clone(), value.parse().unwrap()));

@@ -211,7 +211,8 @@ impl<T: Entry> List<T> {
 
 fn version(path: &Path) -> Version {
     let there = fs::metadata(path).ok()?;
-    Some((there.ino(), there.mtime(), there.mtime_nsec(), there.len()))
+    // the time of the last change of content, owner or mode: a file that could not be read may be readable then
+    Some((there.ino(), there.ctime(), there.ctime_nsec(), there.len()))
 }
 
 #[cfg(test)]

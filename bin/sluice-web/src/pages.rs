@@ -97,14 +97,8 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::tests::headers;
     use axum::http::header::IF_NONE_MATCH;
-
-    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
-        let pairs = pairs
-            .iter()
-            .map(|(name, value)| (name.clone(), value.parse().unwrap()));
-        pairs.collect()
-    }
 
     #[test]
     fn gzip_is_for_those_who_take_it() {
