@@ -2,7 +2,7 @@
 //! each second, which are a million events; then it is asked who had an address and what befell a subscriber. It writes
 //! about 200 MiB into the directory for temporary files, and syncs some thousand times.
 
-use control::history::{Bounds, Event, Log, Query, Step, Subject, Subscriber, What};
+use control::history::{Bounds, Database, Event, Query, Step, Subject, Subscriber, What};
 use core::ops::ControlFlow;
 use policy::Bindings;
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,21 +28,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         keep: u32::MAX,
         octets: u64::MAX,
     };
-    let (mut log, _) = Log::open(directory.path(), bounds)?;
-    write(&mut log, 0..SESSIONS - ALONE, TOGETHER)?;
-    write(&mut log, SESSIONS - ALONE..SESSIONS, 1)?;
-    let status = log.reader().status();
+    let mut database = Database::open(directory.path(), bounds)?;
+    write(&mut database, 0..SESSIONS - ALONE, TOGETHER)?;
+    write(&mut database, SESSIONS - ALONE..SESSIONS, 1)?;
+    let status = database.reader().status();
     println!(
         "{SESSIONS} sessions, of which {} have ended: {} MiB, {} octets each that came and went",
         SESSIONS - LASTS * PER_SECOND,
         status.octets >> 20,
         status.octets * 2 / events(SESSIONS)
     );
-    drop(log);
+    drop(database);
     let began = Instant::now();
-    let (log, _) = Log::open(directory.path(), bounds)?;
+    let database = Database::open(directory.path(), bounds)?;
     println!("opened in {:.1?}", began.elapsed());
-    let reader = log.reader();
+    let reader = database.reader();
     for _ in 0..2 {
         for ago in [1_000, 250_000, 520_000] {
             let session = SESSIONS - ago;
@@ -88,7 +88,7 @@ fn events(sessions: u64) -> u64 {
 }
 
 /// Writes the events of these sessions, so many blocks at once.
-fn write(log: &mut Log, sessions: Range<u64>, together: usize) -> std::io::Result<()> {
+fn write(database: &mut Database, sessions: Range<u64>, together: usize) -> std::io::Result<()> {
     let (mut making, mut writing) = (Duration::ZERO, Duration::ZERO);
     let numbers: Vec<u64> = (sessions.start / IN_A_BLOCK..sessions.end / IN_A_BLOCK).collect();
     for numbers in numbers.chunks(together) {
@@ -96,7 +96,7 @@ fn write(log: &mut Log, sessions: Range<u64>, together: usize) -> std::io::Resul
         let blocks: Vec<(u64, Vec<u8>)> = numbers.iter().map(|n| (n + 1, block(*n))).collect();
         making += began.elapsed();
         let began = Instant::now();
-        log.append(blocks.iter().map(|(n, block)| (*n, &block[..])))?;
+        database.append(blocks.iter().map(|(n, block)| (*n, &block[..])))?;
         writing += began.elapsed();
     }
     let a_second =

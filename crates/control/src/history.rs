@@ -5,38 +5,35 @@
 //! agrees with the store, whatever crashes, and a repeated block is recognised by its number ([`Outbox`]). New sessions do not wait for
 //! the history's disk. If it cannot be written, sessions continue to begin and end, and the size of waiting events is limited.
 //!
-//! The directory `history` beside the store has segments of some MiB, named by the number of their first block. A segment is a sequence
-//! of frames like the store's log, one for each block:
+//! The directory `history` beside the store has an SQLite database, `events.db`:
 //!
 //! ```text
-//! header   "sluicehist" · version (u16) · salt (u64) · CRC32C of all that (u32)
-//! frame    block (u64) · payload length (u32) · CRC32C of these two (u32) · CRC32C of the payload (u32) · payload
-//! payload  events: length (u16) · event · bindings that the event does not contain itself; none for most events
-//! filter   a frame of number 2^64-2: a Bloom filter of the keys of the segment's events; earlier versions wrote one of number
-//!          2^64-1, without the access lines
-//! trailer  filter's offset (u64) · first and last time (u32 each) · first and last block (u64 each) · events (u32) ·
-//!          lengths of IPv6 prefixes (u128, a bit for each) · CRC32C of all that (u32)
+//! event     id: number of its block (48 bits) and its place in it (16 bits) · record: the event, and bindings that it does not contain itself
+//! segment   blocks whose keys stand together and which leave together: first and last block, events, first and last time, and the lengths
+//!           of prefixes that occur as pairs of family and length
+//! key       segment · key ([`keys::Key`]) · event
+//! progress  number of the last block
 //! ```
 //!
-//! A full segment has a filter and a trailer. The last segment has none: it is read when the history is opened, and an incomplete block at
-//! its end is removed, which the store still has. Damage elsewhere loses the later events of that segment, and is reported.
+//! A new second of events changes keys of the last segment alone, so it costs the same however long the history is. A question looks for its
+//! keys in each segment of the time that it asks about.
 
 mod bindings;
+mod database;
+mod earlier;
 mod event;
-mod filter;
+mod keys;
 mod lines;
-mod log;
 mod outbox;
 mod queries;
 mod rows;
 mod search;
-mod segment;
 mod subject;
 mod thread;
 
 pub use bindings::parse_prefix;
+pub use database::{Bounds, Database, Reader, Status};
 pub use event::{Event, Kind, Step, Subscriber, What, events};
-pub use log::{Bounds, Log, Opened, Reader, Status};
 pub(crate) use outbox::{BLOCK_PREFIX, Outbox};
 pub(crate) use queries::HistoryQueries;
 pub(crate) use rows::others as other_bindings;

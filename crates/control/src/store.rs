@@ -55,7 +55,6 @@ mod writer;
 
 pub use backup::{Backup, Checked, check, export, import};
 pub use disk::{Directory, Disk, DiskFile};
-pub(crate) use disk::{create, salt};
 pub use thread::{Ended, StoreThread};
 pub use writer::{Acknowledgement, Writer};
 

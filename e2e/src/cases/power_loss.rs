@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use config::folder;
 use config::history::History;
 use control::Restored;
-use control::history::{Bounds, Event, Log, Query, Step, What, events};
+use control::history::{Bounds, Database, Event, Query, Step, What, events};
 use control::store::{Store, StoreError, check, export, import};
 use core::ops::ControlFlow;
 use cpe::State;
@@ -348,8 +348,8 @@ fn history(cp: &Path, found: &mut BTreeSet<String>) -> Result<()> {
         keep: u32::MAX,
         octets: u64::MAX,
     };
-    let (log, _) = Log::open(&cp.join("history"), bounds)?;
-    log.reader().forward(&Query::default(), |event| {
+    let database = Database::open(&cp.join("history"), bounds)?;
+    database.reader().forward(&Query::default(), |event| {
         note(event, found);
         ControlFlow::Continue(())
     });

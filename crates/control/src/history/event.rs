@@ -1,12 +1,11 @@
 //! Events of the history, and their encoding.
 
 use super::bindings::{self, Others};
+use super::keys::Key;
 use crate::alarms::Fault;
-use ipnet::IpNet;
 use policy::Bindings;
 use serde::{Deserialize, Serialize};
 use session::Cause;
-use std::borrow::Cow;
 
 /// Event of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,66 +186,6 @@ pub enum Kind {
     RolledBack,
 }
 
-/// Key with which events are found.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key<'a> {
-    User(&'a [u8]),
-    Mac([u8; 6]),
-    Session(u64),
-    /// Circuit id or remote id.
-    Line(&'a [u8]),
-    /// Access line, as [`Subscriber::place`] prints it.
-    Place(Cow<'a, str>),
-    /// Prefix of a binding.
-    Prefix(IpNet),
-    /// Length of an IPv4 prefix that is no address. A query for an address looks for prefixes of these lengths only.
-    Ipv4Length(u8),
-    /// Resource of events of the system.
-    Resource(&'a str),
-    /// Alarms of any kind.
-    Alarms,
-}
-
-impl Key<'_> {
-    /// Hash of the key.
-    pub fn hash(&self) -> u64 {
-        match self {
-            Key::User(name) => hash(b'n', name),
-            Key::Mac(mac) => hash(b'm', mac),
-            Key::Session(id) => hash(b's', &id.to_be_bytes()),
-            Key::Line(id) => hash(b'l', id),
-            Key::Place(place) => hash(b'p', place.as_bytes()),
-            Key::Prefix(IpNet::V4(net)) => {
-                let [a, b, c, d] = net.network().octets();
-                match net.prefix_len() {
-                    // as earlier versions, which had no other prefixes
-                    32 => hash(b'4', &[a, b, c, d]),
-                    length => hash(b'4', &[a, b, c, d, length]),
-                }
-            }
-            Key::Prefix(IpNet::V6(net)) => {
-                let mut octets = [0; 17];
-                octets[..16].copy_from_slice(&net.network().octets());
-                octets[16] = net.prefix_len();
-                hash(b'6', &octets)
-            }
-            Key::Ipv4Length(length) => hash(b'v', &[*length]),
-            Key::Resource(name) => hash(b'r', name.as_bytes()),
-            Key::Alarms => hash(b'a', b""),
-        }
-    }
-}
-
-/// FNV-1a hash with a final mixing step, so that all bits are usable.
-fn hash(kind: u8, octets: &[u8]) -> u64 {
-    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
-    for octet in [kind].iter().chain(octets) {
-        sum = (sum ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    sum = (sum ^ (sum >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    sum ^ (sum >> 33)
-}
-
 impl<'a> Event<'a> {
     /// Keys with which the event is found.
     pub(crate) fn keys(&self, mut found: impl FnMut(Key<'a>)) {
@@ -264,11 +203,6 @@ impl<'a> Event<'a> {
                     .flat_map(Bindings::iter)
                 {
                     found(Key::Prefix(binding.prefix));
-                    if let IpNet::V4(net) = binding.prefix
-                        && net.prefix_len() < 32
-                    {
-                        found(Key::Ipv4Length(net.prefix_len()));
-                    }
                 }
                 found(Key::Session(who.session));
                 found(Key::Mac(who.mac));
@@ -300,19 +234,26 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Events of a block. Kinds of later versions are skipped.
-pub fn events(mut block: &[u8]) -> impl Iterator<Item = Event<'_>> {
+/// Records of a block, each of one event.
+pub(super) fn records(mut block: &[u8]) -> impl Iterator<Item = &[u8]> {
     core::iter::from_fn(move || {
-        loop {
-            let (length, rest) = block.split_first_chunk()?;
-            let (event, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
-            block = rest;
-            if let Ok((mut event, others)) = postcard::take_from_bytes::<Event<'_>>(event) {
-                if let Ok(others) = postcard::from_bytes::<Others>(others) {
-                    others.add_to(&mut event);
-                }
-                return Some(event);
-            }
-        }
+        let (length, rest) = block.split_first_chunk()?;
+        let (record, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+        block = rest;
+        Some(record)
     })
+}
+
+/// The event of a record; `None` if a later version wrote it.
+pub(super) fn read(record: &[u8]) -> Option<Event<'_>> {
+    let (mut event, others) = postcard::take_from_bytes::<Event<'_>>(record).ok()?;
+    if let Ok(others) = postcard::from_bytes::<Others>(others) {
+        others.add_to(&mut event);
+    }
+    Some(event)
+}
+
+/// Events of a block. Kinds of later versions are skipped.
+pub fn events(block: &[u8]) -> impl Iterator<Item = Event<'_>> {
+    records(block).filter_map(read)
 }

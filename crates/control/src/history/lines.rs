@@ -24,15 +24,10 @@ pub(super) struct Lines {
 
 impl Reader {
     /// Lines with selected events. Stops when `goes_on` says false.
-    pub(super) fn lines(
-        &self,
-        query: &Query,
-        goes_on: impl FnMut(&super::search::Part) -> bool,
-    ) -> Lines {
+    pub(super) fn lines(&self, query: &Query, goes_on: impl FnMut() -> bool) -> Lines {
         let mut found = Lines::default();
         let mut known = HashMap::new();
-        let parts = self.parts(query, true).take_while(goes_on);
-        self.visit(parts, true, query, |event| {
+        self.visit(query, true, goes_on, |event| {
             if let What::Subscriber(who, step) = &event.what {
                 found.add(&mut known, event, who, step);
             }

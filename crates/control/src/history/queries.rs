@@ -1,4 +1,4 @@
-//! Queries about the history. Each runs in a task of its own and reads the segments outside the control plane's loop.
+//! Queries about the history. Each runs in a task of its own and reads the database outside the control plane's loop.
 
 use super::rows::{holder, live, row};
 use super::{Held, Query, Reader, Subject, Until, What, parse_prefix};
@@ -45,7 +45,7 @@ pub(crate) struct HistoryQueries {
 }
 
 impl HistoryQueries {
-    /// Answers from the segments (`reader`) and from the control plane (`plane`).
+    /// Answers from the database (`reader`) and from the control plane (`plane`).
     pub fn new(reader: Reader, plane: mpsc::Sender<northbound::Call>, unix: fn() -> u32) -> Self {
         HistoryQueries {
             reader,
@@ -136,7 +136,7 @@ impl HistoryQueries {
         };
         let told = parts.clone();
         let found = self
-            .read(move |reader| reader.lines(&query, |_| !told.is_closed()))
+            .read(move |reader| reader.lines(&query, || !told.is_closed()))
             .await;
         let mut pages = found.lines.chunks(PAGE).peekable();
         while let Some(page) = pages.next() {
@@ -278,8 +278,7 @@ fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -
 fn planes_of(reader: &Reader, query: &Query, listener: &Listener) -> Vec<String> {
     let mut planes = Vec::new();
     let mut looked_at = 0;
-    let parts = reader.parts(query, true).take_while(listener.is_there());
-    reader.visit(parts, true, query, |event| {
+    reader.visit(query, true, listener.is_there(), |event| {
         if let What::Subscriber(who, _) = &event.what
             && !planes.iter().any(|known: &String| known == who.user_plane)
         {
@@ -296,8 +295,7 @@ fn planes_of(reader: &Reader, query: &Query, listener: &Listener) -> Vec<String>
 
 fn tell_all(reader: &Reader, query: &Query, mut listener: Listener) {
     let mut page = Vec::new();
-    let parts = reader.parts(query, false).take_while(listener.is_there());
-    reader.visit(parts, false, query, |event| {
+    reader.visit(query, false, listener.is_there(), |event| {
         page.push(row(event));
         match page.len() < PAGE || listener.tell(std::mem::take(&mut page)) {
             true => ControlFlow::Continue(()),
@@ -310,8 +308,7 @@ fn tell_all(reader: &Reader, query: &Query, mut listener: Listener) {
 fn tell_last(reader: &Reader, query: &Query, last: usize, mut listener: Listener) {
     let mut events = VecDeque::new();
     if last > 0 {
-        let parts = reader.parts(query, true).take_while(listener.is_there());
-        reader.visit(parts, true, query, |event| {
+        reader.visit(query, true, listener.is_there(), |event| {
             events.push_front(row(event));
             match events.len() < last {
                 true => ControlFlow::Continue(()),
@@ -353,9 +350,9 @@ impl Listener {
     }
 
     /// Whether anybody waits for the next segment.
-    fn is_there<T>(&self) -> impl FnMut(&T) -> bool + use<T> {
+    fn is_there(&self) -> impl FnMut() -> bool + use<> {
         let parts = self.parts.clone();
-        move |_| !parts.is_closed()
+        move || !parts.is_closed()
     }
 
     /// Tells events. False if whoever asked has gone, or does not read. While they do not, others have the turn.

@@ -1,19 +1,18 @@
 //! Queries of the history: events, and who had an address.
 
 use super::bindings::overlap;
-use super::event::{self, Event, Key, Step, Subscriber, What};
-use super::log::{OpenView, Reader};
-use super::segment::{self, Blocks, Closed, End};
+use super::database::{Reader, Segment, segments};
+use super::event::{self, Event, Step, Subscriber, What};
+use super::keys::Key;
 use super::subject::Subject;
 use crate::alarms::Condition;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
 use policy::Bindings;
+use rusqlite::{Connection, OptionalExtension, params};
 use session::Cause;
-use std::collections::HashSet;
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::RangeInclusive;
 
 /// Selection of events.
 #[derive(Clone, Debug, Default)]
@@ -37,148 +36,115 @@ impl Query {
     }
 }
 
-/// Segment, closed or open.
-pub(super) enum Part {
-    Closed(Arc<Closed>),
-    Open(OpenView),
-}
+impl Segment {
+    /// Whether it may have events of the selected time.
+    fn is_in_time(&self, query: &Query) -> bool {
+        query.since.is_none_or(|since| self.latest >= since)
+            && query.until.is_none_or(|until| self.earliest <= until)
+    }
 
-impl Part {
-    fn summary(&self) -> &segment::Summary {
-        match self {
-            Part::Closed(closed) => &closed.summary,
-            Part::Open(open) => &open.summary,
+    /// Identities of the events that may be selected, in order.
+    fn selected(&self, connection: &Connection, query: &Query) -> rusqlite::Result<Vec<u64>> {
+        let subject = query.subject.as_ref().map(|s| s.keys(&self.lengths));
+        let alarms = query.alarms.then(|| {
+            let key = Key::Alarms.octets();
+            vec![key.clone()..=key]
+        });
+        let mut found: Option<BTreeSet<u64>> = None;
+        for keys in subject.into_iter().chain(alarms) {
+            let these = self.with_keys(connection, &keys)?;
+            found = Some(match found {
+                Some(others) => &others & &these,
+                None => these,
+            });
+        }
+        match found {
+            Some(found) => Ok(found.into_iter().collect()),
+            None => self.all(connection),
         }
     }
 
-    fn may_have(&self, query: &Query) -> bool {
-        let summary = self.summary();
-        let [first, last] = summary.times;
-        let in_time = query.since.is_none_or(|since| last >= since)
-            && query.until.is_none_or(|until| first <= until);
-        let Part::Closed(closed) = self else {
-            return in_time;
-        };
-        let lengths = summary.prefix_lengths;
-        let subject = query.subject.as_ref();
-        let subject = subject.filter(|subject| subject.can_be_filtered(lengths));
-        if !in_time || !query.alarms && subject.is_none() {
-            return in_time;
-        }
-        // whoever reads the segment says why it cannot be read
-        closed.filter().is_none_or(|filter| {
-            (!query.alarms || filter.may_have(&Key::Alarms))
-                && subject.is_none_or(|subject| subject.may_be_in(&filter, lengths))
-        })
-    }
-
-    /// Octets of header and blocks, and the salt; `None` if the segment has been removed meanwhile or cannot be read.
-    fn read(&self, reader: &Reader) -> Option<(Vec<u8>, u64)> {
-        let (path, length, salt) = match self {
-            Part::Closed(closed) => (&closed.path, closed.end, closed.salt),
-            Part::Open(open) => (&open.path, open.length, open.salt),
-        };
-        match segment::read_to(path, length) {
-            Ok(bytes) => Some((bytes, salt)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => {
-                self.damaged(reader, &error);
-                None
-            }
-        }
-    }
-
-    /// Reports that the segment cannot be read; a closed segment is reported once.
-    fn damaged(&self, reader: &Reader, why: &io::Error) {
-        match self {
-            Part::Closed(closed) if !closed.damage_told.swap(true, Ordering::Relaxed) => {
-                reader.damaged(&closed.path, why);
-            }
-            Part::Closed(_) => {}
-            // The writer will notice.
-            Part::Open(open) => {
-                tracing::warn!(path = %open.path.display(), %why, "cannot read the history")
-            }
-        }
-    }
-
-    /// Selected events of the segment.
-    fn events<'a>(
+    fn with_keys(
         &self,
-        (bytes, salt): (&'a [u8], u64),
-        query: &Query,
-        reader: &Reader,
-    ) -> Vec<Event<'a>> {
-        let mut blocks = Blocks::new(bytes, salt, self.summary().blocks[0]);
-        let events = blocks.by_ref().flat_map(|(_, block)| event::events(block));
-        let events = events.filter(|event| query.wants(event)).collect();
-        if matches!(self, Part::Closed(_)) && blocks.end() != End::Whole {
-            let why = io::Error::new(io::ErrorKind::InvalidData, "a block in it is damaged");
-            self.damaged(reader, &why);
+        connection: &Connection,
+        keys: &[RangeInclusive<Vec<u8>>],
+    ) -> rusqlite::Result<BTreeSet<u64>> {
+        let mut find = connection
+            .prepare_cached("SELECT event FROM key WHERE segment = ?1 AND key BETWEEN ?2 AND ?3")?;
+        let mut found = BTreeSet::new();
+        for range in keys {
+            let range = params![self.first, range.start(), range.end()];
+            for event in find.query_map(range, |row| row.get(0))? {
+                found.insert(event?);
+            }
         }
-        events
+        Ok(found)
+    }
+
+    fn all(&self, connection: &Connection) -> rusqlite::Result<Vec<u64>> {
+        let mut all = connection
+            .prepare_cached("SELECT id FROM event WHERE id >= ?1 AND id < ?2 ORDER BY id")?;
+        all.query_map(self.ids(), |row| row.get(0))?.collect()
     }
 }
 
 impl Reader {
-    /// All segments, the oldest or the latest first.
-    fn all(&self, backward: bool) -> impl Iterator<Item = Part> + use<> {
-        let (closed, open) = self.segments();
-        let closed = closed.into_iter().map(Part::Closed);
-        let mut parts: Vec<Part> = closed.chain(open.map(Part::Open)).collect();
-        if backward {
-            parts.reverse();
-        }
-        parts.into_iter()
-    }
-
-    /// Segments that may have selected events.
-    pub(super) fn parts<'a>(
-        &self,
-        query: &'a Query,
-        backward: bool,
-    ) -> impl Iterator<Item = Part> + use<'a> {
-        self.all(backward).filter(|part| part.may_have(query))
-    }
-
     /// Visits the selected events in the order in which they happened.
     pub fn forward(&self, query: &Query, tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
-        self.visit(self.parts(query, false), false, query, tell);
+        self.visit(query, false, || true, tell);
     }
 
     /// Visits the selected events, the latest first.
     pub fn backward(&self, query: &Query, tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
-        self.visit(self.parts(query, true), true, query, tell);
+        self.visit(query, true, || true, tell);
     }
 
-    /// Visits the selected events of these segments.
+    /// Visits the selected events in one of both orders, while `goes_on` says so.
     pub(super) fn visit(
         &self,
-        parts: impl Iterator<Item = Part>,
-        backward: bool,
         query: &Query,
-        mut tell: impl FnMut(&Event<'_>) -> ControlFlow<()>,
+        backward: bool,
+        goes_on: impl FnMut() -> bool,
+        tell: impl FnMut(&Event<'_>) -> ControlFlow<()>,
     ) {
-        for part in parts {
-            let Some((bytes, salt)) = part.read(self) else {
-                continue;
-            };
-            let mut events = part.events((&bytes, salt), query, self);
-            if backward {
-                events.reverse();
-            }
-            if events.iter().try_for_each(&mut tell).is_break() {
-                return;
-            }
+        if let Err(error) = self.try_visit(query, backward, goes_on, tell) {
+            self.cannot_read(&error);
         }
     }
-}
 
-/// Maximum number of segments that are checked, and that are read, to find the raised alarms: the control plane does not serve
-/// until then. An earlier alarm is raised again if its fault persists.
-const RECENT: (usize, usize) = (1024, 16);
+    /// Each statement reads by itself: a reader that waits for its client keeps nobody from removing what is old.
+    fn try_visit(
+        &self,
+        query: &Query,
+        backward: bool,
+        mut goes_on: impl FnMut() -> bool,
+        mut tell: impl FnMut(&Event<'_>) -> ControlFlow<()>,
+    ) -> rusqlite::Result<()> {
+        let connection = self.connect()?;
+        let mut read = connection.prepare_cached("SELECT record FROM event WHERE id = ?1")?;
+        for segment in segments(&connection, backward)? {
+            if !segment.is_in_time(query) {
+                continue;
+            }
+            if !goes_on() {
+                return Ok(());
+            }
+            let mut selected = segment.selected(&connection, query)?;
+            if backward {
+                selected.reverse();
+            }
+            for id in selected {
+                let record: Option<Vec<u8>> = read.query_row([id], |row| row.get(0)).optional()?;
+                let event = record.as_deref().and_then(event::read);
+                let event = event.filter(|event| query.wants(event));
+                if event.is_some_and(|event| tell(&event).is_break()) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
 
-impl Reader {
     /// Alarms that were raised and not cleared at the end of the history, with their times.
     pub fn raised(&self) -> Vec<(Condition, u32)> {
         let query = Query {
@@ -186,9 +152,7 @@ impl Reader {
             ..Query::default()
         };
         let (mut known, mut raised) = (HashSet::new(), Vec::new());
-        let recent = self.all(true).take(RECENT.0);
-        let recent = recent.filter(|part| part.may_have(&query)).take(RECENT.1);
-        self.visit(recent, true, &query, |event| {
+        self.backward(&query, |event| {
             if let What::Alarm {
                 raised: is_raised,
                 fault,

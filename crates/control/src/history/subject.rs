@@ -1,11 +1,11 @@
 //! Whom or what somebody asks about.
 
 use super::bindings::{overlap, parse_prefix};
-use super::event::{Event, Key, Subscriber, What};
-use super::filter::Filter;
-use super::segment::length_bit;
+use super::event::{Event, Subscriber, What};
+use super::keys::{Key, Lengths, around};
 use ipnet::IpNet;
 use policy::{Binding, Bindings};
+use std::ops::RangeInclusive;
 
 /// Whom or what events are about, as somebody has typed it: it may be a user name, an access line, a circuit or remote id, a MAC
 /// address, a session's id, an address or a prefix.
@@ -105,15 +105,8 @@ impl Subject {
             || self.prefix.is_some_and(has)
     }
 
-    /// Whether a segment may have events about it, by its filter and the lengths of its IPv6 prefixes.
-    pub(super) fn may_be_in(&self, filter: &Filter, lengths: u128) -> bool {
-        self.keys().iter().any(|key| filter.may_have(key))
-            || self.prefix.is_some_and(|p| has_around(filter, lengths, p))
-            || !filter.has_lines && self.may_be_line()
-    }
-
-    /// What filters know it by, except for its prefix.
-    fn keys(&self) -> Vec<Key<'_>> {
+    /// Ranges of keys that may be about it, in a segment with prefixes of these lengths.
+    pub(super) fn keys(&self, lengths: &Lengths) -> Vec<RangeInclusive<Vec<u8>>> {
         let mut keys: Vec<Key<'_>> = Vec::new();
         for name in &self.names {
             keys.extend([Key::User(name), Key::Line(name)]);
@@ -122,38 +115,10 @@ impl Subject {
         keys.extend(self.mac.map(Key::Mac));
         keys.extend(self.session.map(Key::Session));
         keys.extend(self.resources.iter().map(|name| Key::Resource(name)));
-        keys
+        let exact = keys.iter().map(|key| key.octets()..=key.octets());
+        let around = self.prefix.map(|prefix| around(prefix, lengths));
+        exact.chain(around.into_iter().flatten()).collect()
     }
-
-    /// Whether it may be an access line, a circuit id or a remote id.
-    fn may_be_line(&self) -> bool {
-        !self.names.is_empty()
-            && self.mac.is_none()
-            && self.session.is_none()
-            && self.prefix.is_none()
-    }
-
-    /// Whether filters can tell, for IPv6 prefixes of these lengths: not about a prefix that contains others.
-    pub(super) fn can_be_filtered(&self, lengths: u128) -> bool {
-        match self.prefix {
-            Some(IpNet::V4(net)) => net.prefix_len() == 32,
-            Some(IpNet::V6(net)) => {
-                (net.prefix_len() + 1..=128).all(|l| lengths & length_bit(l) == 0)
-            }
-            None => true,
-        }
-    }
-}
-
-/// Whether a segment may have a binding that is or contains a prefix.
-fn has_around(filter: &Filter, lengths: u128, prefix: IpNet) -> bool {
-    let occurs = |length: &u8| match prefix {
-        IpNet::V4(_) => *length == 32 || filter.may_have(&Key::Ipv4Length(*length)),
-        IpNet::V6(_) => lengths & length_bit(*length) != 0,
-    };
-    let known = (0..=prefix.prefix_len()).filter(occurs);
-    let mut around = known.filter_map(|length| IpNet::new(prefix.network(), length).ok());
-    around.any(|net| filter.may_have(&Key::Prefix(net.trunc())))
 }
 
 /// What a name is that is shown as [`u8::escape_ascii`] does it.

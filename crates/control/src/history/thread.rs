@@ -1,6 +1,6 @@
 //! The thread that writes the history, so that nobody waits for its disk.
 
-use super::{Bounds, Log, Reader, Status};
+use super::{Bounds, Database, Reader, Status};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -32,14 +32,14 @@ impl HistoryThread {
     /// Starts the thread. It calls `kept` with the number of the last block that is on the disk, after each write, and again
     /// whenever something about its status has changed.
     pub fn start(
-        log: Log,
+        database: Database,
         unix: fn() -> u32,
         kept: impl FnMut(u64) + Send + 'static,
     ) -> io::Result<Self> {
         let (queue, receiver) = channel();
-        let reader = log.reader();
+        let reader = database.reader();
         let mut writer = Writer {
-            log,
+            database,
             unix,
             kept,
             waiting: Vec::new(),
@@ -93,7 +93,7 @@ impl Drop for HistoryThread {
 }
 
 struct Writer<K> {
-    log: Log,
+    database: Database,
     unix: fn() -> u32,
     kept: K,
     /// Blocks that are not on the disk yet.
@@ -106,7 +106,11 @@ impl<K: FnMut(u64)> Writer<K> {
         // Time at which the next write may begin.
         let mut turn = Instant::now();
         loop {
-            let patience = if self.failing { AGAIN } else { TEND };
+            let patience = match self.failing {
+                true => AGAIN,
+                false if self.database.has_more_to_take() => PACE,
+                false => TEND,
+            };
             match queue.recv_timeout(patience) {
                 Ok(command) => {
                     thread::sleep(turn.saturating_duration_since(Instant::now()));
@@ -130,7 +134,7 @@ impl<K: FnMut(u64)> Writer<K> {
                     octets += block.len();
                     self.waiting.push((number, block));
                 }
-                WriterCommand::Bounds(bounds) => self.log.set_bounds(bounds),
+                WriterCommand::Bounds(bounds) => self.database.set_bounds(bounds),
             }
             next = (octets < FULL_WRITE)
                 .then(|| queue.try_recv().ok())
@@ -140,21 +144,21 @@ impl<K: FnMut(u64)> Writer<K> {
 
     fn write(&mut self) {
         let blocks = self.waiting.iter().map(|(n, block)| (*n, block.as_slice()));
-        let written = self.log.append(blocks);
-        let last = self.log.reader().status().last;
+        let written = self.database.append(blocks);
+        let last = self.database.last();
         self.waiting.retain(|(number, _)| *number > last);
-        match written.and_then(|()| self.log.tend((self.unix)())) {
+        match written.and_then(|()| self.database.tend((self.unix)())) {
             Ok(()) => {
                 if std::mem::take(&mut self.failing) {
                     tracing::info!("writing the history works again");
-                    self.log.set_failing(None);
+                    self.database.set_failing(None);
                 }
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.failing, true) {
                     tracing::error!(%error, "cannot write the history: events wait in the store. Free or replace the disk");
                 }
-                self.log.set_failing(Some(error.to_string()));
+                self.database.set_failing(Some(error.to_string()));
             }
         }
         (self.kept)(last);

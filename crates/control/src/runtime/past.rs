@@ -2,7 +2,7 @@
 
 use super::{Durable, Edge, unix_time};
 use crate::alarms::{Condition, Fault};
-use crate::history::{HistoryThread, Kind, Log, Status};
+use crate::history::{Database, HistoryThread, Kind, Status};
 use crate::plane::{Input, Note, history_bounds};
 use config::transactions::Transactions;
 use core::time::Duration;
@@ -78,18 +78,13 @@ pub(super) fn open_history(
     let directory = start.state.join("history");
     let failed = |error| format!("the history in {}: {error}", directory.display());
     let bounds = history_bounds(&transactions.current().configuration);
-    let (log, opened) = Log::open(&directory, bounds).map_err(failed)?;
-    if opened.cut > 0 {
-        tracing::warn!(
-            octets = opened.cut,
-            "removed an incomplete block from the end of the history; the store still has its events"
-        );
-    }
-    let (keeps, kept) = watch::channel(opened.last);
-    let thread = HistoryThread::start(log, unix_time, move |last| {
+    let database = Database::open(&directory, bounds).map_err(failed)?;
+    let last = database.last();
+    let (keeps, kept) = watch::channel(last);
+    let thread = HistoryThread::start(database, unix_time, move |last| {
         let _ = keeps.send(last);
     });
-    Ok((thread.map_err(failed)?, kept, opened.last))
+    Ok((thread.map_err(failed)?, kept, last))
 }
 
 fn condition(fault: Fault, text: String) -> Condition {
@@ -135,7 +130,7 @@ fn history_conditions(status: &Status, now: u32) -> Vec<Condition> {
     }
     if status.damaged > 0 {
         let text = format!(
-            "{} places in the history are damaged: later events in those segments cannot be shown",
+            "{} places in the history are damaged: some events cannot be shown. Files with `damaged` in their names are what is left",
             status.damaged
         );
         wrong.push(condition(Fault::HistoryDamaged, text));

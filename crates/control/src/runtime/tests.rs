@@ -160,17 +160,19 @@ fn a_store_without_its_thread_ends_the_control_plane() {
 #[test]
 fn a_history_that_cannot_be_written_raises_an_alarm_until_it_can() {
     let bench = Bench::new("");
-    let folder = bench.path("state/history");
+    let path = bench.path("state/history/events.db");
     bench.live(async |edge| {
-        // Something else is in the place of its folder.
-        std::fs::remove_dir_all(&folder).unwrap();
-        std::fs::write(&folder, "").unwrap();
+        settle(edge).await;
+        // Somebody else writes, and does not end.
+        let flags = rusqlite::OpenFlags::default();
+        let other = rusqlite::Connection::open_with_flags_and_vfs(&path, flags, "unix-excl");
+        let other = other.unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
         edge.note(Kind::Started, "");
-        let settled = tokio::time::timeout(SECOND / 2, edge.settle_history()).await;
+        let settled = tokio::time::timeout(7 * SECOND, edge.settle_history()).await;
         assert!(settled.is_err(), "it cannot be written");
         assert_eq!(look(edge, 1).await, ["history-not-written"]);
-        std::fs::remove_file(&folder).unwrap();
-        std::fs::create_dir(&folder).unwrap();
+        other.execute_batch("ROLLBACK").unwrap();
         settle(edge).await; // it is tried again after some seconds
         assert_eq!(look(edge, 15).await, NONE);
     });
@@ -182,7 +184,7 @@ fn a_history_without_room_for_what_is_to_be_kept_raises_an_alarm_until_no_more_i
         let keep = 1_000_000;
         edge.history.set_bounds(Bounds { keep, octets: 1 });
         for _ in 0..3 {
-            note_much(edge, 5000); // more than a segment
+            note_much(edge, 9000); // more than a segment
             settle(edge).await;
         }
         assert_eq!(look(edge, 1).await, ["history-too-small"]);
@@ -205,17 +207,14 @@ fn a_damaged_history_raises_an_alarm_until_a_start_without_the_damage() {
         }
         assert_eq!(look(edge, 1).await, NONE);
     });
-    let folder = std::fs::read_dir(bench.path("state/history")).unwrap();
-    let segment = folder.map(|entry| entry.unwrap().path()).next().unwrap();
-    let mut octets = std::fs::read(&segment).unwrap();
-    let middle = octets.len() / 2;
-    octets[middle] ^= 1;
-    std::fs::write(&segment, octets).unwrap();
+    let path = bench.path("state/history/events.db");
+    let mut octets = std::fs::read(&path).unwrap();
+    octets[..100].fill(1);
+    std::fs::write(&path, octets).unwrap();
     bench.live(async |edge| {
         assert_eq!(look(edge, 1).await, ["history-damaged"]);
         settle(edge).await;
     });
-    std::fs::remove_file(&segment).unwrap();
     bench.live(async |edge| {
         assert_eq!(
             alarms(edge).await,

@@ -21,18 +21,18 @@ fn refused(unix: u32, session: u64, why: &'static str) -> Event<'static> {
     subscriber(unix, session, step)
 }
 
-fn lines(log: &Log, subject: &str, since: Option<u32>) -> Vec<LineHistory> {
+fn lines(database: &Database, subject: &str, since: Option<u32>) -> Vec<LineHistory> {
     let query = Query {
         subject: (!subject.is_empty()).then(|| Subject::parse(subject)),
         since,
         ..Query::default()
     };
-    log.reader().lines(&query, |_| true).lines
+    database.reader().lines(&query, || true).lines
 }
 
 /// A history of three lines in several segments.
-fn history(directory: &Path) -> Log {
-    let (mut log, _) = open(directory);
+fn history(directory: &Path) -> Database {
+    let mut database = open(directory);
     let had = || addresses(Some(1), None);
     let (first, second): (Option<&[u8]>, Option<&[u8]>) = (Some(b"olt 1/1"), Some(b"olt 1/2"));
     let events = [
@@ -44,16 +44,16 @@ fn history(directory: &Path) -> Log {
         on_line(None, online(600, 4, had())),
     ];
     for (n, event) in events.into_iter().enumerate() {
-        add(&mut log, n as u64 + 1, &block(&[event]));
+        add(&mut database, n as u64 + 1, &block(&[event]));
     }
-    log
+    database
 }
 
 #[test]
 fn each_line_has_its_counts_and_the_latest_event_of_each_kind() {
     let directory = tempfile::tempdir().unwrap();
-    let log = history(directory.path());
-    let all = lines(&log, "", None);
+    let database = history(directory.path());
+    let all = lines(&database, "", None);
     let seen = all.iter().map(|line| (&*line.line, line.heard_at));
     let expected = [
         ("up1/access0.100.4", 600),
@@ -73,9 +73,9 @@ fn each_line_has_its_counts_and_the_latest_event_of_each_kind() {
 #[test]
 fn lines_are_of_those_who_were_there_and_of_the_time_that_was_asked_for() {
     let directory = tempfile::tempdir().unwrap();
-    let log = history(directory.path());
+    let database = history(directory.path());
     let names = |subject, since| -> Vec<String> {
-        let lines = lines(&log, subject, since);
+        let lines = lines(&database, subject, since);
         lines.into_iter().map(|line| line.line).collect()
     };
     assert_eq!(names("olt 1/1", None), ["olt 1/1 at up1/access0"]);
@@ -85,6 +85,6 @@ fn lines_are_of_those_who_were_there_and_of_the_time_that_was_asked_for() {
         names("", Some(450)),
         ["up1/access0.100.4", "olt 1/1 at up1/access0"]
     );
-    let later = lines(&log, "olt 1/1", Some(450)).remove(0);
+    let later = lines(&database, "olt 1/1", Some(450)).remove(0);
     assert_eq!((later.set_ups, later.refusals), (0, 1));
 }

@@ -80,7 +80,7 @@ struct Online {
 
 struct Model {
     directory: tempfile::TempDir,
-    log: Option<Log>,
+    database: Option<Database>,
     /// Blocks that the store has: they are handed over again after a crash.
     outbox: Vec<(u64, Vec<u8>)>,
     next: u64,
@@ -111,10 +111,10 @@ fn intervals(
 impl Model {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let log = Some(open(directory.path()).0);
+        let database = Some(open(directory.path()));
         Model {
             directory,
-            log,
+            database,
             outbox: Vec::new(),
             next: 1,
             now: 1000,
@@ -173,29 +173,29 @@ impl Model {
 
     fn keep(&mut self) {
         let blocks = self.outbox.iter().map(|(n, block)| (*n, &block[..]));
-        let log = self.log.as_mut().unwrap();
-        log.append(blocks).unwrap();
+        let database = self.database.as_mut().unwrap();
+        database.append(blocks).unwrap();
         self.outbox.clear();
     }
 
     /// Everything that waits is being written when the machine dies.
     fn crash(&mut self, part: u8) {
-        let before = self.log.as_ref().unwrap().reader();
-        let known = segments(self.directory.path()).len();
-        let length = before.segments().1.map_or(0, |open| open.length);
-        let waiting = self.outbox.clone();
-        let blocks = waiting.iter().map(|(n, block)| (*n, &block[..]));
-        self.log.as_mut().unwrap().append(blocks).unwrap();
-        self.log = None;
-        let paths = segments(self.directory.path());
-        if let Some(last) = paths.last() {
-            let from = if paths.len() == known { length } else { 0 };
-            let to = fs::metadata(last).unwrap().len();
-            let kept = from + (to.max(from) - from) * u64::from(part) / 100;
-            let file = fs::OpenOptions::new().write(true).open(last).unwrap();
-            file.set_len(kept.min(to)).unwrap();
+        let log = self.directory.path().join("events.db-wal");
+        let length = || fs::metadata(&log).map_or(0, |log| log.len());
+        let from = length();
+        let blocks = self.outbox.iter().map(|(n, block)| (*n, &block[..]));
+        self.database.as_mut().unwrap().append(blocks).unwrap();
+        let to = length();
+        let kept = from + to.saturating_sub(from) * u64::from(part) / 100;
+        let after = tempfile::tempdir().unwrap();
+        let left = after.path().join("left");
+        super::disk::lose_power(self.directory.path(), &left, kept as usize);
+        for entry in fs::read_dir(&left).unwrap() {
+            let path = entry.unwrap().path();
+            fs::copy(&path, after.path().join(path.file_name().unwrap())).unwrap();
         }
-        self.log = Some(open(self.directory.path()).0);
+        self.database = Some(open(after.path()));
+        self.directory = after;
         self.keep();
     }
 
@@ -222,7 +222,7 @@ impl Model {
 
     fn check(&mut self) {
         self.keep();
-        let reader = self.log.as_ref().unwrap().reader();
+        let reader = self.database.as_ref().unwrap().reader();
         for text in ASKED {
             let asked = prefix(text);
             let all = intervals(&self.changes, asked);
