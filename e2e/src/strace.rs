@@ -167,8 +167,13 @@ impl Trace {
     pub fn not_synced(&self, below: &Path, at: usize) -> BTreeSet<PathBuf> {
         let mut open = BTreeSet::new();
         for call in self.calls.iter().filter(|call| call.ends < at) {
+            // SQLite says O_CREAT of files that are there.
+            let is_new = |path: &&PathBuf| {
+                let mut before = self.calls.iter().take_while(|c| c.ends < call.begins);
+                !before.any(|c| c.file.as_deref() == Some(path))
+            };
             let named = call.names();
-            let folders = named.iter().filter_map(|path| path.parent());
+            let folders = named.iter().filter(is_new).filter_map(|path| path.parent());
             let changed = call.changes().into_iter().chain(folders);
             let below = changed.filter(|path| path.starts_with(below));
             open.extend(

@@ -5,6 +5,7 @@ import { AlarmCount, AlarmTeller, Lost, Unconfirmed } from './parts/Banners';
 import { ErrorBox, Loading } from './parts/basics';
 import { Configuration } from './pages/Configuration';
 import { Events } from './pages/Events';
+import { Figures } from './pages/Figures';
 import { Lines } from './pages/Lines';
 import { Network } from './pages/Network';
 import { Overview } from './pages/Overview';
@@ -21,7 +22,7 @@ import { useStore } from './store';
 import { theme, turnTheme } from './theme';
 
 const PAGES: { [name: string]: (props: { route: Route }) => ComponentChildren } = {
-  '': Overview, search: Search, subscribers: Subscribers, session: Session, who: Who, lines: Lines, network: Network, events: Events,
+  '': Overview, search: Search, subscribers: Subscribers, session: Session, who: Who, lines: Lines, network: Network, events: Events, figures: Figures,
   configuration: Configuration, tables: Tables,
 };
 
@@ -31,6 +32,7 @@ const MENU: [name: string, label: string][] = [
   ['lines', 'Lines'],
   ['who', 'Who had it'],
   ['network', 'Network'],
+  ['figures', 'Over time'],
   ['events', 'Events'],
   ['configuration', 'Configuration'],
   ['tables', 'All tables'],

@@ -90,6 +90,8 @@ const PAGES = {
   who: `#/who?address=${home?.ipv4}`,
   lines: '#/lines',
   'all-lines': '#/lines?worst=no',
+  figures: '#/figures',
+  'figures-month': '#/figures?figure=up&since=-30d',
   events: '#/events',
   'events-of-one': `#/events?subscriber=${home?.user}&since=-2h`,
   alarms: '#/events/alarms',

@@ -153,6 +153,19 @@ test('what the API leaves to whoever shows it is made here', async () => {
   assert.equal(aggregateName({ user_plane: 'up1', port: 'a', segment: '', s_tag: 0 }), 'up1/a.untagged');
 });
 
+test('a figure over time has gaps where nothing is known, and its axis says no more than it has to', async () => {
+  const { gaps, mark } = await load('past');
+  const row = (at, mean) => ({ at, seconds: 10, mean, most: 2 * mean });
+  const { times, lines } = gaps([row(100, 1), row(110, 2), row(150, 3)], ['mean', 'most']);
+  assert.deepEqual(times, [100, 110, 120, 150]);
+  assert.deepEqual(lines, [[1, 2, null, 3], [2, 4, null, 6]]);
+  assert.deepEqual(gaps([], ['mean']), { times: [], lines: [[]] });
+  const time = Date.UTC(2026, 10, 28, 7, 1, 12) / 1000;
+  assert.equal(mark(time, [time - 60, time]), '07:01:12');
+  assert.equal(mark(time, [time - 86400, time]), '07:01');
+  assert.equal(mark(time, [time - 7 * 86400, time]), '11-28');
+});
+
 test('the pages are small, and have nothing inline', { skip: !existsSync(`${root}dist`) }, () => {
   const files = readdirSync(`${root}dist`, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
   const sizes = files.map((file) => gzipSync(readFileSync(`${file.parentPath ?? file.path}/${file.name}`)).length);

@@ -12,11 +12,12 @@ use northbound::{
     Association, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearBackOffRequest,
     ClearSessionRequest, LineRow, ListAaaServersRequest, ListAclRulesRequest, ListAlarmsRequest,
     ListAssociationsRequest, ListDropsRequest, ListEventsRequest, ListEventsResponse,
-    ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest, ListPoolsRequest,
-    ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest, ListQueueAggregatesResponse,
-    ListRoutesRequest, ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest,
-    ListVersionsRequest, QueueAggregate, Session, SubscriberRow, WatchRulesRequest,
-    WatchStateResponse, WatchedUserPlane, WorkerRow, time,
+    ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListNeighboursRequest,
+    ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse, ListPortsRequest,
+    ListQueueAggregatesRequest, ListQueueAggregatesResponse, ListRoutesRequest,
+    ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
+    QueueAggregate, Session, SubscriberRow, WatchRulesRequest, WatchStateResponse,
+    WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -121,6 +122,7 @@ impl Gateway {
             }
             "alarms history" => self.alarm_history(query).await,
             "events" => self.happened(query).await,
+            "figures" => self.figures(query).await,
             "drops" => self.drops(query).await,
             "versions" => {
                 let request = ListVersionsRequest {};
@@ -414,6 +416,19 @@ impl Gateway {
     async fn events(&self, request: ListEventsRequest, query: &Query) -> Result<Page, Status> {
         let listing = self.history().list_events(request).await?.into_inner();
         let read = |part: ListEventsResponse| (part.events, None);
+        parts(listing, query, read).await
+    }
+
+    async fn figures(&self, query: &Query) -> Result<Page, Status> {
+        let arguments = &query.arguments;
+        let request = ListFiguresRequest {
+            name: arguments.text("figure").unwrap_or_default().into(),
+            resource: arguments.text("of").map(Into::into),
+            since: arguments.time("since"),
+            until: arguments.time("until"),
+        };
+        let listing = self.history().list_figures(request).await?.into_inner();
+        let read = |part: ListFiguresResponse| (part.figures, None);
         parts(listing, query, read).await
     }
 

@@ -272,6 +272,17 @@ fn every_table_is_served_with_the_rows_of_the_command_line() {
 }
 
 #[test]
+fn figures_are_of_everything_or_of_what_is_named_though_the_gateway_has_no_name() {
+    let web = Web::start();
+    let token = web.token("view", "view", &[]);
+    for (asked, of) in [("", "everything"), ("?of=", ""), ("?of=up1", "up1")] {
+        let page = web.rows(&token, &format!("/api/v1/figures{asked}"));
+        assert_eq!(page["rows"][0]["resource"], of, "{asked}");
+        assert_eq!(page["rows"][0]["mean"], 7);
+    }
+}
+
+#[test]
 fn pages_follow_each_other_and_what_is_known_is_not_sent_again() {
     let web = Web::start();
     let token = web.token("support", "support", &[]);

@@ -5,7 +5,7 @@
 
 use crate::acls;
 use crate::alarms::{self, Condition};
-use crate::history::Kind;
+use crate::history::{Kind, Sample};
 use crate::management::{Management, Wanted};
 use crate::plane::{ControlPlane, Input, Note, Now};
 use crate::trace;
@@ -58,6 +58,8 @@ pub(crate) enum ToPlane {
     Note(Note),
     /// Ask whether objects that the configuration no longer contains still have sessions.
     IsRetiring(oneshot::Sender<bool>),
+    /// Add these figures to the history.
+    Figures(Sample),
     /// Return the overview.
     Overview(oneshot::Sender<WatchStateResponse>),
     /// Start a trace.

@@ -13,6 +13,8 @@
 //!           of prefixes that occur as pairs of family and length
 //! key       segment · key ([`keys::Key`]) · event
 //! progress  number of the last block
+//! figure    step (10 or 300 s) · series · time · mean and highest value in that time
+//! series    name of the figure · of what
 //! ```
 //!
 //! A new second of events changes keys of the last segment alone, so it costs the same however long the history is. A question looks for its
@@ -22,6 +24,7 @@ mod bindings;
 mod database;
 mod earlier;
 mod event;
+mod figures;
 mod keys;
 mod lines;
 mod outbox;
@@ -34,6 +37,8 @@ mod thread;
 pub use bindings::parse_prefix;
 pub use database::{Bounds, Database, Reader, Status};
 pub use event::{Event, Kind, Step, Subscriber, What, events};
+pub(crate) use figures::SAMPLE;
+pub use figures::{Figure, FigureQuery, Sample, Series};
 pub(crate) use outbox::{BLOCK_PREFIX, Outbox};
 pub(crate) use queries::HistoryQueries;
 pub(crate) use rows::others as other_bindings;

@@ -31,6 +31,7 @@ pub mod counters;
 mod entry;
 mod evaluate;
 mod fallback;
+mod figures;
 mod filter_sets;
 mod floods;
 mod generations;

@@ -10,6 +10,7 @@ mod tls;
 
 use crate::alarms::Condition;
 use crate::configuration::{Keeper, SetLevel, ToPlane};
+use crate::figures;
 use crate::history::{HistoryQueries, HistoryThread, Kind};
 use crate::live::Live;
 use crate::management::Management;
@@ -245,6 +246,7 @@ impl Edge {
         let (history_in, history_calls) = mpsc::channel(64);
         let queries = HistoryQueries::new(history.reader(), calls_in.clone(), unix_time);
         tokio::spawn(queries.run(history_calls));
+        let watch = live_in.clone();
         let served = northbound::serve(&api, calls_in, configuration_in, live_in, history_in);
         tokio::spawn(served.map_err(|error| format!("local API at {}: {error}", api.display()))?);
         tracing::info!(sessions = count, api = %api.display(), "control plane is ready");
@@ -257,6 +259,7 @@ impl Edge {
         let relay = Relay::new(management.standings());
         let live = Live::new(to_plane.clone(), management.standings(), live_calls);
         tokio::spawn(live.run());
+        tokio::spawn(figures::run(watch, to_plane.clone(), unix_time));
         let keeper = Keeper::new(
             transactions,
             management,
@@ -504,6 +507,7 @@ impl Edge {
                 let begun = self.traces.begin(&self.plane, &request, reader);
                 let _ = reply.send(begun);
             }
+            ToPlane::Figures(sample) => self.history.submit_figures(sample),
             ToPlane::Overview(reply) => {
                 let _ = reply.send(self.plane.overview(now.at));
             }

@@ -3,9 +3,10 @@
 use crate::history_client::HistoryClient as Generated;
 use crate::history_server::{History, HistoryServer};
 use crate::{
-    CallError, Connection, Event, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest,
-    FindSubscriberResponse, LineHistory, ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest,
-    ListEventsResponse, ListLinesRequest, ListLinesResponse, Refusal,
+    CallError, Connection, Event, Figure, FindHoldersRequest, FindHoldersResponse,
+    FindSubscriberRequest, FindSubscriberResponse, LineHistory, ListAlarmsRequest,
+    ListAlarmsResponse, ListEventsRequest, ListEventsResponse, ListFiguresRequest,
+    ListFiguresResponse, ListLinesRequest, ListLinesResponse, Refusal,
 };
 use futures_util::stream::{BoxStream, unfold};
 use std::path::Path;
@@ -33,6 +34,11 @@ pub enum HistoryCall {
     Lines(
         ListLinesRequest,
         mpsc::Sender<Result<ListLinesResponse, Refusal>>,
+    ),
+    /// Figures over time, part by part; dropping the place ends the answer.
+    Figures(
+        ListFiguresRequest,
+        mpsc::Sender<Result<ListFiguresResponse, Refusal>>,
     ),
     /// Who had an address.
     Holders(
@@ -90,6 +96,7 @@ impl Service {
 impl History for Service {
     type ListEventsStream = Parts<ListEventsResponse>;
     type ListLinesStream = Parts<ListLinesResponse>;
+    type ListFiguresStream = Parts<ListFiguresResponse>;
 
     async fn list_events(
         &self,
@@ -104,6 +111,14 @@ impl History for Service {
         request: tonic::Request<ListLinesRequest>,
     ) -> Result<Reply<Self::ListLinesStream>, Status> {
         self.stream(|parts| HistoryCall::Lines(request.into_inner(), parts))
+            .await
+    }
+
+    async fn list_figures(
+        &self,
+        request: tonic::Request<ListFiguresRequest>,
+    ) -> Result<Reply<Self::ListFiguresStream>, Status> {
+        self.stream(|parts| HistoryCall::Figures(request.into_inner(), parts))
             .await
     }
 
@@ -180,6 +195,17 @@ impl HistoryClient {
             more |= part.more;
         }
         Ok((lines, more))
+    }
+
+    /// Figures over time, series by series.
+    pub fn figures(&mut self, request: ListFiguresRequest) -> Result<Vec<Figure>, CallError> {
+        let HistoryClient { connection, client } = self;
+        let listing = connection.wait_for(PATIENCE_FOR_YEARS, client.list_figures(request))?;
+        let (mut listing, mut figures) = (listing.into_inner(), Vec::new());
+        while let Some(part) = connection.wait_for(PATIENCE_FOR_YEARS, listing.message())? {
+            figures.extend(part.figures);
+        }
+        Ok(figures)
     }
 
     /// Who had an address.

@@ -1,8 +1,10 @@
+import { get, type Page } from '../api';
 import { bits, count, moment, percent, perSecond, plural, span } from '../format';
 import { Chart } from '../parts/Chart';
 import { Badge, Loading, Notice, Stat } from '../parts/basics';
 import { Table } from '../parts/Table';
 import { TablePanel } from '../parts/TablePanel';
+import { usePoll } from '../poll';
 import { number, rows, text, type Row } from '../row';
 import { live, type Live } from '../stream';
 import { useStore } from '../store';
@@ -10,6 +12,8 @@ import { aggregateName } from '../derive';
 
 /** Seconds between two readings of what the stream does not tell. */
 const SLOW = 30;
+/** Seconds between two readings of what was. */
+const PAST = 60;
 const MOST_DROPS = 12;
 const MOST_AGGREGATES = 10;
 
@@ -51,10 +55,11 @@ function Numbers({ now }: { now: Live }) {
   const { state, rates } = now;
   const of = (field: string) => count(number(state?.sessions ?? {}, field) ?? 0);
   const planes = state?.user_planes ?? [];
+  const peak = useDaysPeak();
   const up = planes.filter((plane) => plane['associated'] === true).length;
   return (
     <section class="stats" aria-label="The gateway now">
-      <Stat name="Sessions online" value={of('online')} note={`most since this page is open: ${count(now.peak)}`} />
+      <Stat name="Sessions online" value={of('online')} note={`most in a day: ${count(Math.max(peak, now.peak))}`} />
       <Stat name="Being set up" value={of('connecting')} note={`${of('closing')} closing`} />
       <Stat name="Set-ups" value={rates ? perSecond(rates.opened) : '–'} note={rates ? `${perSecond(rates.begun)} begin, ${perSecond(rates.ended)} end` : ''} />
       <Stat name="From subscribers" value={rates ? bits(rates.up) : '–'} note="at the access ports" />
@@ -65,13 +70,20 @@ function Numbers({ now }: { now: Live }) {
   );
 }
 
+/** Most sessions that were online at once in the last day; 0 while it is not known. */
+function useDaysPeak(): number {
+  const day = usePoll('peak', (signal) => get<Page>('figures', { since: '-24h', of: '' }, signal), PAST);
+  const online = day.data?.rows.find((row) => row['name'] === 'online');
+  return number(online ?? {}, 'most') ?? 0;
+}
+
 function Charts({ now }: { now: Live }) {
   const { samples } = now;
   if (samples.length < 2) return null;
   const times = samples.map((one) => one.time);
   return (
     <section aria-labelledby="charts">
-      <h2 id="charts">{`The last ${span(Math.max(times[times.length - 1]! - times[0]!, 1))}`}</h2>
+      <h2 id="charts"><a href="#/figures">{`The last ${span(Math.max(times[times.length - 1]! - times[0]!, 1))}`}</a></h2>
       <div class="charts">
         <Chart
           title="Throughput"

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type uPlot from 'uplot';
+import { mark } from '../past';
 
 export interface Line {
   name: string;
@@ -18,7 +19,7 @@ interface ChartProps {
 
 const HEIGHT = 160;
 
-/** A chart of what the page has seen, with the same in words. */
+/** A chart of values over time, with the same in words. */
 export function Chart({ title, times, lines, show }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -83,7 +84,7 @@ function settings(place: HTMLElement, lines: Line[], show: (value: number) => st
     cursor: { show: false },
     scales: { y: { range: (_self, _low, high) => [0, Number.isFinite(high) && high > 0 ? high * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 70, size: 30, values: (self, splits) => splits.map((time) => (self.data[0].length === 0 ? '' : new Date(time * 1000).toISOString().slice(11, 19))) },
+      { ...axis, space: 70, size: 30, values: (self, splits) => splits.map((time) => (self.data[0].length === 0 ? '' : mark(time, self.data[0]))) },
       { ...axis, size: 74, values: (_self, splits) => splits.map((value) => show(value)) },
     ],
     series: [{}, ...lines.map((line) => ({ label: line.name, stroke: colour(line.colour), width: 2, points: { show: false } }))],

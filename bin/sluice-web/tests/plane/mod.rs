@@ -3,12 +3,12 @@
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Alarm, AlarmSeverity, Association, AssociationState, Call,
     Change, CheckChangeResponse, CommitResponse, ConfigurationCall, ConfigurationFault,
-    ConfigurationRequest, ConfigurationResponse, DropCounter, Edit, Effect, FindHoldersResponse,
-    FindSubscriberResponse, GetConfigurationResponse, HistoryCall, Holder, Ledger,
-    ListAlarmsResponse, ListEventsResponse, ListLinesResponse, LiveCall, LiveResponse,
-    PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionCounts, SessionState,
-    SubscriberState, UserPlane, UserPlaneState, UserPlaneTable, Version, WatchStateResponse,
-    WatchedUserPlane, Worker, change, serve,
+    ConfigurationRequest, ConfigurationResponse, DropCounter, Edit, Effect, Figure,
+    FindHoldersResponse, FindSubscriberResponse, GetConfigurationResponse, HistoryCall, Holder,
+    Ledger, ListAlarmsResponse, ListEventsResponse, ListFiguresResponse, ListLinesResponse,
+    LiveCall, LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session,
+    SessionCounts, SessionState, SubscriberState, UserPlane, UserPlaneState, UserPlaneTable,
+    Version, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -268,6 +268,16 @@ async fn remember(call: HistoryCall) {
         }
         HistoryCall::Lines(_, part) => {
             let _ = part.send(Ok(ListLinesResponse::default())).await;
+        }
+        HistoryCall::Figures(asked, part) => {
+            let figure = Figure {
+                name: "online".into(),
+                resource: asked.resource.unwrap_or_else(|| "everything".into()),
+                mean: 7,
+                ..Figure::default()
+            };
+            let figures = vec![figure];
+            let _ = part.send(Ok(ListFiguresResponse { figures })).await;
         }
         HistoryCall::Alarms(reply) => {
             let alarm = Alarm {

@@ -10,8 +10,9 @@ use super::time;
 use super::units::{counted, duration};
 use northbound::catalogue;
 use northbound::{
-    EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListLinesRequest, RouteKind,
-    SessionState, SubscriberRow, WatchStateResponse, WatchedUserPlane, WorkerRow,
+    EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListFiguresRequest,
+    ListLinesRequest, RouteKind, SessionState, SubscriberRow, WatchStateResponse, WatchedUserPlane,
+    WorkerRow,
 };
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 21] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 22] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
@@ -45,6 +46,7 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 21] = [
     (&catalogue::ALARMS, alarms),
     (&catalogue::ALARM_HISTORY, alarm_history),
     (&catalogue::EVENTS, happened),
+    (&catalogue::FIGURES, figures),
     (&catalogue::DROPS, drops),
     (&catalogue::VERSIONS, in_versions),
 ];
@@ -348,6 +350,17 @@ fn happened(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
         return Ok(Answer::of(vec!["nothing is known of that".into()]));
     }
     asked.derived(&events, history::derive)
+}
+
+fn figures(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let request = ListFiguresRequest {
+        name: asked.text("figure").unwrap_or_default().into(),
+        resource: asked.text("of").map(Into::into),
+        since: asked.time("since")?,
+        until: asked.time("until")?,
+    };
+    let figures = sockets.history(|history| history.figures(request))?;
+    asked.shown(&figures)
 }
 
 /// Every plane's counters; what one has is shown even where a user plane does not answer.

@@ -7,6 +7,7 @@ use config::folder;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -241,7 +242,7 @@ fn as_io(error: rusqlite::Error) -> io::Error {
 /// opened on a full disk.
 #[derive(Debug)]
 pub struct Database {
-    connection: Connection,
+    pub(super) connection: Connection,
     bounds: Bounds,
     /// Size at which a segment is full.
     full: Full,
@@ -409,7 +410,7 @@ impl Database {
     }
 
     /// What an access to the database has led to.
-    fn settle(&mut self, done: rusqlite::Result<()>) -> io::Result<()> {
+    pub(super) fn settle(&mut self, done: rusqlite::Result<()>) -> io::Result<()> {
         let Err(error) = done else {
             return Ok(());
         };
@@ -624,6 +625,7 @@ fn open_or_replace(reader: &Reader, last: u64) -> io::Result<(Connection, u64)> 
 }
 
 fn prepare(path: &Path, last: u64) -> rusqlite::Result<(Connection, u64)> {
+    own(path).map_err(other)?;
     let connection = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), VFS)?;
     connection.busy_timeout(PATIENCE)?;
     // What is told to be on the disk has to be there after a loss of power.
@@ -635,7 +637,10 @@ fn prepare(path: &Path, last: u64) -> rusqlite::Result<(Connection, u64)> {
     match version {
         VERSION => {}
         0 => {
-            let all = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;");
+            let figures = super::figures::TABLES;
+            let all = format!(
+                "BEGIN IMMEDIATE; {TABLES} {figures} PRAGMA user_version = {VERSION}; COMMIT;"
+            );
             connection.execute_batch(&all)?;
         }
         _ => {
@@ -645,7 +650,21 @@ fn prepare(path: &Path, last: u64) -> rusqlite::Result<(Connection, u64)> {
     }
     connection.execute("UPDATE progress SET last = max(last, ?1)", [last])?;
     let last = connection.query_row("SELECT last FROM progress", [], |row| row.get(0))?;
+    // The names of the database and its log are on the disk, too.
+    folder::sync_name(path).map_err(other)?;
     Ok((connection, last))
+}
+
+/// Only its owner can read the database, and the files that SQLite makes beside it: it says who was online where.
+fn own(path: &Path) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new();
+    file.create(true).append(true).mode(0o600).open(path)?;
+    Ok(())
+}
+
+/// The error beside those of SQLite.
+fn other(error: io::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(error.into())
 }
 
 /// Gives a database that cannot be read a name under which somebody can examine it, with the files that belong to it.

@@ -10,6 +10,7 @@
 
 use crate::store::log::{FRAME_HEADER, HEADER, checksum, header_of, u32_at, u64_at};
 use crate::store::log::{was_on_the_disk, whole_frame};
+use config::folder;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -76,8 +77,11 @@ impl Earlier {
 
     /// Leaves an empty segment behind the last block, from which an earlier version takes the number of its first one.
     pub fn leave(&self, last: u64) -> io::Result<()> {
-        let mut file = fs::File::create(self.path(last + 1))?;
-        file.write_all(&header(0))
+        let path = self.path(last + 1);
+        let mut file = fs::File::create(&path)?;
+        file.write_all(&header(0))?;
+        file.sync_data()?;
+        folder::sync_name(&path)
     }
 }
 

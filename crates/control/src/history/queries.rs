@@ -1,13 +1,13 @@
 //! Queries about the history. Each runs in a task of its own and reads the database outside the control plane's loop.
 
-use super::rows::{holder, live, row};
-use super::{Held, Query, Reader, Subject, Until, What, parse_prefix};
+use super::rows::{figure, holder, live, row};
+use super::{FigureQuery, Held, Query, Reader, Subject, Until, What, parse_prefix};
 use core::ops::ControlFlow;
 use ipnet::IpNet;
 use northbound::{
     Calls, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
-    HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse, ListLinesRequest,
-    ListLinesResponse, Refusal, Request, Response,
+    HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse, ListFiguresRequest,
+    ListFiguresResponse, ListLinesRequest, ListLinesResponse, Refusal, Request, Response,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ const LISTS: usize = 32;
 const LINE_LISTS: usize = 4;
 /// Time in which a client must read a part of a list. It may show the list page by page.
 const READ_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time that figures are of where nothing else is said, in seconds.
+const DAY: u32 = 86_400;
 /// Events in one part of an answer.
 const PAGE: usize = 512;
 /// Maximum number of latest events in one request.
@@ -66,6 +68,7 @@ impl HistoryQueries {
                 match call {
                     HistoryCall::Events(request, parts) => queries.events(request, parts).await,
                     HistoryCall::Lines(request, parts) => queries.lines(request, parts).await,
+                    HistoryCall::Figures(request, parts) => queries.figures(request, parts).await,
                     HistoryCall::Holders(request, reply) => {
                         let _ = reply.send(queries.holders(request).await);
                     }
@@ -144,6 +147,34 @@ impl HistoryQueries {
                 lines: page.to_vec(),
                 more: found.more && pages.peek().is_none(),
             };
+            if parts.send_timeout(Ok(part), READ_TIMEOUT).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn figures(
+        &self,
+        request: ListFiguresRequest,
+        parts: mpsc::Sender<Result<ListFiguresResponse, Refusal>>,
+    ) {
+        let now = (self.unix)();
+        let until = time(request.until).unwrap_or(now.saturating_add(1));
+        let query = FigureQuery {
+            name: request.name,
+            resource: request.resource,
+            since: time(request.since).unwrap_or(until.saturating_sub(DAY)),
+            until,
+        };
+        if query.since > query.until {
+            let why = "figures end before they begin: `until` is before `since`".to_owned();
+            let _ = parts.send(Err(Refusal::Failed(why))).await;
+            return;
+        }
+        let figures = self.read(move |reader| reader.figures(&query, now)).await;
+        for page in figures.chunks(PAGE) {
+            let figures = page.iter().map(figure).collect();
+            let part = ListFiguresResponse { figures };
             if parts.send_timeout(Ok(part), READ_TIMEOUT).await.is_err() {
                 return;
             }

@@ -2,7 +2,7 @@
 
 use super::bindings::longest;
 use super::subject::unescaped;
-use super::{Event, Held, Kind, Step, Subscriber, Until, What, parse_prefix};
+use super::{Event, Figure, Held, Kind, Step, Subscriber, Until, What, parse_prefix};
 use crate::plane::severity;
 use crate::topology::Seid;
 use ipnet::IpNet;
@@ -29,6 +29,31 @@ pub(super) fn subscriber(who: &Subscriber<'_>) -> northbound::Subscriber {
         c_tag,
         circuit_id,
         remote_id,
+    }
+}
+
+/// A figure as the local API tells it.
+pub(super) fn figure(figure: &Figure) -> northbound::Figure {
+    northbound::Figure {
+        name: figure.name.clone(),
+        resource: figure.resource.clone(),
+        unit: unit(&figure.name).into(),
+        at: figure.unix.into(),
+        seconds: figure.seconds,
+        mean: figure.mean.round() as u64,
+        most: figure.most.round() as u64,
+        most_at: figure.most_at.into(),
+    }
+}
+
+/// What a figure counts.
+fn unit(name: &str) -> &'static str {
+    match name {
+        "online" | "sessions" => "sessions",
+        "attempts" | "set-ups" | "ends" => "sessions an hour",
+        "drops" => "packets a second",
+        "pool-used" => "addresses or prefixes",
+        _ => "bits a second",
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 
 mod bindings;
 mod disk;
+mod figures;
 mod lines;
 mod model;
 mod questions;

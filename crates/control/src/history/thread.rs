@@ -1,6 +1,6 @@
 //! The thread that writes the history, so that nobody waits for its disk.
 
-use super::{Bounds, Database, Reader, Status};
+use super::{Bounds, Database, Reader, Sample, Status};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -18,6 +18,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// Command to the writer's thread.
 enum WriterCommand {
     Block(u64, Vec<u8>),
+    Figures(Sample),
     Bounds(Bounds),
 }
 
@@ -58,6 +59,11 @@ impl HistoryThread {
     /// Hands it a block.
     pub fn submit(&self, number: u64, block: Vec<u8>) {
         self.send(WriterCommand::Block(number, block));
+    }
+
+    /// Hands it figures. They are lost if they cannot be written.
+    pub fn submit_figures(&self, sample: Sample) {
+        self.send(WriterCommand::Figures(sample));
     }
 
     /// The bounds are these from now on.
@@ -133,6 +139,11 @@ impl<K: FnMut(u64)> Writer<K> {
                 WriterCommand::Block(number, block) => {
                     octets += block.len();
                     self.waiting.push((number, block));
+                }
+                WriterCommand::Figures(sample) => {
+                    if let Err(error) = self.database.add_figures(&sample) {
+                        tracing::debug!(%error, "figures of the gateway are lost");
+                    }
                 }
                 WriterCommand::Bounds(bounds) => self.database.set_bounds(bounds),
             }

@@ -3,7 +3,7 @@
 use crate::world::radius::link;
 use crate::world::{Choice, World};
 use control::counters::Counter;
-use control::history::{Bounds, Log, Query, Reader, Subject, Until, parse_prefix};
+use control::history::{Bounds, Database, Query, Reader, Subject, Until, parse_prefix};
 use core::ops::ControlFlow;
 use core::time::Duration;
 use northbound::{BindingRole, Request, Response};
@@ -257,13 +257,13 @@ fn history(w: &World, directory: &tempfile::TempDir) -> Reader {
         keep: u32::MAX,
         octets: u64::MAX,
     };
-    let (mut log, _) = Log::open(directory.path(), bounds).unwrap();
+    let mut database = Database::open(directory.path(), bounds).unwrap();
     let blocks = w
         .history
         .iter()
         .map(|(number, block)| (*number, &block[..]));
-    log.append(blocks).unwrap();
-    log.reader()
+    database.append(blocks).unwrap();
+    database.reader()
 }
 
 /// How the session ended that had an address last, and its bindings; `None` if it has the address.

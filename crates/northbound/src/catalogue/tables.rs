@@ -29,6 +29,7 @@ pub const TABLES: &[&Table] = &[
     &ALARMS,
     &ALARM_HISTORY,
     &EVENTS,
+    &FIGURES,
     &DROPS,
     &VERSIONS,
 ];
@@ -612,6 +613,33 @@ pub const EVENTS: Table = Table {
         ),
         Column::new("alarm", Text, "Name of the alarm that was raised or cleared"),
         Column::new("severity", Word(AS_IT_IS), "How severe the alarm is (RFC 8632)"),
+    ],
+};
+
+/// `sluice show figures`.
+pub const FIGURES: Table = Table {
+    name: "figures",
+    about: "Figures over time: sessions, set-ups, traffic, drops, pools",
+    message: Some("Figure"),
+    key: &["name", "resource", "at"],
+    calls: &["History/ListFigures"],
+    access: Read,
+    subscribers: false,
+    arguments: &[
+        Argument::new("figure", Takes::Text, "Only this one, by its name, in rows over the time [default: one row for each]"),
+        Argument::new("of", Takes::Text, "Only that of a user plane, port, pool or aggregate"),
+        Argument::new("since", Takes::Time, "Begin of the time [default: -24h]"),
+        Argument::new("until", Takes::Time, "End of the time [default: now]"),
+    ],
+    columns: &[
+        Column::new("name", Text, "Name of the figure").under("FIGURE", 0),
+        Column::new("resource", Text, "Of what; empty: the gateway as a whole").under("OF", 0),
+        Column::new("at", Number(Time), "Begin of the time").under("TIME (UTC)", 2),
+        Column::new("seconds", Number(Seconds), "Length of the time").under("FOR", 4),
+        Column::new("mean", Number(Count), "Mean of the samples, one each ten seconds").under("MEAN", 0),
+        Column::new("most", Number(Count), "Highest sample").under("MOST", 0),
+        Column::new("unit", Text, "What it counts").under("UNIT", 1),
+        Column::new("most_at", Number(Time), "When the highest sample was").under("MOST AT (UTC)", 3),
     ],
 };
 
