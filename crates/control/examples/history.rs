@@ -1,6 +1,6 @@
-//! What the history costs: `cargo run --release -p control --example history`. Half a million sessions come and go, 2,000
+//! What the history costs: `cargo run --release -p control --example history [SESSIONS]`. Half a million sessions come and go, 2,000
 //! each second, which are a million events; then it is asked who had an address and what befell a subscriber. It writes
-//! about 200 MiB into the directory for temporary files, and syncs some thousand times.
+//! about 500 MiB into the directory for temporary files, and syncs some thousand times.
 
 use control::history::{Bounds, Database, Event, Query, Step, Subject, Subscriber, What};
 use core::ops::ControlFlow;
@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+/// Sessions that come, unless another number is given.
 const SESSIONS: u64 = 530_000;
 /// Sessions whose events are in one block, as at 2,000 set-ups a second and a disk that syncs 100 times a second.
 const IN_A_BLOCK: u64 = 20;
@@ -23,20 +24,22 @@ const LASTS: u64 = 30;
 const HOMES: u64 = 100_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let sessions = std::env::args().nth(1).map(|n| n.parse()).transpose()?;
+    let sessions: u64 = sessions.unwrap_or(SESSIONS).max(SESSIONS);
     let directory = tempfile::tempdir()?;
     let bounds = Bounds {
         keep: u32::MAX,
         octets: u64::MAX,
     };
     let mut database = Database::open(directory.path(), bounds)?;
-    write(&mut database, 0..SESSIONS - ALONE, TOGETHER)?;
-    write(&mut database, SESSIONS - ALONE..SESSIONS, 1)?;
+    write(&mut database, 0..sessions - ALONE, TOGETHER)?;
+    write(&mut database, sessions - ALONE..sessions, 1)?;
     let status = database.reader().status();
     println!(
-        "{SESSIONS} sessions, of which {} have ended: {} MiB, {} octets each that came and went",
-        SESSIONS - LASTS * PER_SECOND,
+        "{sessions} sessions, of which {} have ended: {} MiB, {} octets each that came and went",
+        sessions - LASTS * PER_SECOND,
         status.octets >> 20,
-        status.octets * 2 / events(SESSIONS)
+        status.octets * 2 / events(sessions)
     );
     drop(database);
     let began = Instant::now();
@@ -44,8 +47,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("opened in {:.1?}", began.elapsed());
     let reader = database.reader();
     for _ in 0..2 {
-        for ago in [1_000, 250_000, 520_000] {
-            let session = SESSIONS - ago;
+        for ago in [1_000, sessions / 2, sessions - 10_000] {
+            let session = sessions - ago;
             let began = Instant::now();
             let asked = IpAddr::from(address(session)).into();
             let held = reader.who(asked, unix(session) + 1, 1, Vec::new(), u32::MAX);

@@ -46,7 +46,11 @@ fn figures_are_there_sample_by_sample_for_a_day_and_put_together_for_a_month() {
     while unix < last {
         // The value tells the day, and one in two hours is higher.
         let day = (unix - BEGAN) / DAY;
-        let peak = if unix.is_multiple_of(7200) { 1000.0 } else { 0.0 };
+        let peak = if unix.is_multiple_of(7200) {
+            1000.0
+        } else {
+            0.0
+        };
         let values = [("online", "", f64::from(day) + peak), ("up", "up1", 1.0)];
         database.add_figures(&sample(unix, &values)).unwrap();
         unix += match last - unix {
