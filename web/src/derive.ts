@@ -1,5 +1,5 @@
 import { show } from './format';
-import { at, number, rows, text, type Row } from './row';
+import { at, isRow, number, rows, text, type Row } from './row';
 
 // Columns that the API leaves to whoever shows a table, as the command line makes them.
 
@@ -13,6 +13,9 @@ export function place(row: Row, below = ''): string {
 /** Whom or what an event is about. */
 export const who = (event: Row): string =>
   text(event, 'subscriber.user') || text(event, 'subscriber.mac') || text(event, 'alarm') || text(event, 'resource');
+
+/** Whether an operator has acknowledged an alarm. */
+export const isAcknowledged = (alarm: Row): boolean => isRow(alarm['acknowledged']);
 
 /** Why something happened, or with which addresses. */
 export function reason(event: Row): string {

@@ -4,6 +4,40 @@ import assert from 'node:assert/strict';
 const POOL = 'web-test';
 const COMMENT = 'a pool for a moment';
 
+/** Acknowledges a raised alarm by keys alone. It is shown apart, with who says what of it. */
+async function acknowledge(browser, name) {
+  const { page } = browser;
+  const comment = 'known to <b>the shift</b>';
+  await browser.show('#/events/alarms');
+  const button = page.locator('.notice.bad', { hasText: name }).getByRole('button', { name: `Acknowledge… ${name}` });
+  await button.focus();
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: `Acknowledge ${name}` });
+  await dialog.getByRole('textbox', { name: 'Comment' }).waitFor();
+  await browser.check('acknowledge');
+  await page.keyboard.type(comment);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await dialog.waitFor({ state: 'detached' });
+  const known = page.locator('.notice.known', { hasText: name });
+  await known.getByText(comment).waitFor();
+  assert.match(await known.textContent(), /Acknowledged by .* at .* UTC: /);
+  assert.equal(await known.getByRole('button').count(), 0);
+  await browser.check('acknowledged');
+  await browser.shot('acknowledged');
+  const row = (await browser.ask('alarms')).body.rows.find((alarm) => alarm.name === name);
+  assert.equal(row.acknowledged.comment, comment);
+  await browser.show('#/');
+  await page.locator('.notice.known', { hasText: comment }).waitFor();
+  for (let tries = 0; tries < 60; tries += 1) {
+    const events = (await browser.ask('events?last=50')).body.rows;
+    const event = events.find(({ kind }) => kind === 'alarm-acknowledged');
+    if (event?.alarm === name && event.text === comment && event.by === row.acknowledged.by) return;
+    await page.waitForTimeout(500);
+  }
+  assert.fail('the acknowledgement is no event');
+}
+
 export async function changeConfiguration(browser) {
   const { page } = browser;
   const lines = () => page.getByRole('textbox', { name: 'Lines' });
@@ -57,8 +91,15 @@ export async function changeConfiguration(browser) {
     await banner.getByText(/comes back in 4 min/).waitFor();
     await browser.check('unconfirmed');
     await browser.shot('configuration-unconfirmed');
+  });
+
+  await browser.run('acknowledge an alarm', () => acknowledge(browser, 'commit-unconfirmed'));
+
+  await browser.run('configuration confirm', async () => {
+    const banner = page.getByRole('region', { name: 'A version waits' });
     await banner.getByRole('button', { name: 'Confirm' }).click();
     await banner.waitFor({ state: 'detached' });
+    await page.locator('.notice.known').waitFor({ state: 'detached' });
     const pools = (await browser.ask('pools')).body.rows;
     assert.ok(pools.some((row) => row.name === POOL), 'the pool is there');
   });

@@ -3,18 +3,20 @@
 use crate::changes::MAX_DOCUMENT;
 use crate::problem::Problem;
 use crate::query::{Arguments, Query};
-use northbound::catalogue::{Action, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION, Table, WATCH_SESSION};
+use northbound::catalogue::{
+    ACKNOWLEDGE_ALARM, Action, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION, Table, WATCH_SESSION,
+};
 use northbound::configuration_client::ConfigurationClient;
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::history_client::HistoryClient;
 use northbound::tables_client::TablesClient;
 use northbound::{
-    Association, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearBackOffRequest,
-    ClearSessionRequest, LineRow, ListAaaServersRequest, ListAclRulesRequest, ListAlarmsRequest,
-    ListAssociationsRequest, ListDropsRequest, ListEventsRequest, ListEventsResponse,
-    ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListNeighboursRequest,
-    ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse, ListPortsRequest,
-    ListQueueAggregatesRequest, ListQueueAggregatesResponse, ListRoutesRequest,
+    AcknowledgeAlarmRequest, Association, CheckLedgerRequest, CheckUserPlaneLedgerRequest,
+    ClearBackOffRequest, ClearSessionRequest, LineRow, ListAaaServersRequest, ListAclRulesRequest,
+    ListAlarmsRequest, ListAssociationsRequest, ListDropsRequest, ListEventsRequest,
+    ListEventsResponse, ListFiguresRequest, ListFiguresResponse, ListLinesRequest,
+    ListNeighboursRequest, ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse,
+    ListPortsRequest, ListQueueAggregatesRequest, ListQueueAggregatesResponse, ListRoutesRequest,
     ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
     QueueAggregate, Session, SubscriberRow, WatchRulesRequest, WatchStateResponse,
     WatchedUserPlane, WorkerRow, time,
@@ -44,7 +46,13 @@ const DOCUMENTS: usize = 1;
 const WATCH: u64 = 60;
 
 /// The actions that are offered.
-pub const ACTIONS: [&Action; 4] = [&CLEAR_SESSION, &CLEAR_BACK_OFF, &WATCH_SESSION, &CHECK];
+pub const ACTIONS: [&Action; 5] = [
+    &CLEAR_SESSION,
+    &CLEAR_BACK_OFF,
+    &ACKNOWLEDGE_ALARM,
+    &WATCH_SESSION,
+    &CHECK,
+];
 
 /// A page of a table.
 #[derive(Debug, Default, Serialize)]
@@ -155,6 +163,15 @@ impl Gateway {
                 let who = text("who");
                 let request = northbound::on_behalf_of(person, ClearBackOffRequest { who });
                 client.clear_back_off(request).await.map(|_| None)
+            }
+            "acknowledge alarm" => {
+                let request = AcknowledgeAlarmRequest {
+                    alarm: text("alarm"),
+                    resource: arguments.text("resource").map(str::to_owned),
+                    comment: text("comment"),
+                };
+                let request = northbound::on_behalf_of(person, request);
+                client.acknowledge_alarm(request).await.map(|_| None)
             }
             "watch session" => {
                 let seconds = arguments.number("seconds").unwrap_or(WATCH);

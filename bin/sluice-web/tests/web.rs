@@ -431,6 +431,37 @@ fn an_action_needs_its_role_and_is_told_with_who_did_it() {
 }
 
 #[test]
+fn an_alarm_is_acknowledged_by_a_person_and_tells_it() {
+    let web = Web::start();
+    let support = web.token("support", "support", &[]);
+    let noc = web.token("noc", "operate", &[]);
+    let acknowledge = |token: &str, body: &Value| {
+        let path = "/api/v1/actions/acknowledge-alarm";
+        web.ask(token, path, &["--data", &body.to_string()])
+    };
+    let whole =
+        json!({"alarm": "aaa-server-out", "resource": "first", "comment": "its rack moves"});
+    assert_eq!(acknowledge(&support, &whole).status, 403);
+    assert_eq!(acknowledge(&noc, &whole).status, 204);
+    assert_eq!(
+        acknowledge(&noc, &json!({"alarm": "aaa-server-out"})).status,
+        204
+    );
+    let nowhere = acknowledge(&noc, &json!({"alarm": "store-slow"}));
+    assert_eq!(nowhere.status, 404, "{nowhere:?}");
+    let long = json!({"alarm": "aaa-server-out", "comment": "x".repeat(1001)});
+    let long = acknowledge(&noc, &long);
+    assert_eq!(long.status, 400);
+    assert!(long.detail().contains("expected at most 1000"), "{long:?}");
+    let log = web.log();
+    let audit = "action=\"acknowledge alarm\" arguments=alarm=\"aaa-server-out\" comment=\"its rack moves\" resource=\"first\" result=\"done\"";
+    assert!(log.iter().any(|line| line.contains(audit)), "{log:#?}");
+    let alarms = web.rows(&support, "/api/v1/alarms");
+    let by = json!({"by": "alice", "at": 7, "comment": "its rack moves"});
+    assert_eq!(alarms["rows"][0]["acknowledged"], by);
+}
+
+#[test]
 fn questions_about_one_thing_are_answered_as_the_command_line_does() {
     let web = Web::start();
     let viewer = web.token("viewer", "view", &[]);

@@ -153,8 +153,33 @@ pub struct Alarm {
     pub condition: Condition,
     /// Time at which it was raised, in seconds since 1970.
     pub raised: u32,
+    /// The latest acknowledgement. It ends with the alarm.
+    pub acknowledged: Option<Acknowledgement>,
     /// Time since which the condition is over, while the alarm waits to be cleared.
     over: Option<Duration>,
+}
+
+impl Alarm {
+    /// An alarm that was raised at this time.
+    pub(crate) fn new(condition: Condition, raised: u32) -> Self {
+        Alarm {
+            condition,
+            raised,
+            acknowledged: None,
+            over: None,
+        }
+    }
+}
+
+/// What an operator says who knows of an alarm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// The operator.
+    pub by: String,
+    /// Time of the acknowledgement, in seconds since 1970.
+    pub at: u32,
+    /// Comment; empty: none.
+    pub comment: String,
 }
 
 /// Change of an alarm.
@@ -175,20 +200,21 @@ pub(crate) struct Alarms {
 }
 
 impl Alarms {
-    /// Restores the alarms that an earlier run had raised.
-    pub fn resume(before: impl IntoIterator<Item = (Condition, u32)>) -> Self {
-        let raised = before.into_iter().map(|(condition, raised)| {
-            let key = (condition.fault, condition.resource.clone());
-            let alarm = Alarm {
-                condition,
-                raised,
-                over: None,
-            };
-            (key, alarm)
-        });
-        Alarms {
-            raised: raised.collect(),
-            waiting: BTreeMap::new(),
+    /// Restores an alarm that an earlier run had raised.
+    pub fn resume(&mut self, alarm: Alarm) {
+        let key = (alarm.condition.fault, alarm.condition.resource.clone());
+        self.raised.insert(key, alarm);
+    }
+
+    /// Forgets an alarm that an earlier run had cleared.
+    pub fn forget(&mut self, fault: Fault, resource: &str) {
+        self.raised.remove(&(fault, resource.to_owned()));
+    }
+
+    /// Acknowledges an alarm, if it is raised.
+    pub fn acknowledge(&mut self, fault: Fault, resource: &str, by: Acknowledgement) {
+        if let Some(alarm) = self.raised.get_mut(&(fault, resource.to_owned())) {
+            alarm.acknowledged = Some(by);
         }
     }
 
@@ -235,12 +261,7 @@ impl Alarms {
                 continue;
             }
             changes.push(Change::Raised(condition.clone()));
-            let alarm = Alarm {
-                condition,
-                raised: unix,
-                over: None,
-            };
-            self.raised.insert(key, alarm);
+            self.raised.insert(key, Alarm::new(condition, unix));
         }
         self.waiting = waiting;
         changes
@@ -326,9 +347,38 @@ mod tests {
     }
 
     #[test]
+    fn an_acknowledgement_ends_with_the_alarm() {
+        let mut alarms = Alarms::default();
+        let lost = condition(Fault::UserPlaneLost, "up1");
+        let acknowledged = |alarms: &Alarms| alarms.raised()[0].acknowledged.clone();
+        let by = |name: &str| Acknowledgement {
+            by: name.into(),
+            at: 14,
+            comment: "power cut".into(),
+        };
+        alarms.acknowledge(Fault::UserPlaneLost, "up1", by("early"));
+        for second in 10..14 {
+            look(&mut alarms, second, std::slice::from_ref(&lost));
+        }
+        assert_eq!(acknowledged(&alarms), None, "nothing was raised then");
+        alarms.acknowledge(Fault::UserPlaneLost, "up2", by("alice"));
+        assert_eq!(acknowledged(&alarms), None, "another resource");
+        alarms.acknowledge(Fault::UserPlaneLost, "up1", by("alice"));
+        alarms.acknowledge(Fault::UserPlaneLost, "up1", by("bob"));
+        look(&mut alarms, 15, std::slice::from_ref(&lost));
+        assert_eq!(acknowledged(&alarms), Some(by("bob")), "the latest one");
+        look(&mut alarms, 16, &[]);
+        for second in 17..21 {
+            look(&mut alarms, second, std::slice::from_ref(&lost));
+        }
+        assert_eq!(acknowledged(&alarms), None, "it is another alarm");
+    }
+
+    #[test]
     fn an_alarm_that_was_raised_before_a_restart_keeps_its_time() {
         let lost = condition(Fault::UserPlaneLost, "up1");
-        let mut alarms = Alarms::resume([(lost.clone(), 7)]);
+        let mut alarms = Alarms::default();
+        alarms.resume(Alarm::new(lost.clone(), 7));
         assert_eq!(look(&mut alarms, 20, std::slice::from_ref(&lost)), []);
         assert_eq!(alarms.raised()[0].raised, 7);
         assert_eq!(look(&mut alarms, 21, &[]), [Change::Cleared(lost)]);

@@ -386,7 +386,7 @@ impl ControlPlane {
             drains: drain::Drains::new(),
             adjusting: VecDeque::new(),
             journal: Journal::new(restored.first_records()),
-            alarms: Alarms::resume(restored.take_alarms()),
+            alarms: alarm::resumed(restored.take_alarms(), &blocks),
             outbox,
             accounting: AccountingQueue::default(),
             served_groups: BTreeSet::new(),

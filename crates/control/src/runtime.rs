@@ -225,8 +225,8 @@ impl Edge {
         let clock = Clock::start();
         let (store, restored) = open_store(&start, &boot_id(&seed))?;
         let (history, kept, last_block) = open_history(&start, &transactions)?;
-        let raised = history.reader().raised();
-        let restored = restored.behind_history(last_block).with_alarms(raised);
+        let alarms = history.reader().alarms();
+        let restored = restored.behind_history(last_block).with_alarms(alarms);
         let (calls_in, calls) = mpsc::channel(64);
         let api = start.api_socket.clone();
         let count = restored.session_count();

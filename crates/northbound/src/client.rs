@@ -2,9 +2,9 @@
 
 use crate::control_plane_client::ControlPlaneClient;
 use crate::{
-    CallError, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearBackOffRequest,
-    ClearSessionRequest, Connection, DropCounter, GetSessionPolicyRequest, GetSessionRequest,
-    Ledger, ListDropsRequest, ListSessionsRequest, ListUserPlaneDropsRequest,
+    AcknowledgeAlarmRequest, CallError, CheckLedgerRequest, CheckUserPlaneLedgerRequest,
+    ClearBackOffRequest, ClearSessionRequest, Connection, DropCounter, GetSessionPolicyRequest,
+    GetSessionRequest, Ledger, ListDropsRequest, ListSessionsRequest, ListUserPlaneDropsRequest,
     ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session, SessionPolicy, TestAaaRequest,
     TestAaaResponse, UserPlane, WatchRulesRequest,
 };
@@ -77,6 +77,13 @@ impl Client {
     pub fn clear_back_off(&mut self, who: &str) -> Result<(), CallError> {
         let request = ClearBackOffRequest { who: who.into() };
         self.connection.wait(self.client.clear_back_off(request))?;
+        Ok(())
+    }
+
+    /// Acknowledges a raised alarm.
+    pub fn acknowledge_alarm(&mut self, request: AcknowledgeAlarmRequest) -> Result<(), CallError> {
+        let answer = self.client.acknowledge_alarm(request);
+        self.connection.wait(answer)?;
         Ok(())
     }
 

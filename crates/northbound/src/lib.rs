@@ -55,7 +55,7 @@ pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
 pub use rows::{LineRow, SubscriberRow, WorkerRow};
 pub use serve::{
-    Answer, Call, MOST_WATCH_SECONDS, PAGE, Password, QUEUE_WAITS, Request, Response,
+    Answer, Call, MOST_COMMENT, MOST_WATCH_SECONDS, PAGE, Password, QUEUE_WAITS, Request, Response,
     UserPlaneTable, check_watch_seconds, serve,
 };
 pub use tables::TablesClient;

@@ -7,15 +7,15 @@ use crate::configuration::ConfigurationCall;
 use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::live::LiveCall;
 use crate::{
-    AaaServer, AclRule, Association, Caller, CheckLedgerRequest, CheckLedgerResponse,
-    CheckUserPlaneLedgerRequest, ClearBackOffRequest, ClearBackOffResponse, ClearSessionRequest,
-    ClearSessionResponse, DropCounter, FindSubscriberResponse, GetSessionPolicyRequest,
-    GetSessionPolicyResponse, GetSessionRequest, GetSessionResponse, HistoryCall, Ledger,
-    ListAlarmsResponse, ListDropsRequest, ListDropsResponse, ListSessionsRequest,
-    ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
-    Neighbour, Pool, Port, QueueAggregate, Route, Session, SessionPolicy, TestAaaRequest,
-    TestAaaResponse, TrafficPolicy, UnixSocket, UserPlane, WatchRulesRequest, WatchRulesResponse,
-    server,
+    AaaServer, AcknowledgeAlarmRequest, AcknowledgeAlarmResponse, AclRule, Association, Caller,
+    CheckLedgerRequest, CheckLedgerResponse, CheckUserPlaneLedgerRequest, ClearBackOffRequest,
+    ClearBackOffResponse, ClearSessionRequest, ClearSessionResponse, DropCounter,
+    FindSubscriberResponse, GetSessionPolicyRequest, GetSessionPolicyResponse, GetSessionRequest,
+    GetSessionResponse, HistoryCall, Ledger, ListAlarmsResponse, ListDropsRequest,
+    ListDropsResponse, ListSessionsRequest, ListSessionsResponse, ListUserPlaneDropsRequest,
+    ListUserPlanesRequest, ListUserPlanesResponse, Neighbour, Pool, Port, QueueAggregate, Route,
+    Session, SessionPolicy, TestAaaRequest, TestAaaResponse, TrafficPolicy, UnixSocket, UserPlane,
+    WatchRulesRequest, WatchRulesResponse, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -44,6 +44,9 @@ pub fn check_watch_seconds(seconds: u32) -> Result<(), Status> {
         ))),
     }
 }
+
+/// Maximum number of characters of an acknowledgement's comment.
+pub const MOST_COMMENT: usize = 1000;
 
 /// The most sessions, routes or neighbours that a plane tells at once.
 pub const PAGE: usize = 512;
@@ -96,6 +99,17 @@ pub enum Request {
     ClearBackOff {
         /// A MAC address, a circuit id, or a line.
         who: String,
+    },
+    /// Acknowledge a raised alarm.
+    AcknowledgeAlarm {
+        /// Its name.
+        alarm: String,
+        /// Its resource; `None`: the only one for which an alarm of this name is raised.
+        resource: Option<String>,
+        /// What the operator says of it, at most [`MOST_COMMENT`] characters.
+        comment: String,
+        /// The operator.
+        by: String,
     },
     /// Ask AAA about a user, as a session would.
     TestAaa {
@@ -428,6 +442,34 @@ impl ControlPlane for Service {
                 tracing::info!(who, by, "an administrator ends a back-off");
                 Ok(Reply::new(ClearBackOffResponse {}))
             }
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn acknowledge_alarm(
+        &self,
+        request: tonic::Request<AcknowledgeAlarmRequest>,
+    ) -> Result<Reply<AcknowledgeAlarmResponse>, Status> {
+        let by = Caller::name_in(&request).await;
+        let AcknowledgeAlarmRequest {
+            alarm,
+            resource,
+            comment,
+        } = request.into_inner();
+        let characters = comment.chars().count();
+        if characters > MOST_COMMENT {
+            return Err(Status::invalid_argument(format!(
+                "the comment has {characters} characters: expected at most {MOST_COMMENT}"
+            )));
+        }
+        let acknowledge = Request::AcknowledgeAlarm {
+            alarm,
+            resource,
+            comment,
+            by,
+        };
+        match self.0.ask(acknowledge).await? {
+            Response::Done => Ok(Reply::new(AcknowledgeAlarmResponse {})),
             other => Err(other_answer(other)),
         }
     }

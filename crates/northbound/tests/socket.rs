@@ -2,13 +2,13 @@
 
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
-    AaaServer, Account, AclRule, Answer, Association, Call, CallError, Client, ConfigurationClient,
-    ConfigurationRequest, ConfigurationResponse, Connection, DirectionPolicy, DropCounter,
-    FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall,
-    LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request,
-    Response, Route, Session, SessionPolicy, SessionState, TablesClient, TestAaaResponse,
-    TraceRequest, TracedPacket, Tracing, TrafficPolicy, TrafficPolicyState, UserPlane,
-    UserPlaneTable, WatchStateResponse, serve,
+    AaaServer, Account, AcknowledgeAlarmRequest, AclRule, Answer, Association, Call, CallError,
+    Client, ConfigurationClient, ConfigurationRequest, ConfigurationResponse, Connection,
+    DirectionPolicy, DropCounter, FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse,
+    ListSessionsRequest, LiveCall, LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE,
+    Pool, Port, Refusal, Request, Response, Route, Session, SessionPolicy, SessionState,
+    TablesClient, TestAaaResponse, TraceRequest, TracedPacket, Tracing, TrafficPolicy,
+    TrafficPolicyState, UserPlane, UserPlaneTable, WatchStateResponse, serve,
 };
 use std::fs::Permissions;
 use std::io::{self, Read, Write};
@@ -126,6 +126,10 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
             Response::Done
         }
         Request::ClearBackOff { who } if who == "olt1 1/2" => Response::Done,
+        Request::AcknowledgeAlarm { alarm, by, .. } => {
+            assert!(alarm == "store-slow" && !by.is_empty());
+            Response::Done
+        }
         Request::ClearBackOff { who } => {
             return Err(Refusal::NotFound(format!("nobody backs off at {who}")));
         }
@@ -598,7 +602,20 @@ fn whoever_is_not_in_the_daemons_group_may_only_read() {
     assert!(done.status.success(), "{done:?}");
     daemon.client().clear_session("7").unwrap();
     daemon.client().clear_back_off("olt1 1/2").unwrap();
+    let acknowledge = |comment| daemon.client().acknowledge_alarm(acknowledgement(comment));
+    acknowledge(1000).unwrap();
+    let refused = acknowledge(1001).unwrap_err().to_string();
+    assert!(refused.contains("expected at most 1000"), "{refused}");
     assert!(daemon.client().check_ledger(true).is_ok());
+}
+
+/// An acknowledgement with a comment of so many characters.
+fn acknowledgement(comment: usize) -> AcknowledgeAlarmRequest {
+    AcknowledgeAlarmRequest {
+        alarm: "store-slow".into(),
+        resource: None,
+        comment: "é".repeat(comment),
+    }
 }
 
 fn try_as_a_stranger(path: &Path) {
@@ -609,6 +626,7 @@ fn try_as_a_stranger(path: &Path) {
     let refused = [
         client.clear_session("7").err(),
         client.clear_back_off("olt1 1/2").err(),
+        client.acknowledge_alarm(acknowledgement(0)).err(),
         client.test_aaa("alice", "wonderland", None).err(),
         client.check_ledger(true).err(),
         client.check_user_plane_ledger("up1", true).err(),

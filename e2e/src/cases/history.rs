@@ -3,7 +3,7 @@ use crate::fixture::{Fixture, Stage};
 use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::radius::{ALONE, FreeRadius, SECRET};
-use crate::site::{Setup, daemon};
+use crate::site::{Setup, UP, daemon};
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V4, Place};
 use nix::sys::signal::{Signal, kill};
@@ -30,6 +30,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     stage.site.wait_empty(PATIENCE)?;
     die(&mut stage)?;
     ended(&sluice, address, &began)?;
+    acknowledged(&mut stage, &sluice)?;
     let all = sluice.run(&["show", "events", "--json"])?;
     for secret in ["wonderland", "guess", SECRET] {
         ensure!(
@@ -100,10 +101,82 @@ fn online(
     Ok(held)
 }
 
+/// A user plane ends. Who has acknowledged the alarm is known after a kill of the control plane, until the user plane is back.
+fn acknowledged(stage: &mut Stage<'_>, sluice: &Sluice) -> Result<()> {
+    const ALARM: &str = "user-plane-lost";
+    stage.site.up.stop()?;
+    let wait = |stage: &mut Stage<'_>, there| {
+        let what = match there {
+            true => "the alarm",
+            false => "the alarm to be cleared",
+        };
+        stage.site.cp.wait_until(what, PATIENCE, || {
+            raised(sluice).is_ok_and(|all| all.iter().any(|name| name == ALARM) == there)
+        })
+    };
+    wait(stage, true)?;
+    let words = ["acknowledge", "alarm", ALARM, "--comment", "power cut"];
+    sluice.run(&words)?;
+    let known = || -> Result<Value> {
+        let found: Value = serde_json::from_str(&sluice.run(&["show", "alarms", "--json"])?)?;
+        let alarms = found["alarms"].as_array().into_iter().flatten();
+        let own = alarms.clone().find(|alarm| alarm["name"] == ALARM);
+        Ok(own.context("it is not raised")?["acknowledged"].clone())
+    };
+    let before = known()?;
+    ensure!(
+        before["by"] == "root" && before["comment"] == "power cut",
+        "{before}"
+    );
+    let page = sluice.run(&["show", "alarms"])?;
+    ensure!(page.contains("root: power cut"), "{page}");
+    kill(Pid::from_raw(stage.site.cp.id()), Signal::SIGKILL)?;
+    restart_control_plane(stage)?;
+    ensure!(known()? == before, "after a kill: {}", known()?);
+    stage.site.up = daemon(
+        stage.lab,
+        Place::UserPlane(UP),
+        "sluice-up",
+        &stage.lab.dir().join("up.yaml"),
+    )?;
+    wait(stage, false)?;
+    // what became of an alarm is written a moment later
+    let expected = [
+        ("alarm-raised", ""),
+        ("alarm-acknowledged", "root"),
+        ("alarm-cleared", ""),
+    ];
+    stage
+        .site
+        .wait_for("the events of the alarm", PATIENCE, |_| {
+            let printed = sluice.run(&["show", "events", "--json"])?;
+            let events: Vec<Value> = serde_json::from_str(&printed)?;
+            let own = events.iter().filter(|event| event["alarm"] == ALARM);
+            let told = own.map(|event| {
+                let of = |field: &str| event[field].as_str().unwrap_or_default();
+                (of("kind"), of("by"))
+            });
+            Ok(told.collect::<Vec<_>>().ends_with(&expected))
+        })
+}
+
 /// The control plane dies with kill -9 and is started again.
 fn die(stage: &mut Stage<'_>) -> Result<()> {
+    kill(Pid::from_raw(stage.site.cp.id()), Signal::SIGKILL)?;
+    restart_control_plane(stage)?;
+    let log = stage.site.cp.log().to_owned();
+    stage
+        .site
+        .cp
+        .wait_until("its access port to be open", PATIENCE, || {
+            std::fs::read_to_string(&log)
+                .is_ok_and(|text| text.contains("access port is open for subscribers"))
+        })
+}
+
+/// The control plane is started, and answers.
+fn restart_control_plane(stage: &mut Stage<'_>) -> Result<()> {
     let (site, dir) = (&mut *stage.site, stage.lab.dir());
-    kill(Pid::from_raw(site.cp.id()), Signal::SIGKILL)?;
     site.cp.stop()?;
     site.cp = daemon(
         stage.lab,
@@ -113,13 +186,7 @@ fn die(stage: &mut Stage<'_>) -> Result<()> {
     )?;
     let socket = dir.join("cp.sock");
     site.cp
-        .wait_until("its API", PATIENCE, || UnixStream::connect(&socket).is_ok())?;
-    let log = site.cp.log().to_owned();
-    site.cp
-        .wait_until("its access port to be open", PATIENCE, || {
-            std::fs::read_to_string(&log)
-                .is_ok_and(|text| text.contains("access port is open for subscribers"))
-        })
+        .wait_until("its API", PATIENCE, || UnixStream::connect(&socket).is_ok())
 }
 
 /// Nobody has the address any more; who had it then is known, and why no longer.

@@ -357,7 +357,7 @@ pub const CASES: &[Case] = &[
     ).with_machine(),
     case(
         "history",
-        "who had an address, why somebody is refused and what was wrong is known after kill -9 of the control plane",
+        "who had an address, why somebody is refused and what was wrong, and to whom that is known, is known after kill -9 of the control plane",
         history::run,
     ).with_machine(),
     case(

@@ -1,11 +1,13 @@
 import { get, type Page } from '../api';
 import { ErrorBox, Loading, Notice, Tabs } from '../parts/basics';
 import { Table } from '../parts/Table';
-import { TablePanel } from '../parts/TablePanel';
 import { usePoll } from '../poll';
 import { go, link, type Route } from '../router';
 import { text, type Row } from '../row';
 import { useRefusal } from '../session';
+import { useStore } from '../store';
+import { live } from '../stream';
+import { Alarms } from './Alarms';
 import { History } from './History';
 
 /** Rows of the alarm history that are read at most. */
@@ -22,12 +24,15 @@ export function Events({ route }: { route: Route }) {
         tabs={[['Events', '#/events'], ['Alarms', '#/events/alarms'], ['Alarm history', '#/events/history']]}
       />
       {part === 'Events' && <Filtered route={route} />}
-      {part === 'Alarms' && (
-        <TablePanel path="alarms" every={5} empty="No alarm is raised." views={['severity', 'name', { field: 'resource', label: 'Of' }, 'raised_at', 'text']} />
-      )}
+      {part === 'Alarms' && <Raised />}
       {part === 'Alarm history' && <AlarmHistory />}
     </>
   );
+}
+
+function Raised() {
+  const { state } = useStore(live);
+  return state ? <Alarms alarms={state.alarms} /> : <Loading />;
 }
 
 function Filtered({ route }: { route: Route }) {
@@ -69,7 +74,7 @@ async function allAlarms(signal: AbortSignal): Promise<Row[]> {
 function AlarmHistory() {
   const answer = usePoll('alarm history', allAlarms);
   if (!answer.data) return answer.error ? <ErrorBox error={answer.error} retry={answer.refresh} /> : <Loading />;
-  const became = (row: Row) => (text(row, 'kind') === 'alarm-cleared' ? 'cleared' : text(row, 'severity'));
+  const became = (row: Row) => (text(row, 'kind') === 'alarm-raised' ? text(row, 'severity') : text(row, 'kind').replace('alarm-', ''));
   return (
     <Table
       caption="Alarms that were raised and cleared, the newest first"

@@ -1,7 +1,7 @@
 import { get, type Page } from '../api';
-import { bits, count, moment, percent, perSecond, plural, span } from '../format';
+import { bits, count, percent, perSecond, span } from '../format';
 import { Chart } from '../parts/Chart';
-import { Badge, Loading, Notice, Stat } from '../parts/basics';
+import { Badge, Loading, Stat } from '../parts/basics';
 import { Table } from '../parts/Table';
 import { TablePanel } from '../parts/TablePanel';
 import { usePoll } from '../poll';
@@ -9,6 +9,7 @@ import { number, rows, text, type Row } from '../row';
 import { live, type Live } from '../stream';
 import { useStore } from '../store';
 import { aggregateName } from '../derive';
+import { Alarms } from './Alarms';
 
 /** Seconds between two readings of what the stream does not tell. */
 const SLOW = 30;
@@ -32,22 +33,6 @@ export function Overview() {
       <Pools />
       <Drops now={now} />
     </>
-  );
-}
-
-function Alarms({ alarms }: { alarms: Row[] }) {
-  if (alarms.length === 0) return <Notice kind="good">No alarm is raised.</Notice>;
-  return (
-    <section aria-labelledby="alarms">
-      <h2 id="alarms">{plural(alarms.length, 'alarm')}</h2>
-      {alarms.map((alarm) => (
-        <div class="notice bad" key={text(alarm, 'name') + text(alarm, 'resource')}>
-          <Badge word={text(alarm, 'severity')} /> <strong>{text(alarm, 'name')}</strong>{` ${text(alarm, 'resource')}`}
-          <p>{text(alarm, 'text')}</p>
-          <small>{`since ${moment(number(alarm, 'raised_at') ?? 0)} UTC`}</small>
-        </div>
-      ))}
-    </section>
   );
 }
 

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { detail, get, lost, post, serverNow, type Page } from '../api';
+import { isAcknowledged } from '../derive';
 import { plural, span } from '../format';
 import { usePoll } from '../poll';
 import { number, text } from '../row';
@@ -54,7 +55,8 @@ export function Unconfirmed() {
 /** Tells alarms that are raised or cleared to whoever cannot see the page. */
 export function AlarmTeller() {
   const alarms = useStore(live).state?.alarms ?? [];
-  const names = alarms.map((alarm) => `${text(alarm, 'severity')}: ${text(alarm, 'name')} ${text(alarm, 'resource')}`);
+  const names = alarms.map((alarm) =>
+    `${text(alarm, 'severity')}: ${text(alarm, 'name')} ${text(alarm, 'resource')}${isAcknowledged(alarm) ? ' (acknowledged)' : ''}`);
   return (
     <div class="unseen" aria-live="polite">
       {alarms.length > 0 ? `${plural(alarms.length, 'alarm')}: ${names.join('; ')}` : 'No alarm is raised.'}
@@ -65,5 +67,7 @@ export function AlarmTeller() {
 export function AlarmCount() {
   const alarms = useStore(live).state?.alarms ?? [];
   if (alarms.length === 0) return null;
-  return <a class="badge bad" href="#/events/alarms">{plural(alarms.length, 'alarm')}</a>;
+  const open = alarms.filter((alarm) => !isAcknowledged(alarm)).length;
+  const [kind, told] = open > 0 ? ['bad', plural(open, 'alarm')] : ['note', `${alarms.length} acknowledged`];
+  return <a class={`badge ${kind}`} href="#/events/alarms">{told}</a>;
 }

@@ -1,11 +1,11 @@
 //! A control plane that only tells what it is asked, behind the real local API.
 
 use northbound::{
-    AaaRole, AaaServer, AaaServerState, Alarm, AlarmSeverity, Association, AssociationState, Call,
-    Change, CheckChangeResponse, CommitResponse, ConfigurationCall, ConfigurationFault,
-    ConfigurationRequest, ConfigurationResponse, DropCounter, Edit, Effect, Figure,
-    FindHoldersResponse, FindSubscriberResponse, GetConfigurationResponse, HistoryCall, Holder,
-    Ledger, ListAlarmsResponse, ListEventsResponse, ListFiguresResponse, ListLinesResponse,
+    AaaRole, AaaServer, AaaServerState, Acknowledgement, Alarm, AlarmSeverity, Association,
+    AssociationState, Call, Change, CheckChangeResponse, CommitResponse, ConfigurationCall,
+    ConfigurationFault, ConfigurationRequest, ConfigurationResponse, DropCounter, Edit, Effect,
+    Figure, FindHoldersResponse, FindSubscriberResponse, GetConfigurationResponse, HistoryCall,
+    Holder, Ledger, ListAlarmsResponse, ListEventsResponse, ListFiguresResponse, ListLinesResponse,
     LiveCall, LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session,
     SessionCounts, SessionState, SubscriberState, UserPlane, UserPlaneState, UserPlaneTable,
     Version, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
@@ -148,6 +148,19 @@ fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusa
                 id => return Err(Refusal::NotFound(format!("there is no session {id}"))),
             }
         }
+        Request::AcknowledgeAlarm {
+            alarm,
+            resource,
+            comment,
+            by,
+        } => {
+            assert_eq!(by.split(' ').next(), Some("noc"));
+            match (alarm.as_str(), resource.as_deref(), comment.as_str()) {
+                ("aaa-server-out", Some("first"), "its rack moves") => Response::Done,
+                ("aaa-server-out", None, "") => Response::Done,
+                _ => return Err(Refusal::NotFound(format!("no alarm `{alarm}` is raised"))),
+            }
+        }
         other => panic!("{other:?} is no table"),
     })
 }
@@ -284,6 +297,11 @@ async fn remember(call: HistoryCall) {
                 name: "aaa-server-out".into(),
                 severity: AlarmSeverity::Minor.into(),
                 resource: "first".into(),
+                acknowledged: Some(Acknowledgement {
+                    by: "alice".into(),
+                    at: 7,
+                    comment: "its rack moves".into(),
+                }),
                 ..Alarm::default()
             };
             let _ = reply.send(Ok(ListAlarmsResponse {

@@ -157,6 +157,16 @@ impl Sockets {
                     .flat_map(|session| own_names(kind, session))
                     .collect()
             }
+            "ALARM" | "RESOURCE" => {
+                let raised = self.history(|history| history.alarms());
+                let raised = raised.unwrap_or_default().alarms.into_iter();
+                raised
+                    .map(|alarm| match kind {
+                        "ALARM" => (alarm.name, alarm.resource),
+                        _ => (alarm.resource, alarm.name),
+                    })
+                    .collect()
+            }
             "ACL" => self.acls(),
             _ => Vec::new(),
         };

@@ -68,6 +68,9 @@ enum Command {
     /// End something
     #[command(subcommand)]
     Clear(Clear),
+    /// Say that something is known
+    #[command(subcommand)]
+    Acknowledge(Acknowledge),
     /// Try something out
     #[command(subcommand)]
     Test(Test),
@@ -83,7 +86,7 @@ enum Command {
     Watch(Watch),
     #[command(about = catalogue::CHECK.about)]
     Check(Check),
-    /// Check, back up or bring back the session store, on the machine where it is
+    /// Check, back up or bring back the session store, where it lies
     #[command(subcommand)]
     Store(store::Store),
     /// Print the hash of a password for `users NAME password-hash`; it is asked for unseen, or is the first line of the input
@@ -176,6 +179,22 @@ enum Watch {
 }
 
 #[derive(Debug, Subcommand)]
+enum Acknowledge {
+    #[command(about = catalogue::ACKNOWLEDGE_ALARM.about)]
+    Alarm {
+        /// Its name, as `show alarms` prints it
+        #[arg(value_name = "ALARM")]
+        alarm: String,
+        /// What it is raised of; needed if several alarms have this name
+        #[arg(value_name = "RESOURCE")]
+        resource: Option<String>,
+        /// What is known of it, at most 1000 characters
+        #[arg(long, value_name = "TEXT")]
+        comment: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 enum Clear {
     #[command(about = catalogue::CLEAR_SESSION.about)]
     Session {
@@ -243,6 +262,11 @@ impl Command {
             Command::Who(who) => who.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
             Command::Clear(Clear::BackOff { who }) => show::clear_back_off(sockets, &who),
+            Command::Acknowledge(Acknowledge::Alarm {
+                alarm,
+                resource,
+                comment,
+            }) => show::acknowledge_alarm(sockets, alarm, resource, comment),
             Command::Watch(Watch::Session { id, seconds }) => {
                 show::watch_session(sockets, &id, seconds)
             }

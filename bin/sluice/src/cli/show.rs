@@ -5,7 +5,7 @@ use super::denials;
 use super::listing::word;
 use super::queues;
 use super::units::{count, counted, duration, octets};
-use northbound::{Drain, Session, SessionDetails, SessionState, Traffic};
+use northbound::{AcknowledgeAlarmRequest, Drain, Session, SessionDetails, SessionState, Traffic};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -173,6 +173,23 @@ pub fn clear_back_off(sockets: &Sockets, who: &str) -> Result<Answer, Failure> {
     Ok(Answer::of(vec![format!(
         "discovery packets of {who} are answered again"
     )]))
+}
+
+/// `sluice acknowledge alarm ALARM`.
+pub fn acknowledge_alarm(
+    sockets: &Sockets,
+    alarm: String,
+    resource: Option<String>,
+    comment: Option<String>,
+) -> Result<Answer, Failure> {
+    let said = format!("alarm {alarm} is acknowledged until it is cleared");
+    let request = AcknowledgeAlarmRequest {
+        alarm,
+        resource,
+        comment: comment.unwrap_or_default(),
+    };
+    sockets.control_plane(|cp| cp.acknowledge_alarm(request))?;
+    Ok(Answer::of(vec![said]))
 }
 
 /// Lines that only a session has that they concern.

@@ -8,7 +8,7 @@ use super::queues;
 use super::show::{Answer, drained};
 use super::time;
 use super::units::{counted, duration};
-use northbound::catalogue;
+use northbound::catalogue::{self, EVENT_WORDS};
 use northbound::{
     EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListFiguresRequest,
     ListLinesRequest, RouteKind, SessionState, SubscriberRow, WatchStateResponse, WatchedUserPlane,
@@ -326,9 +326,9 @@ fn alarm_history(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
         return Ok(Answer::of(vec!["no alarm was raised".into()]));
     }
     asked.derived(&changes, |change, row| {
-        let became = match change.kind() == EventKind::AlarmRaised {
-            true => word(&[], change.severity()),
-            false => "cleared".into(),
+        let became = match change.kind() {
+            EventKind::AlarmRaised => word(&[], change.severity()),
+            other => word(EVENT_WORDS, other),
         };
         row.insert("became".into(), became.into());
     })
@@ -415,9 +415,9 @@ mod tests {
     use clap::{CommandFactory, Parser};
     use northbound::catalogue::{ACTIONS, TABLES};
     use northbound::{
-        AaaRole, AaaServer, AaaServerState, AclRule, Alarm, AlarmSeverity, Association,
-        AssociationState, Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port,
-        QueueAggregate, QueueLimit, Route, Session, SessionCounts, Traffic, TrafficPolicy,
+        AaaRole, AaaServer, AaaServerState, Acknowledgement, AclRule, Alarm, AlarmSeverity,
+        Association, AssociationState, Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare,
+        Port, QueueAggregate, QueueLimit, Route, Session, SessionCounts, Traffic, TrafficPolicy,
         TrafficPolicyState, UserPlane, UserPlanePort, UserPlaneState, WatchedUserPlane, Worker,
     };
     use serde::Serialize;
@@ -746,7 +746,14 @@ mod tests {
             resource: "up1".into(),
             text: "up1 at 192.0.2.2 is not associated; 12 sessions are on it".into(),
             raised_at: 1_795_331_730,
+            acknowledged: Some(Acknowledgement {
+                by: "alice".into(),
+                at: 1_795_331_800,
+                comment: "power cut".into(),
+            }),
         };
+        let lines = table(&catalogue::ALARMS, std::slice::from_ref(&alarm), nothing).render(None);
+        assert!(lines[1].contains("alice: power cut"), "{lines:#?}");
         let words = ["critical  user-plane-lost  up1"];
         fits(&catalogue::ALARMS, alarm, nothing, &words);
     }

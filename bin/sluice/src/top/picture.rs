@@ -427,7 +427,7 @@ mod tests {
                 severity: AlarmSeverity::Critical.into(),
                 resource: "up3".into(),
                 text: "up3 at 192.0.2.3 is not associated".into(),
-                raised_at: 0,
+                ..Alarm::default()
             }],
         }
     }

@@ -44,6 +44,17 @@ pub enum What<'a> {
         /// Description.
         text: &'a str,
     },
+    /// An operator acknowledged an alarm.
+    Acknowledged {
+        /// Kind of fault.
+        fault: Fault,
+        /// Resource that it concerns; empty for the control plane as a whole.
+        resource: &'a str,
+        /// The operator.
+        by: &'a str,
+        /// Comment; empty: none.
+        comment: &'a str,
+    },
 }
 
 /// Subscriber with its access line.
@@ -191,7 +202,7 @@ impl<'a> Event<'a> {
     pub(crate) fn keys(&self, mut found: impl FnMut(Key<'a>)) {
         match &self.what {
             What::System { resource, .. } => found(Key::Resource(resource)),
-            What::Alarm { resource, .. } => {
+            What::Alarm { resource, .. } | What::Acknowledged { resource, .. } => {
                 found(Key::Alarms);
                 found(Key::Resource(resource));
             }

@@ -91,6 +91,19 @@ pub(super) fn row(event: &Event<'_>) -> northbound::Event {
             row.alarm = Some(fault.name().into());
             row.severity = severity(fault.severity()).into();
         }
+        What::Acknowledged {
+            fault,
+            resource,
+            by,
+            comment,
+        } => {
+            row.kind = EventKind::AlarmAcknowledged.into();
+            row.resource = (*resource).to_owned();
+            row.by = Some((*by).to_owned());
+            row.text = (*comment).to_owned();
+            row.alarm = Some(fault.name().into());
+            row.severity = severity(fault.severity()).into();
+        }
         What::Subscriber(who, step) => {
             row.subscriber = Some(subscriber(who));
             row_of_step(&mut row, step);

@@ -5,7 +5,6 @@ use super::database::{Reader, Segment, segments};
 use super::event::{self, Event, Step, Subscriber, What};
 use super::keys::Key;
 use super::subject::Subject;
-use crate::alarms::Condition;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
 use policy::Bindings;
@@ -19,7 +18,7 @@ use std::ops::RangeInclusive;
 pub struct Query {
     /// Events about this subject.
     pub subject: Option<Subject>,
-    /// Only raised or cleared alarms.
+    /// Only alarms that were raised, acknowledged or cleared.
     pub alarms: bool,
     /// Earliest time, in seconds since 1970.
     pub since: Option<u32>,
@@ -32,7 +31,8 @@ impl Query {
         self.since.is_none_or(|since| event.unix >= since)
             && self.until.is_none_or(|until| event.unix <= until)
             && self.subject.as_ref().is_none_or(|s| s.matches(event))
-            && (!self.alarms || matches!(event.what, What::Alarm { .. }))
+            && (!self.alarms
+                || matches!(event.what, What::Alarm { .. } | What::Acknowledged { .. }))
     }
 }
 
@@ -143,35 +143,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-
-    /// Alarms that were raised and not cleared at the end of the history, with their times.
-    pub fn raised(&self) -> Vec<(Condition, u32)> {
-        let query = Query {
-            alarms: true,
-            ..Query::default()
-        };
-        let (mut known, mut raised) = (HashSet::new(), Vec::new());
-        self.backward(&query, |event| {
-            if let What::Alarm {
-                raised: is_raised,
-                fault,
-                resource,
-                text,
-            } = event.what
-                && known.insert((fault, resource.to_owned()))
-                && is_raised
-            {
-                let condition = Condition {
-                    fault,
-                    resource: resource.to_owned(),
-                    text: text.to_owned(),
-                };
-                raised.push((condition, event.unix));
-            }
-            ControlFlow::Continue(())
-        });
-        raised
     }
 }
 

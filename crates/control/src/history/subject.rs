@@ -74,7 +74,9 @@ impl Subject {
     /// Whether an event is about it.
     pub fn matches(&self, event: &Event<'_>) -> bool {
         match &event.what {
-            What::System { resource, .. } | What::Alarm { resource, .. } => {
+            What::System { resource, .. }
+            | What::Alarm { resource, .. }
+            | What::Acknowledged { resource, .. } => {
                 self.resources.iter().any(|name| name == resource)
             }
             What::Subscriber(who, step) => {

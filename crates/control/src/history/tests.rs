@@ -9,6 +9,7 @@ use session::Cause;
 use std::fs;
 use std::path::Path;
 
+mod alarms;
 mod bindings;
 mod disk;
 mod figures;

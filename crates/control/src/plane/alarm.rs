@@ -3,9 +3,9 @@
 use super::change::sessions;
 use super::{ControlPlane, Now};
 use crate::addresses::Usage;
-use crate::alarms::{Change, Condition, Fault, Severity};
-use crate::history::What;
-use northbound::{Alarm, AlarmSeverity, ListAlarmsResponse};
+use crate::alarms::{self, Acknowledgement, Alarms, Change, Condition, Fault, Severity};
+use crate::history::{What, events};
+use northbound::{Alarm, AlarmSeverity, ListAlarmsResponse, Refusal};
 
 /// How far the use of a pool must be below its `alarm-threshold` for the alarm to be cleared, in percentage points.
 const HYSTERESIS: u128 = 5;
@@ -16,6 +16,43 @@ fn condition(fault: Fault, resource: impl Into<String>, text: String) -> Conditi
         resource: resource.into(),
         text,
     }
+}
+
+/// The alarms at the end of the history (`before`), and what became of them in blocks that the history does not have yet.
+pub(super) fn resumed(before: Vec<alarms::Alarm>, blocks: &[(u64, Vec<u8>)]) -> Alarms {
+    let mut alarms = Alarms::default();
+    before.into_iter().for_each(|alarm| alarms.resume(alarm));
+    for event in blocks.iter().flat_map(|(_, block)| events(block)) {
+        match event.what {
+            What::Alarm {
+                raised: true,
+                fault,
+                resource,
+                text,
+            } => {
+                let condition = condition(fault, resource, text.into());
+                alarms.resume(alarms::Alarm::new(condition, event.unix));
+            }
+            What::Alarm {
+                fault, resource, ..
+            } => alarms.forget(fault, resource),
+            What::Acknowledged {
+                fault,
+                resource,
+                by,
+                comment,
+            } => {
+                let by = Acknowledgement {
+                    by: by.into(),
+                    at: event.unix,
+                    comment: comment.into(),
+                };
+                alarms.acknowledge(fault, resource, by);
+            }
+            What::Subscriber(..) | What::System { .. } => {}
+        }
+    }
+    alarms
 }
 
 impl ControlPlane {
@@ -45,6 +82,66 @@ impl ControlPlane {
             };
             self.note(now, what);
         }
+    }
+
+    /// Acknowledges the alarm of this name and resource; without a resource, the only one of this name.
+    ///
+    /// # Errors
+    /// No such alarm is raised, or several are.
+    pub(super) fn acknowledge_alarm(
+        &mut self,
+        now: Now,
+        which: (&str, Option<&str>),
+        by: String,
+        comment: String,
+    ) -> Result<(), Refusal> {
+        let (fault, resource) = self.find_alarm(which)?;
+        tracing::info!(
+            alarm = fault.name(),
+            resource,
+            by,
+            "an administrator acknowledges an alarm"
+        );
+        let what = What::Acknowledged {
+            fault,
+            resource: super::note::bounded(&resource),
+            by: super::note::bounded(&by),
+            comment: super::note::bounded(&comment),
+        };
+        self.note(now, what);
+        let at = now.unix;
+        let by = Acknowledgement { by, at, comment };
+        self.alarms.acknowledge(fault, &resource, by);
+        Ok(())
+    }
+
+    fn find_alarm(
+        &self,
+        (name, resource): (&str, Option<&str>),
+    ) -> Result<(Fault, String), Refusal> {
+        let raised = self.alarms.raised().into_iter();
+        let raised = raised.map(|alarm| &alarm.condition);
+        let named: Vec<&Condition> = raised.filter(|c| c.fault.name() == name).collect();
+        let found = match resource {
+            Some(resource) => named.iter().find(|c| c.resource == resource),
+            None if named.len() > 1 => {
+                let of = named.iter().map(|c| format!("`{}`", c.resource));
+                let of = of.collect::<Vec<_>>().join(", ");
+                let why = format!(
+                    "{} alarms {name} are raised: expected the resource of one, which is {of}",
+                    named.len()
+                );
+                return Err(Refusal::NotFound(why));
+            }
+            None => named.first(),
+        };
+        let found = found.map(|condition| (condition.fault, condition.resource.clone()));
+        found.ok_or_else(|| {
+            let of = resource.map_or(String::new(), |of| format!(" of `{of}`"));
+            Refusal::NotFound(format!(
+                "no alarm `{name}`{of} is raised: `sluice show alarms` lists the raised ones"
+            ))
+        })
     }
 
     fn lost_user_planes(&self) -> impl Iterator<Item = Condition> {
@@ -139,6 +236,7 @@ impl ControlPlane {
             resource: alarm.condition.resource.clone(),
             text: alarm.condition.text.clone(),
             raised_at: alarm.raised.into(),
+            acknowledged: alarm.acknowledged.as_ref().map(acknowledgement_row),
         });
         let alarms: Vec<Alarm> = rows.collect();
         let count = |wanted: AlarmSeverity| {
@@ -154,6 +252,14 @@ impl ControlPlane {
             warning: count(AlarmSeverity::Warning),
             alarms,
         }
+    }
+}
+
+fn acknowledgement_row(of: &Acknowledgement) -> northbound::Acknowledgement {
+    northbound::Acknowledgement {
+        by: of.by.clone(),
+        at: of.at.into(),
+        comment: of.comment.clone(),
     }
 }
 

@@ -51,6 +51,16 @@ impl ControlPlane {
                 let cleared = self.clear_back_off(&who);
                 self.answer(ticket, cleared.map(|()| Response::Done));
             }
+            Request::AcknowledgeAlarm {
+                alarm,
+                resource,
+                comment,
+                by,
+            } => {
+                let which = (alarm.as_str(), resource.as_deref());
+                let done = self.acknowledge_alarm(now, which, by, comment);
+                self.answer(ticket, done.map(|()| Response::Done));
+            }
             Request::TestAaa {
                 user,
                 password,

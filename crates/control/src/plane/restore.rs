@@ -6,7 +6,7 @@ use super::persist::{
 };
 use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
-use crate::alarms::Condition;
+use crate::alarms::Alarm;
 use crate::counters::Counter;
 use crate::entry::{Account, Ending, Entry, Reports, Rules, Stage, Started, Who};
 use crate::evaluate::AaaAnswer;
@@ -52,8 +52,8 @@ pub struct Restored {
     blocks: Vec<(u64, Vec<u8>)>,
     /// Last block that the history has.
     last_block: u64,
-    /// Raised alarms in the history, with their times.
-    alarms: Vec<(Condition, u32)>,
+    /// Raised alarms in the history.
+    alarms: Vec<Alarm>,
     /// Identifies the machine's current boot.
     pub(super) boot: u32,
     /// Records that the store lacks and gets first.
@@ -148,14 +148,14 @@ impl Restored {
         self
     }
 
-    /// Sets the alarms that were raised and not cleared, with their times.
+    /// Sets the alarms that were raised and not cleared.
     #[must_use]
-    pub fn with_alarms(mut self, alarms: Vec<(Condition, u32)>) -> Self {
+    pub fn with_alarms(mut self, alarms: Vec<Alarm>) -> Self {
         self.alarms = alarms;
         self
     }
 
-    pub(super) fn take_alarms(&mut self) -> Vec<(Condition, u32)> {
+    pub(super) fn take_alarms(&mut self) -> Vec<Alarm> {
         std::mem::take(&mut self.alarms)
     }
 

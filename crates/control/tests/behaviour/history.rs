@@ -240,6 +240,94 @@ fn a_lost_user_plane_and_servers_that_do_not_answer_raise_alarms_that_are_cleare
     assert!(cleared("aaa-server-out") && cleared("aaa-group-out"));
 }
 
+/// Acknowledges an alarm as alice.
+fn acknowledge(w: &mut World, alarm: &str, resource: Option<&str>) -> Result<(), String> {
+    let answer = w.call(Request::AcknowledgeAlarm {
+        alarm: alarm.into(),
+        resource: resource.map(str::to_owned),
+        comment: "power cut".into(),
+        by: "alice".into(),
+    });
+    answer.map(drop).map_err(|refusal| refusal.to_string())
+}
+
+/// Who has acknowledged each raised alarm when, in seconds of the world.
+fn acknowledged(w: &mut World) -> Vec<Option<(String, String, u64)>> {
+    let began = u64::from(w.moment().unix) - w.now.as_secs();
+    let Ok(Response::Alarms(found)) = w.call(Request::ListAlarms) else {
+        panic!("no alarms");
+    };
+    let by = found.alarms.into_iter().map(|alarm| alarm.acknowledged);
+    by.map(|by| by.map(|by| (by.by, by.comment, by.at - began)))
+        .collect()
+}
+
+#[test]
+fn an_alarm_is_acknowledged_until_it_is_cleared_whatever_dies() {
+    let mut w = World::new(1, Choice::default());
+    let refused = acknowledge(&mut w, "user-plane-lost", None).unwrap_err();
+    assert!(
+        refused.contains("no alarm `user-plane-lost` is raised"),
+        "{refused}"
+    );
+    // what the history has not taken yet is in the store
+    w.history_stalls = true;
+    w.cut = true;
+    assert_eq!(look(&mut w, 120), ["user-plane-lost"]);
+    let refused = acknowledge(&mut w, "user-plane-lost", Some("up9")).unwrap_err();
+    assert!(refused.contains("of `up9` is raised"), "{refused}");
+    let at = w.now.as_secs();
+    acknowledge(&mut w, "user-plane-lost", None).unwrap();
+    let by = Some(("alice".to_owned(), "power cut".to_owned(), at));
+    assert_eq!(acknowledged(&mut w), std::slice::from_ref(&by));
+    w.run(SECOND);
+    w.restart_control_plane();
+    assert_eq!(
+        look(&mut w, 1),
+        ["user-plane-lost"],
+        "it is not raised anew"
+    );
+    assert_eq!(acknowledged(&mut w), [by]);
+    w.cut = false;
+    assert_eq!(look(&mut w, 120), [""; 0]);
+    w.run(SECOND);
+    w.history_stalls = false;
+    w.restart_control_plane();
+    assert_eq!(
+        look(&mut w, 5),
+        [""; 0],
+        "it was cleared before the restart"
+    );
+    w.cut = true;
+    assert_eq!(look(&mut w, 120), ["user-plane-lost"]);
+    assert_eq!(acknowledged(&mut w), [None], "it is another alarm");
+    let who = told(&w).into_iter().filter_map(|event| match event.what {
+        What::Acknowledged { resource, by, .. } => Some((resource, by)),
+        _ => None,
+    });
+    assert_eq!(who.collect::<Vec<_>>(), [("up1", "alice")]);
+}
+
+#[test]
+fn of_several_alarms_of_a_name_the_resource_is_asked_for() {
+    let pools = Choice {
+        ipv4_pool: Some("{prefix: 100.64.1.0/26, net-length: 26, alarm-threshold: 40}"),
+        ipv6_pool: Some("{prefix: '2001:db8:100::/58', net-length: 58, alarm-threshold: 40}"),
+        ..Choice::default()
+    };
+    let mut w = World::new(30, pools);
+    w.dial_all();
+    let raised = look(&mut w, 5);
+    assert_eq!(raised, ["pool-almost-exhausted"; 2]);
+    let refused = acknowledge(&mut w, "pool-almost-exhausted", None).unwrap_err();
+    for words in ["2 alarms", "`ipv4-pools homes`", "`ipv6-pools homes`"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    acknowledge(&mut w, "pool-almost-exhausted", Some("ipv6-pools homes")).unwrap();
+    let known = acknowledged(&mut w).into_iter().filter(Option::is_some);
+    assert_eq!(known.count(), 1);
+}
+
 #[test]
 fn a_pool_that_is_almost_exhausted_or_exhausted_raises_an_alarm() {
     let pool = Choice {

@@ -17,6 +17,7 @@ pub const ACTIONS: &[&Action] = &[
     &CHECK,
     &CLEAR_SESSION,
     &CLEAR_BACK_OFF,
+    &ACKNOWLEDGE_ALARM,
     &TEST_AAA,
     &DRAIN_USER_PLANE,
     &CONFIGURE,
@@ -202,6 +203,27 @@ pub const CLEAR_BACK_OFF: Action = Action {
         "A MAC address, a circuit id, or a line such as up1/access0.100.7, as `show protection` prints them",
     )
     .required()],
+};
+
+/// Says that an operator knows of an alarm.
+pub const ACKNOWLEDGE_ALARM: Action = Action {
+    name: "acknowledge alarm",
+    about: "Acknowledge a raised alarm; `show alarms` shows by whom, until it is cleared",
+    calls: &["ControlPlane/AcknowledgeAlarm"],
+    access: Change,
+    arguments: &[
+        Argument::new("alarm", Takes::Text, "Its name, as `show alarms` prints it").required(),
+        Argument::new(
+            "resource",
+            Takes::Text,
+            "What it is raised of; needed if several alarms have this name",
+        ),
+        Argument::new(
+            "comment",
+            Takes::Text,
+            "What is known of it, at most 1000 characters",
+        ),
+    ],
 };
 
 /// Asks AAA about a user.

@@ -43,6 +43,7 @@ pub const EVENT_WORDS: Words = &[
     ("user-plane-lost", "lost"),
     ("alarm-raised", "alarm"),
     ("alarm-cleared", "cleared"),
+    ("alarm-acknowledged", "acknowledged"),
 ];
 
 const OF_USER_PLANE: Argument =
@@ -542,6 +543,9 @@ pub const ALARMS: Table = Table {
         Column::new("name", Text, "Name of the alarm").under("ALARM", 0).label(),
         Column::new("resource", Text, "User plane, server, group or pool; empty: the control plane").under("OF", 0),
         Column::new("raised_at", Number(Time), "When it was raised").under("SINCE (UTC)", 1),
+        Column::new("acknowledged.by", Text, "Who has acknowledged it").under("ACKNOWLEDGED", 1),
+        Column::new("acknowledged.comment", Text, "What that operator says of it").beside(": "),
+        Column::new("acknowledged.at", Number(Time), "When it was acknowledged"),
         Column::new("text", Text, "What is wrong, and what to do").under("TEXT", 0),
     ],
 };
@@ -611,7 +615,7 @@ pub const EVENTS: Table = Table {
             ]),
             "Other bindings of the subscriber",
         ),
-        Column::new("alarm", Text, "Name of the alarm that was raised or cleared"),
+        Column::new("alarm", Text, "Name of the alarm that was raised, acknowledged or cleared"),
         Column::new("severity", Word(AS_IT_IS), "How severe the alarm is (RFC 8632)"),
     ],
 };

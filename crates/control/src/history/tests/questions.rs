@@ -238,10 +238,13 @@ fn which_alarms_are_raised_is_known_from_the_whole_history() {
         add(&mut database, n as u64 + 1, &block(&events));
     }
     let reader = database.reader();
-    let mut raised = reader.raised();
-    raised.sort_by_key(|(_, unix)| *unix);
-    let (last, unix) = raised.last().unwrap();
-    assert_eq!((last.resource.as_str(), *unix), ("up398", 398));
-    assert!(raised.iter().all(|(_, unix)| unix % 2 == 0));
+    let mut raised = reader.alarms();
+    raised.sort_by_key(|alarm| alarm.raised);
+    let last = raised.last().unwrap();
+    assert_eq!(
+        (last.condition.resource.as_str(), last.raised),
+        ("up398", 398)
+    );
+    assert!(raised.iter().all(|alarm| alarm.raised % 2 == 0));
     assert_eq!(raised.len(), 200);
 }
