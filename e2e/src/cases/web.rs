@@ -1,3 +1,5 @@
+mod dashboards;
+
 use crate::access_network::AccessNetwork;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
@@ -30,6 +32,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     network.hush();
 
     sessions(&web, site)?;
+    dashboards::run(&web)?;
     changes(&web, site)?;
     refusals(&web)?;
     web.die()?;
