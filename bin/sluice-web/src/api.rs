@@ -31,7 +31,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use northbound::PATIENCE_FOR_A_COMMIT;
-use northbound::catalogue::{Action, TABLES, Table};
+use northbound::catalogue::{self, Action, DRAIN_USER_PLANE, TABLES, Table};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -83,6 +83,15 @@ pub fn role(table: &Table) -> Role {
     match table.subscribers {
         true => Role::Support,
         false => Role::View,
+    }
+}
+
+/// Role that an action needs: one that commits a change is a change of the configuration.
+pub fn role_of(action: &Action) -> Role {
+    let mut commits = catalogue::COMMIT.calls.iter();
+    match commits.any(|call| action.calls.contains(call)) {
+        true => Role::Configure,
+        false => Role::Operate,
     }
 }
 
@@ -139,9 +148,11 @@ async fn guard(
     let mut response = match access::admit(&site, peer, &request) {
         Err(problem) => access::refuse(request, problem).await.into_response(),
         Ok(()) => {
-            let patience = match request.uri().path() {
-                CHECK | COMMIT => PATIENCE + PATIENCE_FOR_A_COMMIT,
-                _ => PATIENCE,
+            let path = request.uri().path();
+            let commits = matches!(path, CHECK | COMMIT) || path == action_path(&DRAIN_USER_PLANE);
+            let patience = match commits {
+                true => PATIENCE + PATIENCE_FOR_A_COMMIT,
+                false => PATIENCE,
             };
             timeout(patience, next.run(request))
                 .await
@@ -273,7 +284,7 @@ async fn act(
     let Some(action) = ACTIONS.iter().find(named) else {
         return Err(nothing_there());
     };
-    caller.needs(Role::Operate)?;
+    caller.needs(role_of(action))?;
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     let given = read_body(&body).map_err(Problem::bad_request)?;
     let arguments = Arguments::read(action.arguments, given, &[]);

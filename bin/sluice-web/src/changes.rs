@@ -4,6 +4,7 @@ use crate::access::{Caller, refuse};
 use crate::api::{Site, done};
 use crate::gateway::Gateway;
 use crate::problem::Problem;
+use crate::query::Arguments;
 use crate::role::Role;
 use axum::Extension;
 use axum::body::{Bytes, HttpBody};
@@ -12,8 +13,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use config::Verb;
 use northbound::{
-    Change, CheckChangeRequest, CommitRequest, CommitResponse, ConfirmRequest, Edit, Edits,
-    ListVersionsRequest, change, on_behalf_of,
+    Change, CheckChangeRequest, CommitRequest, CommitResponse, ConfirmRequest, DrainOrder, Edit,
+    Edits, GetConfigurationRequest, ListVersionsRequest, change, on_behalf_of,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -225,6 +226,40 @@ impl Gateway {
     async fn commit(&self, request: CommitRequest, person: &str) -> Result<CommitResponse, Status> {
         let request = on_behalf_of(person, request);
         Ok(self.configuration().commit(request).await?.into_inner())
+    }
+
+    /// Drains a user plane, or ends its drain, by a commit. Without anything to change there is no commit.
+    ///
+    /// # Errors
+    /// The user plane does not exist, the arguments contradict each other, or the commit is refused.
+    pub async fn drain(&self, arguments: &Arguments, person: &str) -> Result<Value, Status> {
+        let order = DrainOrder {
+            user_plane: arguments.text("user-plane").unwrap_or_default().into(),
+            end_sessions: arguments
+                .number("end-sessions")
+                .and_then(|rate| rate.try_into().ok()),
+            stop: arguments.flag("stop"),
+        };
+        if order.stop && order.end_sessions.is_some() {
+            let why = "`stop` and `end-sessions` contradict each other: expected one of them";
+            return Err(Status::invalid_argument(why));
+        }
+        let _one = self.document().await;
+        let request = GetConfigurationRequest { version: None };
+        let in_force = self.configuration().get_configuration(request).await?;
+        let in_force = in_force.into_inner();
+        let Some(commit) = order.commit(&in_force)? else {
+            return Ok(json!({"version": in_force.version, "effects": [], "pending": []}));
+        };
+        let done = self.commit(commit, person).await?;
+        if !done.faults.is_empty() {
+            let why = done.faults.iter().map(|fault| fault.message.as_str());
+            let why = why.collect::<Vec<_>>().join("; ");
+            return Err(Status::failed_precondition(format!(
+                "Nothing was changed: {why}"
+            )));
+        }
+        Ok(json!({"version": done.version, "effects": done.effects, "pending": done.pending}))
     }
 
     async fn confirm(&self, person: &str) -> Result<u64, Status> {

@@ -4,7 +4,8 @@ use crate::changes::MAX_DOCUMENT;
 use crate::problem::Problem;
 use crate::query::{Arguments, Query};
 use northbound::catalogue::{
-    ACKNOWLEDGE_ALARM, Action, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION, Table, WATCH_SESSION,
+    ACKNOWLEDGE_ALARM, Action, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION, DRAIN_USER_PLANE, Table,
+    WATCH_SESSION,
 };
 use northbound::configuration_client::ConfigurationClient;
 use northbound::control_plane_client::ControlPlaneClient;
@@ -46,12 +47,13 @@ const DOCUMENTS: usize = 1;
 const WATCH: u64 = 60;
 
 /// The actions that are offered.
-pub const ACTIONS: [&Action; 5] = [
+pub const ACTIONS: [&Action; 6] = [
     &CLEAR_SESSION,
     &CLEAR_BACK_OFF,
     &ACKNOWLEDGE_ALARM,
     &WATCH_SESSION,
     &CHECK,
+    &DRAIN_USER_PLANE,
 ];
 
 /// A page of a table.
@@ -186,6 +188,7 @@ impl Gateway {
                 let ledger = self.audit(arguments.flag("repair"), person).await?;
                 Ok(Some(ledger))
             }
+            "drain user-plane" => self.drain(arguments, person).await.map(Some),
             other => Err(Status::not_found(format!("there is no action {other}"))),
         }
     }

@@ -1,6 +1,6 @@
 //! The description of the API (OpenAPI 3.1), made of the catalogue.
 
-use crate::api::{CHECK, COMMIT, CONFIRM, action_path, path, role};
+use crate::api::{CHECK, COMMIT, CONFIRM, action_path, path, role, role_of};
 use crate::cookie;
 use crate::gateway::ACTIONS;
 use crate::live;
@@ -122,7 +122,7 @@ fn order(action: &Action) -> Value {
     json!({
         "operationId": action.name.replace(' ', "-"),
         "summary": action.about,
-        "x-sluice-role": "operate",
+        "x-sluice-role": role_of(action).word(),
         "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
         "responses": {
             "200": {"description": "What it found, if it says something",

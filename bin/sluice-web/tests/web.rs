@@ -478,6 +478,56 @@ fn an_alarm_is_acknowledged_by_a_person_and_tells_it() {
 }
 
 #[test]
+fn a_drain_is_an_action_that_needs_the_role_of_a_commit() {
+    let web = Web::start();
+    let noc = web.token("noc", "operate", &[]);
+    let netops = web.token("netops", "configure", &[]);
+    let drain = |token: &str, body: &Value| {
+        let path = "/api/v1/actions/drain-user-plane";
+        web.ask(token, path, &["--data", &body.to_string()])
+    };
+    let begin = json!({"user-plane": "up1", "end-sessions": 20});
+    let refused = drain(&noc, &begin);
+    assert_eq!(refused.status, 403);
+    assert!(refused.detail().contains("--role configure"), "{refused:?}");
+    let done = drain(&netops, &begin);
+    assert_eq!(done.status, 200, "{done:?}");
+    let done = done.json();
+    assert_eq!(
+        (&done["version"], &done["pending"]),
+        (&json!(8), &json!([]))
+    );
+    assert_eq!(done["effects"][0]["text"], "3 sessions end");
+    let nothing = drain(&netops, &json!({"user-plane": "up1", "stop": true}));
+    assert_eq!(
+        nothing.json(),
+        json!({"version": 7, "effects": [], "pending": []})
+    );
+    for (body, status, says) in [
+        (json!({"user-plane": "up9"}), 404, "`up9` does not exist"),
+        (
+            json!({"user-plane": "up1", "end-sessions": 0}),
+            400,
+            "expected 1 to 10000",
+        ),
+        (
+            json!({"user-plane": "up1", "end-sessions": 5, "stop": true}),
+            400,
+            "contradict",
+        ),
+        (json!({}), 400, "`user-plane` is missing"),
+    ] {
+        let refused = drain(&netops, &body);
+        assert_eq!(refused.status, status, "{body}: {refused:?}");
+        assert!(refused.detail().contains(says), "{refused:?}");
+    }
+    let document = web.rows(&noc, "/api/v1/openapi.json");
+    let role = |path: &str| document["paths"][path]["post"]["x-sluice-role"].clone();
+    assert_eq!(role("/api/v1/actions/drain-user-plane"), "configure");
+    assert_eq!(role("/api/v1/actions/clear-session"), "operate");
+}
+
+#[test]
 fn questions_about_one_thing_are_answered_as_the_command_line_does() {
     let web = Web::start();
     let viewer = web.token("viewer", "view", &[]);
@@ -510,7 +560,8 @@ fn questions_about_one_thing_are_answered_as_the_command_line_does() {
     assert_eq!(who, json!(expected));
 
     let configuration = web.rows(&token, "/api/v1/configuration");
-    let whole = json!({"version": 7, "document": "pools: {}\n", "tree": {"pools": {}}});
+    let tree = json!({"pools": {}, "user-planes": {"up1": {}}});
+    let whole = json!({"version": 7, "document": "pools: {}\n", "tree": tree});
     assert_eq!(configuration, whole);
     let gone = web.ask(&token, "/api/v1/configuration?version=3", &[]);
     assert_eq!(gone.status, 404);

@@ -23,6 +23,7 @@ mod client;
 mod configuration;
 mod connection;
 mod details;
+mod drain;
 mod history;
 mod ledger;
 mod listen;
@@ -48,6 +49,7 @@ pub use configuration::{
 };
 pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK, channel};
 pub use details::{RATE_DOWN, SessionDetails};
+pub use drain::DrainOrder;
 pub use generated::*;
 pub use history::{HistoryCall, HistoryClient};
 pub use ledger::{Differences, Kind};

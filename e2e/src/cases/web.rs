@@ -3,7 +3,7 @@ mod dashboards;
 use crate::access_network::AccessNetwork;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::site::{Setup, Site, program};
+use crate::site::{CONFIGURED_AS, Setup, Site, program};
 use anyhow::{Context, Result, ensure};
 use lab::process::Process;
 use lab::topology::{Lab, Place};
@@ -34,6 +34,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     sessions(&web, site)?;
     dashboards::run(&web)?;
     changes(&web, site)?;
+    drains(&web)?;
     refusals(&web)?;
     web.die()?;
     ends(&web, site)?;
@@ -120,6 +121,22 @@ fn changes(web: &Web, site: &Site) -> Result<()> {
         site.sessions()?.len() == usize::from(HOMES),
         "a session ended"
     );
+    Ok(())
+}
+
+/// A user plane is drained, and takes new sessions again.
+fn drains(web: &Web) -> Result<()> {
+    let drain = || -> Result<Value> {
+        let planes = web.get("user-planes")?.right()?;
+        Ok(planes["rows"][0]["drain"].clone())
+    };
+    let mut order = json!({"user-plane": CONFIGURED_AS});
+    web.post("actions/drain-user-plane", &order)?.right()?;
+    let told = drain()?;
+    ensure!(told["sessions_before"] == HOMES, "{told}");
+    order["stop"] = true.into();
+    web.post("actions/drain-user-plane", &order)?.right()?;
+    ensure!(drain()?.is_null(), "{}", drain()?);
     Ok(())
 }
 

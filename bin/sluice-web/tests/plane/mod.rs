@@ -196,7 +196,7 @@ fn configure(request: ConfigurationRequest) -> Result<ConfigurationResponse, Ref
             ConfigurationResponse::Configuration(GetConfigurationResponse {
                 version: 7,
                 document: "pools: {}\n".into(),
-                tree: r#"{"pools": {}}"#.into(),
+                tree: r#"{"pools": {}, "user-planes": {"up1": {}}}"#.into(),
             })
         }
         ConfigurationRequest::Get(Some(other)) => {
@@ -226,7 +226,9 @@ fn configure(request: ConfigurationRequest) -> Result<ConfigurationResponse, Ref
             }
             let is_well = faults.is_empty();
             let comment = commit.comment;
-            assert!(["", "a rate"].contains(&&*comment), "{comment}");
+            let drain = "sluice drain user-plane up1 --end-sessions 20";
+            assert!(["", "a rate", drain].contains(&&*comment), "{comment}");
+            assert!(commit.end_sessions || comment != drain);
             ConfigurationResponse::Committed(CommitResponse {
                 version: if is_well { 8 } else { 0 },
                 faults,
