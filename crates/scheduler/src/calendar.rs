@@ -10,6 +10,8 @@ const WORD: usize = 64;
 pub(crate) struct Calendar<const W: usize> {
     /// The earliest slot in which something may be.
     slot: u64,
+    /// Slots by which numbers were made smaller.
+    gone_back: u64,
     /// A bit for each word that is not 0.
     words: u64,
     /// A bit for each set that is not empty.
@@ -22,6 +24,7 @@ impl<const W: usize> Default for Calendar<W> {
         const { assert!(W.is_power_of_two() && W <= 64) };
         Calendar {
             slot: 0,
+            gone_back: 0,
             words: 0,
             full: [0; W],
             sets: Box::new([[Set::EMPTY; WORD]; W]),
@@ -130,6 +133,12 @@ impl<const W: usize> Calendar<W> {
     pub fn go_back(&mut self, slots: u64) {
         debug_assert!(slots.is_multiple_of(Self::SLOTS as u64));
         self.slot -= slots;
+        self.gone_back += slots;
+    }
+
+    /// The first slot that is not empty, or the earliest in which something may be, as if no number had been made smaller.
+    pub fn position(&self) -> u64 {
+        self.gone_back + self.first().unwrap_or(self.slot)
     }
 
     /// Moves on to the first slot that is not empty, but not beyond `last`, and takes a number out of it.

@@ -144,6 +144,12 @@ impl Node {
         calendar.next(blocks).map(Child::of)
     }
 
+    /// Virtual time of the child of a band that is next, in slots, or of the last one; and whether one is there.
+    pub fn turn(&self, band: Band) -> (u64, bool) {
+        let calendar = &self.bands[band as usize];
+        (calendar.position(), !calendar.is_empty())
+    }
+
     /// The numbers of children that wait in a band, in the order of their turns, as many as there is room for. Returns how many.
     pub fn waiting(&self, blocks: &Blocks, band: Band, into: &mut [u32]) -> usize {
         self.bands[band as usize].next_ones(blocks, into)

@@ -202,6 +202,9 @@ impl<C: Chain> Scheduler<C> {
             dropped(Dropped::Full, packet);
         }
         self.catch_up();
+        if self.share.is_some() {
+            return self.dequeue_shared(now, most, leave, dropped);
+        }
         if self.nodes[ROOT as usize].next > now || self.is_late(now) {
             self.expire(now);
         }
@@ -223,7 +226,7 @@ impl<C: Chain> Scheduler<C> {
             return None;
         }
         let root = &self.nodes[ROOT as usize];
-        let port = root.band().map(|_| root.next);
+        let port = root.band().map(|_| self.port_next());
         let wheel = self.wheel.first().map(|slot| slot << WHEEL_SLOT);
         // otherwise there is only what was dropped
         let first = port.into_iter().chain(wheel).min().unwrap_or(self.now);

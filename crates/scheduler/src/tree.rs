@@ -6,6 +6,7 @@ use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, SLOTS as NODE_S
 use crate::packet::Chain;
 use crate::profile::{CLASSES, Compiled, QueueProfile, stamp};
 use crate::queue::{Queue, Tally, WAITS};
+use crate::shared::Claimant;
 use crate::sub_queues::SubQueues;
 use crate::subscriber::{ProfileIndex, Subscriber, SubscriberIndex, SubscriberSettings};
 use policy::Rate;
@@ -63,6 +64,8 @@ pub struct Scheduler<C: Chain> {
     /// The last time that the caller has said.
     pub(crate) now: u64,
     pub(crate) port_slack: u64,
+    /// The port's rate, if other workers have it too.
+    pub(crate) share: Option<Box<Claimant>>,
     pub(crate) slack: u64,
 }
 
@@ -94,6 +97,7 @@ impl<C: Chain> Scheduler<C> {
             is_short: false,
             now: 0,
             port_slack: parts(settings.hz / PORT_SLACK),
+            share: None,
             slack: parts(settings.hz / SLACK),
         }
     }

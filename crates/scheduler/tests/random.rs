@@ -111,14 +111,21 @@ proptest! {
     fn each_home_gets_what_a_fluid_would(
         sites in proptest::collection::vec(site_strategy(), 1..5),
         load in 2u64..12,
+        n in 1u16..5,
     ) {
         let wanted: u64 = sites.iter().map(|site| site.kbps.min(site.homes.iter().map(|home| home.kbps).sum())).sum();
         let port = wanted * load / 10;
-        let mut tree = tree(Some(port));
-        let profile = tree.add_profile(&plain());
-        let (mut sources, mut committed) = (Vec::new(), Vec::new());
-        for site in &sites {
-            let index = aggregate(&mut tree, PORT, Some(site.kbps), site.weight);
+        // one worker has a site
+        let mut trees = match n {
+            1 => vec![tree(Some(port))],
+            _ => workers(port, n),
+        };
+        let (mut flows, mut committed) = (Vec::<Flow>::new(), Vec::new());
+        for (at, site) in sites.iter().enumerate() {
+            let worker = at % trees.len();
+            let tree = &mut trees[worker];
+            let profile = tree.add_profile(&plain());
+            let index = aggregate(tree, PORT, Some(site.kbps), site.weight);
             // what may be promised: half of the home's part of the port and of the site
             let part = (port / sites.len() as u64).min(site.kbps) / site.homes.len() as u64 / 2;
             let mut own = Vec::new();
@@ -132,16 +139,14 @@ proptest! {
                     weight: home.weight,
                     header: 0,
                 };
-                sources.push(Source::new(tree.add(index, &settings), home.octets));
+                flows.push((worker, Source::new(tree.add(index, &settings), home.octets)));
             }
             committed.push(own);
         }
-        octets(&mut tree, &sources, (0, 300 * MS));
-        let sent = octets(&mut tree, &sources, (300 * MS, 2_300 * MS));
+        wire_of_all(&mut trees, &flows, (0, 300 * MS));
+        let sent = wire_of_all(&mut trees, &flows, (300 * MS, 2_300 * MS));
         let reference = fluid(port as f64, &sites, &committed);
-        for (at, (sent, wanted)) in sent.iter().zip(&reference).enumerate() {
-            let octets = u64::from(sources[at].octets);
-            let wire = sent / octets * (octets + 24);
+        for (at, (wire, wanted)) in sent.iter().zip(&reference).enumerate() {
             let [wanted, all] = [*wanted as u64, port].map(|kbps| at_rate(kbps, 2_000 * MS));
             // What a home or site misses whose share is about its own rate, its neighbours have.
             let most = wanted * 3 / 100 + all / 100 + 1600;

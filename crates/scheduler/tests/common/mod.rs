@@ -11,6 +11,10 @@ pub const HZ: u64 = 1_000_000_000;
 pub const MS: u64 = 1_000_000;
 /// Between two rounds of a worker.
 pub const ROUND: u64 = 10_000;
+/// Packets that leave in a round at most, where there are several workers.
+pub const BURST: usize = 64;
+/// Octets that a frame takes on the wire beside its own.
+pub const WIRE: u32 = 24;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
@@ -184,6 +188,63 @@ pub fn octets(tree: &mut Tree, sources: &[Source], times: (u64, u64)) -> Vec<u64
         if let Some(at) = sources.iter().position(of) {
             all[at] += u64::from(frame.octets);
         }
+    });
+    all
+}
+
+/// The schedulers of so many workers that share the rate of a port.
+pub fn workers(kbps: u64, n: u16) -> Vec<Tree> {
+    let shared = SharedRate::new(Rate::kbps(kbps), n);
+    let mut trees: Vec<Tree> = (0..n).map(|_| tree(None)).collect();
+    for (tree, worker) in trees.iter_mut().zip(0..) {
+        tree.share_rate(Some((shared.clone(), worker)));
+    }
+    trees
+}
+
+/// A source of packets at a worker.
+pub type Flow = (usize, Source);
+
+/// As [`pass`], for several workers, who have their rounds in an order that changes. `leave` gets the number of the flow.
+pub fn pass_all(
+    trees: &mut [Tree],
+    flows: &[Flow],
+    (from, to): (u64, u64),
+    mut leave: impl FnMut(u64, usize, Frame),
+) {
+    for now in (from..to).step_by(ROUND as usize) {
+        let first = now / ROUND % 7;
+        for turn in 0..trees.len() {
+            let worker = (turn + first as usize) % trees.len();
+            let tree = &mut trees[worker];
+            for (_, source) in flows.iter().filter(|(at, _)| *at == worker) {
+                let least = 4 * source.octets.max(16_000);
+                while tree.state(source.to, source.class).octets < least
+                    && (tree.enqueue(source.to, source.class, source.frame(now), now)).is_ok()
+                {
+                }
+            }
+            let of = |frame: &Frame| {
+                flows.iter().position(|(at, source)| {
+                    (*at, source.to, source.class) == (worker, frame.to, frame.class)
+                })
+            };
+            let leave = &mut |_, frame: Frame| {
+                // what others sent before may still be waiting
+                if let Some(flow) = of(&frame) {
+                    leave(now, flow, frame);
+                }
+            };
+            tree.dequeue(now, BURST, leave, &mut |_, _| ());
+        }
+    }
+}
+
+/// Octets on the wire of each flow that leave in a time.
+pub fn wire_of_all(trees: &mut [Tree], flows: &[Flow], times: (u64, u64)) -> Vec<u64> {
+    let mut all = vec![0; flows.len()];
+    pass_all(trees, flows, times, |_, flow, frame| {
+        all[flow] += u64::from(frame.octets + WIRE);
     });
     all
 }
