@@ -153,7 +153,8 @@ impl Common<'_> {
             sessions: self.shard.places(limits.sessions) as usize,
             // half of the buffers are for packets that arrive
             packets: pool.available() as usize / 2 / workers,
-            other_workers: workers - 1,
+            worker: self.shard.own,
+            workers: self.config.workers,
             hz: second,
         };
         let worker = Worker {

@@ -58,8 +58,8 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             worker.tables.queues.set_segment_rates(port, rates);
             None
         }
-        Command::SetEgress(port, egress, rate) => {
-            worker.set_egress(port, egress, rate);
+        Command::SetEgressRate(port, rate) => {
+            worker.tables.queues.set_rate(port, rate);
             None
         }
         Command::SetPuntLimits(limits) => {

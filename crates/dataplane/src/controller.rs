@@ -19,6 +19,7 @@ use crate::worker::WorkerPort;
 use dpdk::{Consumer, Pool, Producer, Queue};
 use ipnet::IpNet;
 use policy::{Direction, PrioritySource, Rate};
+use scheduler::SharedRate;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -187,20 +188,16 @@ impl Controller {
     }
 
     /// Sets the rate at which packets leave by a port, in octets of the wire (IEEE 802.3: preamble, gap and frame check sequence
-    /// included); `None`: as fast as the port takes them. One worker sends them all then.
+    /// included); `None`: as fast as the port takes them. All workers share it.
     pub fn set_egress_rate(
         &mut self,
         index: PortIndex,
         rate: Option<Rate>,
     ) -> Result<(), PortError> {
         self.settled()?;
-        let queues = self.ports.queues(index)?;
-        let sender = index.0 % queues.max(1);
-        Ok(self.send_all(|worker| match worker == sender {
-            true => Command::SetEgress(index, Egress::Direct, rate),
-            false if rate.is_some() => Command::SetEgress(index, Egress::By(sender), None),
-            false => Command::SetEgress(index, Egress::of(worker, queues), None),
-        })?)
+        self.ports.device(index)?;
+        let rate = rate.map(|rate| SharedRate::new(rate, self.links.len() as u16));
+        Ok(self.send_all(|_| Command::SetEgressRate(index, rate.clone()))?)
     }
 
     /// Sets the rates of the segments of an access port. Each worker keeps them for its own sessions: those of a segment or VLAN with a rate
@@ -211,7 +208,7 @@ impl Controller {
         rates: &[SegmentRates],
     ) -> Result<(), PortError> {
         self.settled()?;
-        self.ports.queues(index)?;
+        self.ports.device(index)?;
         let rates: Arc<[SegmentRates]> = rates.into();
         Ok(self.send_all(|_| Command::SetSegmentRates(index, rates.clone()))?)
     }

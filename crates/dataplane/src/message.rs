@@ -1,7 +1,6 @@
 //! Commands from the control thread to a worker.
 use crate::api::*;
 use crate::compiled::{CompiledPolicy, RuleHits};
-use crate::egress::Egress;
 use crate::inspect::{Held, Part};
 use crate::punt::PuntLimits;
 use crate::queues::PartState;
@@ -9,7 +8,8 @@ use crate::routes::Admitted;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
-use policy::{Direction, PrioritySource, Rate};
+use policy::{Direction, PrioritySource};
+use scheduler::SharedRate;
 use std::sync::Arc;
 
 /// A change to the tables or a question; applied between bursts.
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     SetSourceCheck(PortIndex, SourceCheck),
     SetPrioritySource(PortIndex, PrioritySource),
     SetSegmentRates(PortIndex, Arc<[SegmentRates]>),
-    SetEgress(PortIndex, Egress, Option<Rate>),
+    SetEgressRate(PortIndex, Option<Arc<SharedRate>>),
     SetPuntLimits(Box<PuntLimits>),
     SetIpv4Options(Ipv4Options),
     SetPolicy(PolicyIndex, Option<Arc<CompiledPolicy>>),

@@ -28,8 +28,6 @@ pub(crate) struct Port {
     segments: Option<Banks>,
     /// Where the queues were taken out, and are put back.
     device: dpdk::Port,
-    /// How many workers have a queue of it.
-    queues: u16,
     /// It was removed.
     leaving: bool,
     /// Workers that have not let go of it.
@@ -73,7 +71,6 @@ impl Ports {
             mac: mac.unwrap_or(MacAddr(device.mac())),
             segments,
             device,
-            queues: queues.len() as u16,
             leaving: false,
             held: workers,
         }));
@@ -251,11 +248,6 @@ impl Ports {
     /// The device of a port that is there.
     pub fn device(&self, index: PortIndex) -> Result<&dpdk::Port, PortError> {
         self.port(index).map(|port| &port.device)
-    }
-
-    /// How many workers have a queue of a port.
-    pub fn queues(&self, index: PortIndex) -> Result<u16, PortError> {
-        self.port(index).map(|port| port.queues)
     }
 
     /// A port that is there.

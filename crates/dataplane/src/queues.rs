@@ -18,7 +18,7 @@ use foldhash::quality::RandomState;
 use policy::Rate;
 use scheduler::{
     CLASSES, Discipline, Dropped, Management, PORT, ProfileIndex, QueueProfile, QueueSettings,
-    Refused, Scheduler, Settings, SubscriberIndex, SubscriberSettings,
+    Refused, Scheduler, Settings, SharedRate, SubscriberIndex, SubscriberSettings,
 };
 use std::sync::Arc;
 pub use view::{PartState, PortPart, QueueState};
@@ -65,7 +65,9 @@ pub(crate) struct QueueLimits {
     pub sessions: usize,
     /// Frames that wait, so that packets which arrive find buffers.
     pub packets: usize,
-    pub other_workers: usize,
+    /// The worker's number, and how many there are.
+    pub worker: u16,
+    pub workers: u16,
     /// Ticks in a second.
     pub hz: u64,
 }
@@ -73,15 +75,13 @@ pub(crate) struct QueueLimits {
 /// What waits for a port.
 struct PortQueues {
     scheduler: Scheduler<FrameChain>,
-    /// The worker keeps this rate of the port: all frames wait.
+    /// The port's rate: all frames wait for it. The workers share it.
     rate: Option<Rate>,
     /// For each policy that has queues the profile, and the compilation that it was made of.
     profiles: Vec<(PolicyIndex, u32, ProfileIndex)>,
-    /// The profile of frames that are in no session's queue, and the queue of those of each worker.
-    others: (ProfileIndex, Box<[SubscriberIndex]>),
+    /// The profile of frames that are in no session's queue, and their queue.
+    others: (ProfileIndex, Option<SubscriberIndex>),
     aggregates: Aggregates,
-    /// Sessions with queues.
-    sessions: usize,
     /// Place of the session of each queue's subscriber.
     owners: Vec<u32>,
     /// Frames whose turn it was but that the port did not take.
@@ -94,7 +94,7 @@ const NOBODY: u32 = u32::MAX;
 /// Frames without a queue of a session wait for this long at most at the port's rate, in milliseconds; 16 of Ethernet's size always may.
 const LONGEST_WAIT: u64 = 20;
 const LEAST_QUEUE: u64 = 16 * 1500;
-/// Weight of frames without a queue of a session. If there are several workers, it is about the number of sessions that each of them has.
+/// Weight of frames without a queue of a session, at all workers together.
 const MOST_WEIGHT: u16 = 1000;
 
 /// The classes of frames that are in no session's queue: one without CoDel, as they are of many senders.
@@ -123,19 +123,6 @@ fn others_settings(profile: ProfileIndex, weight: u16) -> SubscriberSettings {
 }
 
 impl PortQueues {
-    /// One session more, or less: each worker has about as many.
-    fn count_session(&mut self, more: isize, other_workers: usize) {
-        self.sessions = self.sessions.saturating_add_signed(more);
-        if other_workers > 0 {
-            let weight = self.sessions.clamp(1, MOST_WEIGHT.into()) as u16;
-            let (profile, others) = &self.others;
-            let settings = others_settings(*profile, weight);
-            for other in others {
-                self.scheduler.set(*other, &settings);
-            }
-        }
-    }
-
     fn new(limits: QueueLimits) -> Self {
         let mut scheduler = Scheduler::new(Settings {
             hz: limits.hz,
@@ -143,25 +130,23 @@ impl PortQueues {
             most_packets: limits.packets,
             key: RandomState::default().hash_one(0),
         });
-        scheduler.reserve(limits.sessions + limits.other_workers + 1);
+        scheduler.reserve(limits.sessions + 1);
         let profile = scheduler.add_profile(&others_profile(None));
-        let settings = others_settings(profile, MOST_WEIGHT);
-        let others = 0..=limits.other_workers;
-        let others = others.map(|_| scheduler.add(PORT, &settings)).collect();
+        let settings = others_settings(profile, MOST_WEIGHT / limits.workers);
+        let others = scheduler.add(PORT, &settings);
         PortQueues {
             scheduler,
             rate: None,
             profiles: Vec::new(),
-            others: (profile, others),
+            others: (profile, Some(others)),
             aggregates: Aggregates::default(),
-            sessions: 0,
-            owners: Vec::with_capacity(limits.sessions + limits.other_workers + 1),
+            owners: Vec::with_capacity(limits.sessions + 1),
             left: Burst::new(),
         }
     }
 
     /// Removes the queues of a session. Returns how many frames waited.
-    fn remove(&mut self, subscriber: SubscriberIndex, other_workers: usize) -> u64 {
+    fn remove(&mut self, subscriber: SubscriberIndex) -> u64 {
         let mut purged = 0;
         let free = &mut |WaitingFrame(mbuf)| {
             purged += 1;
@@ -170,13 +155,12 @@ impl PortQueues {
         let parent = self.scheduler.parent(subscriber);
         self.scheduler.remove(subscriber, free);
         self.remove_unused(parent.unwrap_or(PORT));
-        self.count_session(-1, other_workers);
         purged
     }
 
-    /// Does nothing wait?
+    /// Does nothing wait, and does no other worker think so?
     fn is_empty(&self) -> bool {
-        self.scheduler.waiting() == 0 && self.left.is_empty()
+        self.scheduler.is_idle() && self.left.is_empty()
     }
 
     /// Asks for what the frames of a burst will need, a kind of lines after the other.
@@ -195,9 +179,13 @@ impl PortQueues {
         }
     }
 
-    fn set_rate(&mut self, rate: Option<Rate>) {
+    fn set_rate(&mut self, shared: Option<Arc<SharedRate>>, limits: QueueLimits) {
+        let rate = shared.as_ref().map(|shared| shared.rate());
         self.rate = rate;
-        self.scheduler.set_rate(PORT, rate);
+        match limits.workers {
+            1 => self.scheduler.set_rate(PORT, rate),
+            _ => (self.scheduler).share_rate(shared.map(|shared| (shared, limits.worker))),
+        }
         let (profile, _) = &self.others;
         self.scheduler.set_profile(*profile, &others_profile(rate));
     }
@@ -237,10 +225,12 @@ impl Queues {
         }
     }
 
-    /// The rate of a port that the worker keeps; `None`: frames without queues leave at once.
-    pub fn set_rate(&mut self, PortIndex(port): PortIndex, rate: Option<Rate>) {
+    /// The rate of a port, which the workers share. What waits goes on waiting for the new one; `None`: frames without queues leave at
+    /// once.
+    pub fn set_rate(&mut self, PortIndex(port): PortIndex, rate: Option<Arc<SharedRate>>) {
         if rate.is_some() || self.ports[usize::from(port)].is_some() {
-            self.port(port).set_rate(rate);
+            let limits = self.limits;
+            self.port(port).set_rate(rate, limits);
         }
     }
 
@@ -258,7 +248,7 @@ impl Queues {
         self.ports[usize::from(port)].get_or_insert_with(new)
     }
 
-    /// The rate of a port, if the worker keeps it.
+    /// The rate of a port.
     pub fn rate(&self, PortIndex(port): PortIndex) -> Option<Rate> {
         self.ports[usize::from(port)].as_ref()?.rate
     }
@@ -299,7 +289,6 @@ impl Queues {
             self.sessions.resize(place + 1, QueueLine::NONE);
         }
         let known = self.sessions[place].subscriber;
-        let other_workers = self.limits.other_workers;
         let port = self.port(entry.port.0);
         let settings = SubscriberSettings {
             profile: port.profile(policy, compiled.compilation(), rules),
@@ -317,10 +306,7 @@ impl Queues {
                 port.remove_unused(former.unwrap_or(PORT));
                 subscriber
             }
-            None => {
-                port.count_session(1, other_workers);
-                port.scheduler.add(parent, &settings)
-            }
+            None => port.scheduler.add(parent, &settings),
         };
         let at = subscriber.0 as usize;
         if port.owners.len() <= at {
@@ -347,7 +333,7 @@ impl Queues {
         let line = core::mem::replace(line, QueueLine::NONE);
         let queues = &mut self.ports[usize::from(line.port)];
         if let (Some(subscriber), Some(queues)) = (line.subscriber, queues) {
-            let purged = queues.remove(subscriber, self.limits.other_workers);
+            let purged = queues.remove(subscriber);
             count_drops(shared, line.port, DropReason::QueuePurged, purged);
         }
     }
@@ -359,11 +345,9 @@ impl Queues {
         };
         queues.left.take_all(&mut leave);
         let (_, others) = &mut queues.others;
-        let others = core::mem::take(others);
         queues.rate = None;
-        let leave = &mut |WaitingFrame(mbuf)| leave(mbuf);
-        for other in others {
-            queues.scheduler.remove(other, leave);
+        if let Some(others) = others.take() {
+            (queues.scheduler).remove(others, &mut |WaitingFrame(mbuf)| leave(mbuf));
         }
     }
 
@@ -402,6 +386,7 @@ impl Queues {
             left,
             ..
         } = &mut **queues;
+        scheduler.open(now);
         frames.take_all(|mbuf| {
             let [subscriber, class] = mbuf.meta();
             let (to, class) = (SubscriberIndex(subscriber), class as usize);
@@ -422,19 +407,19 @@ impl Queues {
                 }
             }
         });
+        scheduler.close();
     }
 
-    /// Takes frames of a worker that are in no session's queue here.
+    /// Takes frames that are in no session's queue.
     pub fn take_others(
         &mut self,
         PortIndex(port): PortIndex,
-        worker: usize,
         (frames, now): (&mut Burst, u64),
         shared: &Shared,
     ) {
         let queues = self.port(port);
         let (_, others) = &queues.others;
-        let Some(&others) = others.get(worker) else {
+        let Some(others) = *others else {
             // the port is going
             count_drops(shared, port, DropReason::QueuePurged, frames.len() as u64);
             return frames.clear();

@@ -16,7 +16,6 @@ use crate::nodes::punt::Punter;
 use crate::protection::Offence;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use dpdk::{BURST, Burst, Consumer, Eal, Exits, Producer, Queue, Sent, TxBuffers, tsc};
-use policy::Rate;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::eth::MacAddr;
@@ -236,9 +235,8 @@ impl Worker {
                     for _ in 0..self.burst.len() {
                         self.tables.took::<TRACE>(ready);
                     }
-                    let port = PortIndex(place as u16);
-                    match other.filter(|_| self.tables.queues.rate(port).is_some()) {
-                        Some(other) => self.queue_of_other::<TRACE>(port, other),
+                    match other {
+                        Some(_) => self.send_for_other(index),
                         None => self.outs.push_all(place as usize, &mut self.burst),
                     }
                 }
@@ -321,17 +319,15 @@ impl Worker {
         }
     }
 
-    /// Puts the frames of another worker into its queue at a port whose rate this worker keeps.
-    fn queue_of_other<const TRACE: bool>(&mut self, port: PortIndex, other: usize) {
-        for _ in 0..self.burst.len() {
-            self.tables.took::<TRACE>(Edge::EgressQueued);
-        }
-        let frames = (&mut self.burst, self.tables.now);
-        (self.tables.queues).take_others(port, other, frames, &self.shared);
+    /// Sends the frames of a worker that has no queue of the port. They have waited there for the port's rate.
+    fn send_for_other(&mut self, index: u16) {
+        let mut ports = self.ports.iter_mut();
+        let port = ports.find(|port| port.index.0 == index);
+        let queue = port.and_then(|port| port.queue.as_mut());
+        send(&self.shared, index.into(), queue, &mut self.burst);
     }
 
-    /// Puts the frames that are for queues of sessions there, and all others too if the worker keeps the port's rate. What need not wait is
-    /// left.
+    /// Puts the frames that are for queues of sessions there, and all others too if the port has a rate. What need not wait is left.
     fn queue_up<const TRACE: bool>(&mut self, port: usize) {
         let index = self.ports[port].index;
         let (out, now) = (usize::from(index.0), self.tables.now);
@@ -340,8 +336,7 @@ impl Worker {
             for _ in 0..frames.len() {
                 self.tables.took::<TRACE>(Edge::EgressQueued);
             }
-            let own = usize::from(self.tables.sessions.shard.own);
-            (self.tables.queues).take_others(index, own, (frames, now), &self.shared);
+            (self.tables.queues).take_others(index, (frames, now), &self.shared);
         }
         let frames = self.outs.get(self.tables.queued + out);
         if frames.is_empty() {
@@ -364,22 +359,15 @@ impl Worker {
         if n == 0 {
             return;
         }
-        match (p.egress, &mut p.queue) {
-            (Egress::Direct, Some(queue)) => count_sent(&self.shared, index, queue.tx(out)),
-            (Egress::Direct, None) => {}
-            (Egress::By(by), _) => {
+        match p.egress {
+            Egress::Direct => send(&self.shared, index, p.queue.as_mut(), out),
+            Egress::By(by) => {
                 out.set_meta([READY, index as u32]);
                 for _ in 0..n {
                     self.tables.took::<TRACE>(Edge::ByOther);
                 }
-                return self.hand_over(by, index);
+                self.hand_over(by, index);
             }
-        }
-        let left = out.len() as u64;
-        if left > 0 {
-            add(&self.shared.ports[index].tx_dropped, left);
-            self.shared.count_drop(DropReason::TxQueueFull, left);
-            out.clear();
         }
     }
 
@@ -431,16 +419,6 @@ impl Worker {
         let (queues, outs) = (&mut self.tables.queues, &mut self.outs);
         queues.release_others(index, |mbuf| outs.push(index.0.into(), mbuf));
         self.flush::<false>();
-    }
-
-    /// Changes how the packets of a port leave. What waits goes on waiting for the new rate; without one, what is in no queue of a session
-    /// leaves at once.
-    pub(crate) fn set_egress(&mut self, index: PortIndex, egress: Egress, rate: Option<Rate>) {
-        let Some(port) = self.ports.iter_mut().find(|port| port.index == index) else {
-            return;
-        };
-        port.egress = egress;
-        self.tables.queues.set_rate(index, rate);
     }
 
     /// Hands the packets of a way out over to another worker.
@@ -505,6 +483,19 @@ impl Worker {
                 || self.removed.slots() < self.removed.buffer().capacity()
                 || self.punter.waiting()
         });
+    }
+}
+
+/// Sends frames by a queue. What it does not take is dropped.
+fn send(shared: &Shared, port: usize, queue: Option<&mut Queue>, frames: &mut Burst) {
+    if let Some(queue) = queue {
+        count_sent(shared, port, queue.tx(frames));
+    }
+    let left = frames.len() as u64;
+    if left > 0 {
+        add(&shared.ports[port].tx_dropped, left);
+        shared.count_drop(DropReason::TxQueueFull, left);
+        frames.clear();
     }
 }
 

@@ -24,7 +24,7 @@ pub enum PortPart {
 pub struct PartState {
     /// Which part.
     pub part: PortPart,
-    /// The rate that the worker keeps.
+    /// Its rate: of the port that of all workers together.
     pub rate: Option<Rate>,
     /// What is counted. Its subscribers are sessions; frames in no session's queue are counted with those of the port.
     pub counts: AggregateState,
@@ -132,8 +132,7 @@ impl Queues {
         number: u32,
     ) -> Option<(Option<u32>, bool)> {
         let subscriber = SubscriberIndex(number);
-        let (_, others) = &queues.others;
-        if queues.scheduler.parent(subscriber).is_none() || others.contains(&subscriber) {
+        if queues.scheduler.parent(subscriber).is_none() || queues.is_others(subscriber) {
             return None;
         }
         let owner = queues.owners.get(number as usize).copied();
@@ -154,11 +153,10 @@ impl Queues {
             return;
         };
         let subscriber = SubscriberIndex(number);
-        let (_, others) = &queues.others;
-        if queues.scheduler.parent(subscriber).is_none() || others.contains(&subscriber) {
+        if queues.scheduler.parent(subscriber).is_none() || queues.is_others(subscriber) {
             return;
         }
-        let purged = queues.remove(subscriber, self.limits.other_workers);
+        let purged = queues.remove(subscriber);
         count_drops(shared, port, DropReason::QueuePurged, purged);
         let mut lines = self.sessions.iter_mut();
         let of_queues =
@@ -185,6 +183,12 @@ impl Queues {
 }
 
 impl PortQueues {
+    /// Whether a subscriber's frames are those in no session's queue.
+    fn is_others(&self, subscriber: SubscriberIndex) -> bool {
+        let (_, others) = self.others;
+        others == Some(subscriber)
+    }
+
     /// The state of the port and of its parts.
     fn parts(&self) -> impl Iterator<Item = PartState> {
         let mut port = PartState {
@@ -193,12 +197,13 @@ impl PortQueues {
             counts: self.scheduler.aggregate_state(PORT),
         };
         // frames in no session's queue are no subscriber
-        let (_, others) = &self.others;
+        let (_, others) = self.others;
         let waiting = &mut port.counts.waiting;
-        waiting.subscribers -= (others.len() as u32).min(waiting.subscribers);
-        let full = |other: &&SubscriberIndex| self.scheduler.state(**other, 0).octets > 0;
-        let full = others.iter().filter(full).count() as u32;
-        waiting.waiting_subscribers -= full.min(waiting.waiting_subscribers);
+        if let Some(others) = others {
+            waiting.subscribers = waiting.subscribers.saturating_sub(1);
+            let waits = u32::from(self.scheduler.state(others, 0).octets > 0);
+            waiting.waiting_subscribers = waiting.waiting_subscribers.saturating_sub(waits);
+        }
         let known = self.aggregates.known.iter();
         let of_parts = known.map(|(part, index)| PartState {
             part: part.part(),

@@ -98,7 +98,7 @@ fn a_change_of_rate_loses_nothing_that_waits() {
 }
 
 #[test]
-fn one_worker_sends_what_all_have_for_a_port_with_a_rate() {
+fn workers_share_the_rate_of_a_port() {
     let (homes, mut w) = (homes(), World::shared(4, 4));
     w.online(&homes);
     let begin = BEGIN;

@@ -278,34 +278,113 @@ fn segments_and_their_vlans_have_rates() {
     rest(&mut w, begin);
 }
 
-/// One worker keeps the rate of the port, and its own sessions do not starve beside what the others hand over.
-#[test]
-fn sessions_of_all_workers_get_about_their_share_of_a_port() {
-    let (homes, mut w) = world(4, 4);
-    let all: Vec<&Home> = homes.iter().filter(|home| home.port == ACCESS).collect();
-    for home in &all {
-        set_session(&mut w, home, Some(1), Some(Rate::kbps(RATE.get() * 4)));
+/// The worker of a home, of four.
+fn worker(home: &Home) -> u16 {
+    home.id % 4
+}
+
+/// Four workers whose homes at a port have queues, a weight for each and a rate of the port; they send by so many queues. Returns the octets that
+/// each home gets in 600 milliseconds of which it sends in those that `sends` says, by the hundred of them.
+fn shared(
+    queues: u16,
+    weight: impl Fn(u16) -> u16,
+    sends: impl Fn(u16, usize) -> bool,
+) -> (Vec<Home>, Vec<[u64; 6]>) {
+    let (homes, mut w) = world(4, queues);
+    let homes: Vec<Home> = homes
+        .into_iter()
+        .filter(|home| home.port == ACCESS)
+        .collect();
+    for home in &homes {
+        let mut rules = rules();
+        rules.queues.as_mut().unwrap().weight = weight(worker(home));
+        set_policy(&mut w, home.index as u16 + 2, Some(&rules));
+        let rate = Rate::kbps(RATE.get() * 40);
+        set_session(&mut w, home, Some(home.index as u16 + 2), Some(rate));
     }
+    // two packets a millisecond for each
     let wire = (PACKET + 24 + 22 + 8) as u64;
-    let rate = Rate::kbps(wire * 8 * all.len() as u64);
+    let rate = Rate::kbps(wire * 8 * homes.len() as u64 * 2);
     let port = PortIndex(ACCESS);
     w.controller.set_egress_rate(port, Some(rate)).unwrap();
     w.settle();
-    let mut got = vec![0; all.len()];
-    // tenths of milliseconds
-    for tenth in 0..4_000 {
-        if tenth % 20 == 0 {
-            for (number, home) in all.iter().enumerate() {
-                (0..6).for_each(|_| send(&mut w, home, number as u8, 1));
+    let mut got = vec![[0; 6]; homes.len()];
+    // twentieths of milliseconds
+    for step in 0..12_000 {
+        let hundred = step as usize / 2_000;
+        if step % 20 == 0 {
+            for (number, home) in homes.iter().enumerate() {
+                if sends(worker(home), hundred) {
+                    (0..18).for_each(|_| send(&mut w, home, number as u8, 1));
+                }
             }
         }
-        for number in left(&mut w, BEGIN + tenth * MS / 10) {
-            got[usize::from(number)] += usize::from(tenth >= 1_000);
+        w.settle_at(BEGIN + step * MS / 20);
+        for (_, frame) in w.receive() {
+            let number = usize::from(*frame.last().unwrap());
+            got[number][hundred] += frame.len() as u64 + 24;
         }
     }
-    // a packet a millisecond for each
-    assert!(got.iter().all(|got| (120..600).contains(got)), "{got:?}");
-    rest(&mut w, 400);
+    let (sum, most) = (got.iter().flatten().sum::<u64>(), rate.get() * 600 / 8);
+    assert!(
+        sum <= most + 3_000 && sum > most * 98 / 100,
+        "{sum} of {most}"
+    );
+    rest(&mut w, 600);
+    (homes, got)
+}
+
+/// Each worker has its homes' part of the rate; what the homes of one do not want, those of the others have, and no longer than that.
+#[test]
+fn the_rate_of_a_port_is_shared_among_workers_by_demand() {
+    // also where three workers send by the queue of the fourth
+    for queues in [4, 1] {
+        let of = |home: &Home| worker(home) == 0;
+        let (homes, got) = shared(
+            queues,
+            |_| 1,
+            |worker, hundred| worker != 0 || hundred % 2 == 0,
+        );
+        let first = homes.iter().filter(|home| of(home)).count();
+        assert!(first > 0 && first < homes.len());
+        for (home, got) in homes.iter().zip(&got) {
+            for (hundred, got) in got.iter().enumerate() {
+                let wire = (PACKET + 24 + 22 + 8) as u64;
+                let (all, active) = (homes.len() as u64 * 200 * wire, homes.len() - first);
+                let wanted = match (hundred % 2, of(home)) {
+                    (0, _) => 200 * wire,
+                    (_, true) => 0,
+                    (_, false) => all / active as u64,
+                };
+                // what waits of the hundred before, and the change
+                let most = wanted / 10 + 30 * wire;
+                assert!(
+                    got.abs_diff(wanted) <= most,
+                    "{hundred}: {got} of {wanted}, {home:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Those of one worker have three times the weight of the others.
+#[test]
+fn weights_hold_among_the_homes_of_all_workers() {
+    let weight = |worker| if worker == 0 { 3 } else { 1 };
+    let (homes, got) = shared(4, weight, |_, _| true);
+    let weights: u64 = homes
+        .iter()
+        .map(|home| u64::from(weight(worker(home))))
+        .sum();
+    let all: u64 = got.iter().flatten().sum();
+    for (home, got) in homes.iter().zip(&got) {
+        let (sent, weight) = (got.iter().sum::<u64>(), u64::from(weight(worker(home))));
+        let wanted = all * weight / weights;
+        assert!(
+            sent.abs_diff(wanted) <= wanted / 20,
+            "{sent} of {wanted}, {got:?}"
+        );
+    }
 }
 
 /// What the queues of a port at the only worker tell, by part.

@@ -42,19 +42,9 @@ impl Reading {
         let PartState { part, rate, counts } = state;
         let known = self.parts.entry((port, part)).or_default();
         let all = &mut known.counts;
-        // The worker that keeps the rate of a port sends what the others have, too.
-        let is_port = part == PortPart::Port;
-        match is_port && known.rate.is_some() {
-            true => {}
-            false if is_port && rate.is_some() => {
-                (all.packets, all.octets) = (counts.packets, counts.octets);
-            }
-            false => {
-                all.packets += counts.packets;
-                all.octets += counts.octets;
-            }
-        }
         known.rate = known.rate.or(rate);
+        all.packets += counts.packets;
+        all.octets += counts.octets;
         all.drops += counts.drops;
         all.most_octets += counts.most_octets;
         let (waiting, more) = (&mut all.waiting, counts.waiting);
@@ -283,30 +273,17 @@ mod tests {
         }
     }
 
-    /// What a port sends by the worker that keeps its rate is not counted twice, in whichever order the workers tell it.
+    /// The workers share the rate of a port, and each counts what it sends.
     #[test]
-    fn workers_are_added_but_for_what_one_sends_for_others() {
-        let port = PortIndex(4);
-        for turn in 0..3 {
-            let mut told = [Some(10_000), None, None]
-                .into_iter()
-                .zip([900, 300, 400])
-                .map(|(rate, packets)| state(PortPart::Port, rate, packets))
-                .collect::<Vec<_>>();
-            told.rotate_left(turn);
-            let mut reading = Reading::default();
-            told.into_iter().for_each(|state| reading.add(port, state));
-            let all = reading.parts[&(port, PortPart::Port)];
-            assert_eq!(
-                (all.rate, all.counts.packets),
-                (Some(Rate::kbps(10_000)), 900)
-            );
-            assert_eq!((all.counts.waiting.subscribers, all.counts.drops), (9, 6));
-            // a segment whose sessions are on two workers sends by both
-            let segment = PortPart::Segment(1);
-            reading.add(port, state(segment, Some(500), 20));
-            reading.add(port, state(segment, Some(500), 22));
-            assert_eq!(reading.parts[&(port, segment)].counts.packets, 42);
+    fn workers_are_added_and_their_rate_is_one() {
+        let (port, mut reading) = (PortIndex(4), Reading::default());
+        for part in [PortPart::Port, PortPart::Segment(1)] {
+            for packets in [200, 300, 400] {
+                reading.add(port, state(part, Some(10_000), packets));
+            }
+            let Part { rate, counts } = reading.parts[&(port, part)];
+            assert_eq!((rate, counts.packets), (Some(Rate::kbps(10_000)), 900));
+            assert_eq!((counts.waiting.subscribers, counts.drops), (9, 6));
         }
     }
 
