@@ -121,19 +121,20 @@ cargo-mutants:
 	@$(CARGO) mutants --version 2> /dev/null | grep -q ' $(CARGO_MUTANTS_VERSION)$$' || \
 		$(CARGO) install --locked --debug cargo-mutants --version $(CARGO_MUTANTS_VERSION)
 
-# The worker's tables, and what is between it and the control thread, in the interpreter: first each test once, then those
-# with two threads in several orders. A chunk is used again after several changes: no thread may stop the other before that.
+# The worker's tables, what is between it and the control thread, and what workers share, in the interpreter: first each test once, then those
+# with several threads in several orders. A chunk is used again after several changes: no thread may stop the other before that.
 # Slices of the tables are long, which Stacked Borrows would walk at each access.
 TOOLCHAIN ?= nightly
-MIRI := $(CARGO) +$(TOOLCHAIN) miri test --quiet -p dataplane --lib
+MIRI := $(CARGO) +$(TOOLCHAIN) miri test --quiet --lib
 
 miri: export MIRIFLAGS = -Zmiri-disable-stacked-borrows
 miri: packages
 	@$(CARGO) +$(TOOLCHAIN) miri --version > /dev/null 2>&1 || \
 		rustup toolchain install $(TOOLCHAIN) --profile minimal --component miri --component rust-src
-	$(MIRI) -- tables::fib tables::adjacency tables::sessions counters::
-	MIRIFLAGS="$$MIRIFLAGS -Zmiri-many-seeds=0..8" $(MIRI) -- fib::races counters::tests::nothing
-	MIRIFLAGS="$$MIRIFLAGS -Zmiri-many-seeds=0..8 -Zmiri-preemption-rate=0.0005" $(MIRI) -- fib::races
+	$(MIRI) -p dataplane -- tables::fib tables::adjacency tables::sessions counters::
+	MIRIFLAGS="$$MIRIFLAGS -Zmiri-many-seeds=0..8" $(MIRI) -p dataplane -- fib::races counters::tests::nothing
+	MIRIFLAGS="$$MIRIFLAGS -Zmiri-many-seeds=0..8 -Zmiri-preemption-rate=0.0005" $(MIRI) -p dataplane -- fib::races
+	MIRIFLAGS="$$MIRIFLAGS -Zmiri-many-seeds=0..8" $(MIRI) -p scheduler -- shared::
 
 clean:
 	$(SUDO) rm -rf target/vm target/e2e web/dist web/node_modules

@@ -246,10 +246,10 @@ fn committed_rates_of_one_worker_are_kept_before_the_rest_of_another() {
     const KBPS: u64 = 100_000;
     let mut trees = workers(KBPS, 2);
     let profile = trees[0].add_profile(&plain());
-    let committed = [20_000, 5_000, 1_000].map(|kbps| {
+    let committed = [60_000, 15_000, 5_000].map(|kbps| {
         let settings = SubscriberSettings {
             committed: Some(Rate::kbps(kbps)),
-            ..home(profile, Some(40_000))
+            ..home(profile, Some(80_000))
         };
         (0, Source::new(trees[0].add(PORT, &settings), 1200))
     });
@@ -258,7 +258,7 @@ fn committed_rates_of_one_worker_are_kept_before_the_rest_of_another() {
     let flows = [&committed[..], &others[..]].concat();
     wire_of_all(&mut trees, &flows, (0, 200 * MS));
     let sent = wire_of_all(&mut trees, &flows, (200 * MS, 1_200 * MS));
-    let kept = [20_000, 5_000, 1_000].map(|kbps| at_rate(kbps, 1_000 * MS) * 1224 / 1200);
+    let kept = [60_000, 15_000, 5_000].map(|kbps| at_rate(kbps, 1_000 * MS) * 1224 / 1200);
     let rest = (at_rate(KBPS, 1_000 * MS) - kept.iter().sum::<u64>()) / 28;
     let wanted = kept.map(|kept| kept + rest).into_iter().chain([rest; 25]);
     for (sent, wanted) in sent.iter().zip(wanted) {
@@ -364,4 +364,25 @@ fn what_leaves_at_once_is_charged_to_the_shared_rate() {
     let (_, source) = flows[0];
     let left = trees[0].offer(source.to, 0, source.frame(2 * late), 2 * late);
     assert!(left.unwrap().is_none());
+}
+
+#[test]
+fn each_worker_tells_what_its_homes_wait_for() {
+    const KBPS: u64 = 100_000;
+    let mut trees = workers(KBPS, 2);
+    let profile = trees[0].add_profile(&plain());
+    let slow = trees[0].add(PORT, &home(profile, Some(10_000)));
+    let flows = [(0, Source::new(slow, 1000)), flow(&mut trees, 1, 1, 1000)];
+    wire_of_all(&mut trees, &flows, (0, 1_000 * MS));
+    let [of_slow, of_other] = [&trees[0], &trees[1]].map(|tree| tree.aggregate_state(PORT));
+    let [class, subscriber, aggregate, port] = of_slow.limits;
+    assert!(
+        subscriber > 20 && [class, aggregate, port] == [0; 3],
+        "{of_slow:?}"
+    );
+    let [class, subscriber, aggregate, port] = of_other.limits;
+    assert!(
+        port > 200 && [class, subscriber, aggregate] == [0; 3],
+        "{of_other:?}"
+    );
 }
