@@ -372,83 +372,54 @@ impl<C: Chain> Scheduler<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::WIRE;
-    use crate::packet::Packet;
-    use crate::profile::QueueProfile;
-    use crate::subscriber::{SubscriberIndex, SubscriberSettings};
-    use crate::tree::Settings;
-    use std::collections::VecDeque;
+    use crate::node::{AggregateSettings, PORT};
     use std::thread;
 
-    struct Frame;
+    /// A millionth of a second, at a rate by which an octet takes as long.
+    const MICROSECOND: u64 = 1_000;
+    const OCTETS: u32 = 1_000;
 
-    /// Octets of each packet on the wire.
-    const OCTETS: u32 = 1000;
-
-    impl Packet for Frame {
-        fn octets(&self) -> u32 {
-            OCTETS - WIRE
-        }
-        fn stamp(&self) -> u32 {
-            0
-        }
-        fn set_stamp(&mut self, _: u32) {}
-    }
-
-    type Tree = Scheduler<VecDeque<Frame>>;
-
-    fn worker(shared: &Arc<SharedRate>, number: u16) -> (Tree, SubscriberIndex) {
-        let mut tree = Tree::new(Settings {
-            hz: 1_000_000_000,
-            rate: None,
-            most_packets: 100,
-            key: 7,
-        });
-        tree.share_rate(Some((shared.clone(), number)));
-        let profile = tree.add_profile(&QueueProfile::default());
-        let home = SubscriberSettings {
-            profile,
-            rate: None,
-            committed: None,
-            weight: 1,
-            header: 0,
-        };
-        let home = tree.add(crate::node::PORT, &home);
-        (tree, home)
-    }
-
-    /// Threads that have packets at all times, and look at a clock that all of them move on, send as much as one would, and no more.
+    /// Threads that look at a clock that all of them move on send as much as one would, and no more.
     #[test]
     fn threads_are_never_above_the_rate_together() {
-        // an octet is a microsecond
+        let rounds = if cfg!(miri) { 60 } else { 20_000 };
+        let (begin, end) = (
+            MICROSECOND << 20,
+            (MICROSECOND << 20) + rounds * 100 * MICROSECOND,
+        );
         let shared = SharedRate::new(Rate::kbps(8_000), 3);
-        let end = if cfg!(miri) {
-            20_000_000
-        } else {
-            2_000_000_000
-        };
-        let clock = AtomicU64::new(1_000_000_000);
-        let sends = |number| {
-            let (mut tree, home) = worker(&shared, number);
+        let clock = AtomicU64::new(begin);
+        let sends = |worker| {
+            let port = AggregateSettings {
+                parent: PORT,
+                rate: None,
+                weight: 1,
+            };
+            let (hz, root) = (1_000_000 * MICROSECOND, Node::new(&port, 1));
+            let times = (hz, parts(200 * MICROSECOND));
+            let mut share = Claimant::new(shared.clone(), worker, times, &root);
             let mut sent = 0;
             loop {
-                let now = clock.fetch_add(100_000, Relaxed);
-                if now >= 1_000_000_000 + end {
+                let now = clock.fetch_add(100 * MICROSECOND, Relaxed);
+                if now >= end {
                     return sent;
                 }
-                let _ = tree.enqueue(home, 0, Frame, now);
-                sent += tree.dequeue(now, 4, &mut |_, _| (), &mut |_, _| ()) as u64;
-                tree.open(now);
-                sent += u64::from(matches!(tree.offer(home, 0, Frame, now), Ok(Some(_))));
-                tree.close();
+                if let Some(mut next) = share.claim(Some(Band::Excess), &root, parts(now)) {
+                    while next <= parts(now) {
+                        next += share.pace.time(OCTETS);
+                        sent += 1;
+                    }
+                    share.settle(next);
+                }
+                share.publish(&root, false, parts(now));
             }
         };
         let sent: u64 = thread::scope(|scope| {
-            let threads = [0, 1, 2].map(|number| scope.spawn(move || sends(number)));
+            let threads = [0, 1, 2].map(|worker| scope.spawn(move || sends(worker)));
             threads.map(|thread| thread.join().unwrap()).iter().sum()
         });
-        // what is made up for, and the last packet
-        let most = (end + 200_000) / 1_000_000 + 1;
-        assert!(sent <= most && sent >= most * 8 / 10, "{sent} of {most}");
+        // what the port makes up for, and the last packet
+        let most = ((end - begin) / MICROSECOND + 200) / u64::from(OCTETS) + 1;
+        assert!(sent <= most && sent >= most / 2, "{sent} of {most}");
     }
 }
