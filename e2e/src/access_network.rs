@@ -103,6 +103,12 @@ impl AccessNetwork {
         self.homes.status()
     }
 
+    /// Octets of IP packets that have come to each home.
+    pub fn received(&self) -> Vec<u64> {
+        let octets = self.homes.octets().into_iter();
+        octets.map(|both| both.iter().sum()).collect()
+    }
+
     /// Traffic pauses; how many verified packets were sent so far, up and down, and how many of them arrived.
     pub fn hush(&self) -> (u64, u64) {
         self.homes.order(Order::Quiet);

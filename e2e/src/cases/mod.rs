@@ -56,6 +56,7 @@ mod redirect;
 mod refused_commits;
 pub mod resume;
 mod session_table_full;
+mod shared_rate;
 mod shell;
 mod spoofing;
 mod start;
@@ -409,6 +410,11 @@ pub const CASES: &[Case] = &[
         "rates",
         "packets above the rate of a profile or a port are lost, and nothing else is",
         rates::run,
+    ),
+    case(
+        "shared-rate",
+        "homes of two workers share the rate of their port by weight, and what those of one do not want, the others have",
+        shared_rate::run,
     ),
     case(
         "core-sources",

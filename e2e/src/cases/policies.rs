@@ -415,7 +415,7 @@ pub(super) fn sessions(sluice: &Sluice) -> Result<Vec<Session>> {
 }
 
 /// Everybody gets these attributes.
-fn change(lab: &Lab, ids: &[String], attributes: &str) -> Result<()> {
+pub(super) fn change(lab: &Lab, ids: &[String], attributes: &str) -> Result<()> {
     let requests = ids
         .iter()
         .map(|id| format!("Acct-Session-Id = \"{id}\", {attributes}\n"));

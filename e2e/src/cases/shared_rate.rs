@@ -1,0 +1,116 @@
+use super::policies::change;
+use crate::access_network::AccessNetwork;
+use crate::fixture::Fixture;
+use crate::guard::PATIENCE;
+use crate::radius::SECRET;
+use crate::site::{CONFIGURED_AS, Setup, Site};
+use anyhow::{Context, Result, ensure};
+use lab::topology::{ACCESS_PORT, CP_MANAGEMENT_V4};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const HOMES: u16 = 8;
+/// Rate of the access port in kbit/s: less than half of what all homes are sent.
+const RATE: u32 = 80;
+/// Weight of the homes that have more.
+const WEIGHT: f64 = 3.0;
+/// What waits for an earlier share has left.
+const SETTLED: Duration = Duration::from_secs(5);
+/// A home is sent some 100 packets meanwhile.
+const LONG: Duration = Duration::from_secs(10);
+
+/// The homes of two workers share the rate of their port: by weight, whichever worker has them; what those of one worker do not want, the
+/// others have.
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let setup = Setup {
+        workers: 2,
+        ..Setup::default()
+    };
+    let (lab, site) = fixture.site(&setup)?;
+    let client = "set aaa dynamic-authorization clients tests";
+    let policy = |name, weight| {
+        format!(
+            "set policies {name} above-rate wait
+set policies {name} queue limit 2000
+set policies {name} queue target-delay 0
+set policies {name} weight {weight}"
+        )
+    };
+    site.sluice().configure(&format!(
+        "{client} address {CP_MANAGEMENT_V4}
+{client} secret-key {SECRET}
+{}
+{}
+set subscriber-profiles standard policy-down light
+set user-planes {CONFIGURED_AS} ports {ACCESS_PORT} egress-rate {RATE}",
+        policy("light", 1.0),
+        policy("heavy", WEIGHT)
+    ))?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(PATIENCE)?;
+    let homes = Workers::of(site)?;
+
+    let [first, second] = homes.rates(&network);
+    let (equal, both) = (first / second, first + second);
+    println!("        {RATE} kbit/s of the port: {first:.1} and {second:.1} of IP at each worker");
+    ensure!((0.75..1.33).contains(&equal), "{first} and {second} kbit/s");
+
+    change(lab, &homes.ids[1], "Filter-Id = heavy.out")?;
+    let [first, second] = homes.rates(&network);
+    println!("        weights 1 and {WEIGHT}: {first:.1} and {second:.1}");
+    let is_weight = (WEIGHT * 0.7..WEIGHT * 1.4).contains(&(second / first));
+    ensure!(is_weight, "{first} and {second} kbit/s");
+
+    change(lab, &homes.ids[1], "WISPr-Bandwidth-Max-Down = 1000")?;
+    let [first, second] = homes.rates(&network);
+    println!("        a kbit/s for each of the second: {first:.1} and {second:.1}");
+    let is_rest = first > 4.0 * second && first + second > both * 0.75;
+    ensure!(is_rest, "{first} and {second} kbit/s of {both}");
+
+    site.sluice().configure(&format!(
+        "delete user-planes {CONFIGURED_AS} ports {ACCESS_PORT} egress-rate"
+    ))?;
+    network.hang_up(PATIENCE)?;
+    site.wait_empty(PATIENCE)?;
+    site.sluice().ledger().map(drop)
+}
+
+/// The homes of each worker.
+struct Workers {
+    /// Their sessions.
+    ids: [Vec<String>; 2],
+    /// Their numbers among all homes.
+    numbers: [Vec<usize>; 2],
+}
+
+impl Workers {
+    /// With two workers the last bit of a session id says whose the session is.
+    fn of(site: &Site) -> Result<Self> {
+        let mut workers = Workers {
+            ids: Default::default(),
+            numbers: Default::default(),
+        };
+        for session in site.sessions()? {
+            let worker = session.pppoe_session_id as usize % 2;
+            let line = session.c_tag.context("a home without a line")?;
+            workers.numbers[worker].push(line as usize - 1);
+            workers.ids[worker].push(session.id);
+        }
+        let half = usize::from(HOMES / 2);
+        let counts = workers.ids.each_ref().map(Vec::len);
+        ensure!(counts == [half; 2], "{counts:?} sessions at the workers");
+        Ok(workers)
+    }
+
+    /// What the homes of each worker are sent, in kbit/s of IP.
+    fn rates(&self, network: &AccessNetwork) -> [f64; 2] {
+        sleep(SETTLED);
+        let (before, begun) = (network.received(), Instant::now());
+        sleep(LONG);
+        let (after, took) = (network.received(), begun.elapsed());
+        self.numbers.each_ref().map(|numbers| {
+            let octets = numbers.iter().map(|home| after[*home] - before[*home]);
+            octets.sum::<u64>() as f64 * 8.0 / 1000.0 / took.as_secs_f64()
+        })
+    }
+}
