@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const HOMES: u16 = 8;
 /// Rate of the access port in kbit/s: less than half of what all homes are sent.
-const RATE: u32 = 80;
+const RATE: u32 = 40;
 /// Weight of the homes that have more.
 const WEIGHT: f64 = 3.0;
 /// What waits for an earlier share has left.

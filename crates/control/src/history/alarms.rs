@@ -45,11 +45,9 @@ impl Reader {
                             resource: resource.to_owned(),
                             text: text.to_owned(),
                         };
-                        let alarm = Alarm::new(condition, event.unix);
-                        alarms.push(Alarm {
-                            acknowledged,
-                            ..alarm
-                        });
+                        let mut alarm = Alarm::new(condition, event.unix);
+                        alarm.acknowledged = acknowledged;
+                        alarms.push(alarm);
                     }
                 }
                 What::System { .. } | What::Subscriber(..) => {}

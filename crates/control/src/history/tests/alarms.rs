@@ -31,8 +31,10 @@ fn fill(database: &mut Database, from: u64) {
     }
 }
 
-/// Resources of the standing alarms, when each was raised, and who acknowledged it when.
-fn standing(reader: &Reader) -> Vec<(String, u32, Option<(String, u32)>)> {
+/// Resource of a standing alarm, when it was raised, and who acknowledged it when.
+type Standing = (String, u32, Option<(String, u32)>);
+
+fn standing(reader: &Reader) -> Vec<Standing> {
     let alarms = reader.alarms().into_iter().map(|alarm| {
         let by = alarm
             .acknowledged
