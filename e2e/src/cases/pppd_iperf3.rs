@@ -138,7 +138,7 @@ set policies plan queue limit 4000000",
     let page = sluice.run(&["show", "session", &session.id])?;
     let rows = page.lines().filter(|line| line.contains("queue "));
     rows.for_each(|row| println!("        {}", row.trim()));
-    ensure!(OF_RATE.contains(&(sent.rate / RATE)), "{sent:?}");
+    ensure!(OF_QUEUES.contains(&(sent.rate / RATE)), "{sent:?}");
     sent.check(AGAIN).context("with marks")?;
     ensure!(
         page.contains("queue pings") && page.contains("marked for it"),

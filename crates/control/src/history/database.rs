@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Free pages that are given back to the file system at once.
 const PAGES_GIVEN_BACK: u32 = 2_048;
 /// Largest number of a block: the identity of an event has 16 bits for its place in the block.
-const MOST_BLOCKS: u64 = 1 << 47;
+pub(super) const MOST_BLOCKS: u64 = 1 << 47;
 
 const TABLES: &str = "
     CREATE TABLE progress (last INTEGER NOT NULL) STRICT;

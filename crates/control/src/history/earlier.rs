@@ -8,6 +8,7 @@
 //! filter   a frame of number 2^64-2 or 2^64-1, and a trailer behind it: not needed here
 //! ```
 
+use super::database::MOST_BLOCKS;
 use crate::store::log::{FRAME_HEADER, HEADER, checksum, header_of, u32_at, u64_at};
 use crate::store::log::{was_on_the_disk, whole_frame};
 use config::folder;
@@ -39,7 +40,8 @@ impl Earlier {
             let name = entry?.file_name();
             let number = name.to_str().and_then(|name| name.strip_suffix(SUFFIX));
             let number = number.filter(|number| number.len() == 20);
-            firsts.extend(number.and_then(|number| number.parse::<u64>().ok()));
+            let number = number.and_then(|number| number.parse::<u64>().ok());
+            firsts.extend(number.filter(|number| *number < MOST_BLOCKS / 2)); // nobody wrote others
         }
         firsts.sort_unstable();
         Ok(Earlier {
