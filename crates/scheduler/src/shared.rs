@@ -57,6 +57,10 @@ impl SharedRate {
 
 /// Octets on the wire of a frame that is as large as any. So much of the port's time is kept for the last packet of a claim.
 const LARGEST: u32 = 10_240;
+/// Octets on the wire of a frame of usual size. The port makes up for its time at least.
+const FRAME: u32 = 1_542;
+/// Time of so many frames that a worker makes up for at least that did not come when it was its turn.
+const FRAMES_AWAY: u64 = 8;
 /// Part of a second that a worker makes up for that did not come when it was its turn.
 const AWAY: u64 = 100;
 /// Virtual time at which a worker begins: a child that comes may be a calendar's length before those that are there.
@@ -94,16 +98,19 @@ struct Claim {
 
 impl Claimant {
     fn new(shared: Arc<SharedRate>, worker: usize, (hz, slack): (u64, u64), root: &Node) -> Self {
+        let pace = Pace::new(Some(shared.rate), hz);
+        // a worker that is woken is later than a slow port waits otherwise
+        let frame = pace.time(FRAME);
         Claimant {
-            pace: Pace::new(Some(shared.rate), hz),
+            pace,
             shared,
             worker,
-            slack,
+            slack: slack.max(frame),
             offsets: Band::ALL.map(|band| BEGIN.wrapping_sub(root.turn(band).0)),
             words: [0; 2],
             due: 0,
             away: 0,
-            most_away: parts(hz / AWAY),
+            most_away: parts(hz / AWAY).max(FRAMES_AWAY * frame),
             claim: None,
         }
     }
@@ -419,7 +426,7 @@ mod tests {
             threads.map(|thread| thread.join().unwrap()).iter().sum()
         });
         // what the port makes up for, and the last packet
-        let most = ((end - begin) / MICROSECOND + 200) / u64::from(OCTETS) + 1;
+        let most = ((end - begin) / MICROSECOND + u64::from(FRAME)) / u64::from(OCTETS) + 1;
         assert!(sent <= most && sent >= most / 2, "{sent} of {most}");
     }
 }

@@ -193,6 +193,24 @@ fn a_worker_that_is_often_late_has_its_share() {
     assert!(is_near(sent[0], all / 4, 50), "{sent:?} of {all}");
 }
 
+/// Where a frame takes longer than a worker needs to be woken, the turn is not of whoever is woken first.
+#[test]
+fn workers_of_a_slow_port_have_their_shares_whoever_comes_first() {
+    const KBPS: u64 = 1_000;
+    let mut trees = workers(KBPS, 2);
+    let flows = [(0, 1), (1, 3)].map(|(at, weight)| flow(&mut trees, at, weight, 1000));
+    let mut sent = [0; 2];
+    for n in 0..8_000 {
+        let (worker, now) = (n as usize % 2, n * MS / 2);
+        let own = [(0, flows[worker].1)];
+        let alone = wire_of_all(&mut trees[worker..=worker], &own, (now, now + MS / 2));
+        sent[worker] += alone[0];
+    }
+    let all = at_rate(KBPS, 4_000 * MS);
+    assert!(is_near(sent.iter().sum(), all, 10), "{sent:?} of {all}");
+    assert!(is_near(sent[0], all / 4, 50), "{sent:?} of {all}");
+}
+
 #[test]
 fn a_worker_that_can_send_nothing_is_not_waited_for() {
     const KBPS: u64 = 100_000;
