@@ -41,6 +41,8 @@ set policies {name} weight {weight}"
 {client} secret-key {SECRET}
 {}
 {}
+set acls closed rules 10 deny ip from any to any
+set policies closed acls closed
 set subscriber-profiles standard policy-down light
 set user-planes {CONFIGURED_AS} ports {ACCESS_PORT} egress-rate {RATE}",
         policy("light", 1.0),
@@ -61,10 +63,10 @@ set user-planes {CONFIGURED_AS} ports {ACCESS_PORT} egress-rate {RATE}",
     let is_weight = (WEIGHT * 0.7..WEIGHT * 1.4).contains(&(second / first));
     ensure!(is_weight, "{first} and {second} kbit/s");
 
-    change(lab, &homes.ids[1], "WISPr-Bandwidth-Max-Down = 1000")?;
+    change(lab, &homes.ids[1], "Filter-Id = closed.out")?;
     let [first, second] = homes.rates(&network);
-    println!("        a kbit/s for each of the second: {first:.1} and {second:.1}");
-    let is_rest = first > 4.0 * second && first + second > both * 0.75;
+    println!("        nothing for the homes of the second: {first:.1} and {second:.1}");
+    let is_rest = second < both * 0.05 && first > both * 0.75;
     ensure!(is_rest, "{first} and {second} kbit/s of {both}");
 
     site.sluice().configure(&format!(
