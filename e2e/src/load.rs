@@ -40,9 +40,10 @@ const CALM: Duration = Duration::from_secs(supervisor::SOON.as_secs() + 1);
 /// Frames that were under way when a user plane died have arrived, and its successor has not begun.
 const UNDER_WAY: Duration = Duration::from_millis(50);
 
-/// LCP Echo-Replies from the gateway, in PPPoE behind two tags.
+/// LCP Echo-Replies from the gateway, in PPPoE behind two tags. The kernel has taken the outer one out of a received frame before the
+/// filter looks; homes answer the gateway as well, but that is sent.
 const ECHO_REPLIES: &str =
-    "ether[20:2] = 0x8864 and ether[28:2] = 0xc021 and ether[30] = 10 and ether[0] = 2";
+    "inbound and ether[16:2] = 0x8864 and ether[24:2] = 0xc021 and ether[26] = 10";
 
 /// The gateway, its homes, and what is watched.
 pub struct Loaded {
