@@ -13,6 +13,9 @@ const INTERVALS: RangeInclusive<u32> = 100..=60_000;
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// What is asked for cannot be.
+    #[error("{0}")]
+    Invalid(String),
     /// What it is about is not there.
     #[error("{0}")]
     NotFound(String),
@@ -33,6 +36,7 @@ pub enum Refusal {
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         match refusal {
+            Refusal::Invalid(message) => Status::invalid_argument(message),
             Refusal::NotFound(message) => Status::not_found(message),
             Refusal::Busy(message) => Status::aborted(message),
             Refusal::Outdated(message) => Status::failed_precondition(message),

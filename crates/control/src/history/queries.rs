@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -22,8 +22,8 @@ use tokio::time::timeout;
 const AT_ONCE: usize = 4;
 /// Maximum number of event lists that are sent at the same time. Others are refused.
 const LISTS: usize = 32;
-/// The same of lists of lines, each of which is put together as a whole.
-const LINE_LISTS: usize = 4;
+/// The same of lists of lines and figures, each of which is put together as a whole.
+const WHOLE_LISTS: usize = 4;
 /// Time in which a client must read a part of a list. It may show the list page by page.
 const READ_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time that figures are of where nothing else is said, in seconds.
@@ -43,7 +43,7 @@ pub(crate) struct HistoryQueries {
     unix: fn() -> u32,
     turns: Arc<Semaphore>,
     lists: Arc<Semaphore>,
-    line_lists: Arc<Semaphore>,
+    whole_lists: Arc<Semaphore>,
 }
 
 impl HistoryQueries {
@@ -55,7 +55,7 @@ impl HistoryQueries {
             unix,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             lists: Arc::new(Semaphore::new(LISTS)),
-            line_lists: Arc::new(Semaphore::new(LINE_LISTS)),
+            whole_lists: Arc::new(Semaphore::new(WHOLE_LISTS)),
         }
     }
 
@@ -102,7 +102,7 @@ impl HistoryQueries {
         let last = request.last;
         if last.is_some_and(|last| last > MOST) {
             let why = format!("at most {MOST} of the latest events can be asked for");
-            let _ = parts.send(Err(Refusal::Failed(why))).await;
+            let _ = parts.send(Err(Refusal::Invalid(why))).await;
             return;
         }
         let Ok(_list) = self.lists.try_acquire() else {
@@ -127,9 +127,7 @@ impl HistoryQueries {
         request: ListLinesRequest,
         parts: mpsc::Sender<Result<ListLinesResponse, Refusal>>,
     ) {
-        let Ok(_list) = self.line_lists.try_acquire() else {
-            let why = format!("{LINE_LISTS} lists of lines are being read: stop one, or wait");
-            let _ = parts.send(Err(Refusal::Busy(why))).await;
+        let Some(_list) = self.whole_list(&parts).await else {
             return;
         };
         let query = Query {
@@ -153,11 +151,29 @@ impl HistoryQueries {
         }
     }
 
+    /// Leave to put a list together; without it the client is told.
+    async fn whole_list<T>(
+        &self,
+        parts: &mpsc::Sender<Result<T, Refusal>>,
+    ) -> Option<SemaphorePermit<'_>> {
+        let list = self.whole_lists.try_acquire().ok();
+        if list.is_none() {
+            let why = format!(
+                "{WHOLE_LISTS} lists of lines or figures are being read: stop one, or wait"
+            );
+            let _ = parts.send(Err(Refusal::Busy(why))).await;
+        }
+        list
+    }
+
     async fn figures(
         &self,
         request: ListFiguresRequest,
         parts: mpsc::Sender<Result<ListFiguresResponse, Refusal>>,
     ) {
+        let Some(_list) = self.whole_list(&parts).await else {
+            return;
+        };
         let now = (self.unix)();
         let until = time(request.until).unwrap_or(now.saturating_add(1));
         let query = FigureQuery {
@@ -168,7 +184,7 @@ impl HistoryQueries {
         };
         if query.since > query.until {
             let why = "figures end before they begin: `until` is before `since`".to_owned();
-            let _ = parts.send(Err(Refusal::Failed(why))).await;
+            let _ = parts.send(Err(Refusal::Invalid(why))).await;
             return;
         }
         let figures = self.read(move |reader| reader.figures(&query, now)).await;
@@ -210,7 +226,7 @@ impl HistoryQueries {
 
     async fn holders(&self, request: FindHoldersRequest) -> Result<FindHoldersResponse, Refusal> {
         let prefix = parse_prefix(&request.address).ok_or_else(|| {
-            Refusal::Failed(format!(
+            Refusal::Invalid(format!(
                 "`{}` is no address: expected an IPv4 or IPv6 address or prefix",
                 request.address
             ))

@@ -5,7 +5,8 @@ use super::*;
 use crate::alarms::Fault;
 use northbound::{
     BindingRole, Call, EventKind, FindHoldersRequest, FindSubscriberResponse, HistoryCall,
-    ListEventsRequest, Response, Session, SessionState, SubscriberState,
+    ListEventsRequest, ListFiguresRequest, Refusal, Response, Session, SessionState,
+    SubscriberState,
 };
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -238,7 +239,8 @@ fn which_alarms_are_raised_is_known_from_the_whole_history() {
         add(&mut database, n as u64 + 1, &block(&events));
     }
     let reader = database.reader();
-    let mut raised = reader.alarms();
+    let alarms = reader.alarms();
+    let mut raised = alarms.raised();
     raised.sort_by_key(|alarm| alarm.raised);
     let last = raised.last().unwrap();
     assert_eq!(
@@ -247,4 +249,30 @@ fn which_alarms_are_raised_is_known_from_the_whole_history() {
     );
     assert!(raised.iter().all(|alarm| alarm.raised % 2 == 0));
     assert_eq!(raised.len(), 200);
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_as_such() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = open(directory.path());
+    run(async {
+        let queries = queries(&database, Vec::new());
+        let (part, mut parts) = mpsc::channel(4);
+        let backward = ListFiguresRequest {
+            since: Some(20),
+            until: Some(10),
+            ..ListFiguresRequest::default()
+        };
+        let call = HistoryCall::Figures(backward, part);
+        queries.send(call).await.unwrap();
+        assert!(matches!(parts.recv().await, Some(Err(Refusal::Invalid(_)))));
+        let (reply, answer) = oneshot::channel();
+        let nowhere = FindHoldersRequest {
+            address: "nowhere".into(),
+            at: None,
+        };
+        let call = HistoryCall::Holders(nowhere, reply);
+        queries.send(call).await.unwrap();
+        assert!(matches!(answer.await, Ok(Err(Refusal::Invalid(_)))));
+    });
 }
