@@ -166,8 +166,8 @@ pub struct History {
     /// Time for which events are kept. Older events are deleted within a day, or within an eighth of this time if that is less.
     #[schemars(range(min = 1, max = 3_650), extend("x-unit" = "days"))]
     pub keep: u16,
-    /// Maximum size of the history on the control plane's disk. Above it, the oldest events are deleted early. The events of one
-    /// session take about 270 octets.
+    /// Maximum size of the events on the control plane's disk. Above it, the oldest ones are deleted early. The events of one session
+    /// take about 760 octets.
     #[schemars(range(min = 16, max = 1_048_576), extend("x-unit" = "MiB"))]
     pub size: u32,
 }
@@ -176,7 +176,7 @@ impl Default for History {
     fn default() -> Self {
         History {
             keep: 90,
-            size: 1_024,
+            size: 3_072,
         }
     }
 }
