@@ -31,7 +31,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use northbound::PATIENCE_FOR_A_COMMIT;
-use northbound::catalogue::{self, Action, DRAIN_USER_PLANE, TABLES, Table};
+use northbound::catalogue::{self, Action, TABLES, Table};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -88,11 +88,15 @@ pub fn role(table: &Table) -> Role {
 
 /// Role that an action needs: one that commits a change is a change of the configuration.
 pub fn role_of(action: &Action) -> Role {
-    let mut commits = catalogue::COMMIT.calls.iter();
-    match commits.any(|call| action.calls.contains(call)) {
+    match commits(action) {
         true => Role::Configure,
         false => Role::Operate,
     }
+}
+
+fn commits(action: &Action) -> bool {
+    let mut calls = catalogue::COMMIT.calls.iter();
+    calls.any(|call| action.calls.contains(call))
 }
 
 /// Path of checks of a change.
@@ -149,8 +153,10 @@ async fn guard(
         Err(problem) => access::refuse(request, problem).await.into_response(),
         Ok(()) => {
             let path = request.uri().path();
-            let commits = matches!(path, CHECK | COMMIT) || path == action_path(&DRAIN_USER_PLANE);
-            let patience = match commits {
+            let mut orders = ACTIONS.iter().filter(|action| commits(action));
+            let is_change =
+                matches!(path, CHECK | COMMIT) || orders.any(|action| path == action_path(action));
+            let patience = match is_change {
                 true => PATIENCE + PATIENCE_FOR_A_COMMIT,
                 false => PATIENCE,
             };
