@@ -3,6 +3,7 @@
 //! The control plane collects the [`Condition`]s that hold once a second. [`Alarms`] compares them with the raised alarms and
 //! reports the changes as events. A delay before raising and clearing keeps an alarm from flapping.
 
+use crate::history::{Event, What};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -161,7 +162,7 @@ pub struct Alarm {
 
 impl Alarm {
     /// An alarm that was raised at this time.
-    pub(crate) fn new(condition: Condition, raised: u32) -> Self {
+    fn new(condition: Condition, raised: u32) -> Self {
         Alarm {
             condition,
             raised,
@@ -200,15 +201,43 @@ pub(crate) struct Alarms {
 }
 
 impl Alarms {
-    /// Restores an alarm that an earlier run had raised.
-    pub fn resume(&mut self, alarm: Alarm) {
-        let key = (alarm.condition.fault, alarm.condition.resource.clone());
-        self.raised.insert(key, alarm);
-    }
-
-    /// Forgets an alarm that an earlier run had cleared.
-    pub fn forget(&mut self, fault: Fault, resource: &str) {
-        self.raised.remove(&(fault, resource.to_owned()));
+    /// Takes over what an event of an earlier run says; events come in their order.
+    pub fn replay(&mut self, event: &Event<'_>) {
+        match event.what {
+            What::Alarm {
+                raised: true,
+                fault,
+                resource,
+                text,
+            } => {
+                let condition = Condition {
+                    fault,
+                    resource: resource.to_owned(),
+                    text: text.to_owned(),
+                };
+                let key = (fault, resource.to_owned());
+                self.raised.insert(key, Alarm::new(condition, event.unix));
+            }
+            What::Alarm {
+                fault, resource, ..
+            } => {
+                self.raised.remove(&(fault, resource.to_owned()));
+            }
+            What::Acknowledged {
+                fault,
+                resource,
+                by,
+                comment,
+            } => {
+                let by = Acknowledgement {
+                    by: by.to_owned(),
+                    at: event.unix,
+                    comment: comment.to_owned(),
+                };
+                self.acknowledge(fault, resource, by);
+            }
+            What::Subscriber(..) | What::System { .. } => {}
+        }
     }
 
     /// Acknowledges an alarm, if it is raised.
@@ -378,7 +407,15 @@ mod tests {
     fn an_alarm_that_was_raised_before_a_restart_keeps_its_time() {
         let lost = condition(Fault::UserPlaneLost, "up1");
         let mut alarms = Alarms::default();
-        alarms.resume(Alarm::new(lost.clone(), 7));
+        alarms.replay(&Event {
+            unix: 7,
+            what: What::Alarm {
+                raised: true,
+                fault: lost.fault,
+                resource: &lost.resource,
+                text: &lost.text,
+            },
+        });
         assert_eq!(look(&mut alarms, 20, std::slice::from_ref(&lost)), []);
         assert_eq!(alarms.raised()[0].raised, 7);
         assert_eq!(look(&mut alarms, 21, &[]), [Change::Cleared(lost)]);

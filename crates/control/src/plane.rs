@@ -349,6 +349,7 @@ impl ControlPlane {
         let mut random = StdRng::from_seed(seed);
         let mut keys = [[0u8; 32]; 4];
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
+        let alarms = restored.take_alarms();
         let (outbox, blocks) = restored.take_outbox();
         let (stamp, sequence) = (restored.recovery_time_stamp, random.next_u32());
         let teids = restored.teids(keys[3], now);
@@ -386,7 +387,7 @@ impl ControlPlane {
             drains: drain::Drains::new(),
             adjusting: VecDeque::new(),
             journal: Journal::new(restored.first_records()),
-            alarms: alarm::resumed(restored.take_alarms(), &blocks),
+            alarms,
             outbox,
             accounting: AccountingQueue::default(),
             served_groups: BTreeSet::new(),

@@ -5,6 +5,7 @@ use super::database::{Reader, Segment, segments};
 use super::event::{self, Event, Step, Subscriber, What};
 use super::keys::Key;
 use super::subject::Subject;
+use crate::alarms::Alarms;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
 use policy::Bindings;
@@ -143,6 +144,20 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// Alarms that were raised and not cleared, with their acknowledgements.
+    pub(crate) fn alarms(&self) -> Alarms {
+        let query = Query {
+            alarms: true,
+            ..Query::default()
+        };
+        let mut alarms = Alarms::default();
+        self.forward(&query, |event| {
+            alarms.replay(event);
+            ControlFlow::Continue(())
+        });
+        alarms
     }
 }
 

@@ -3,8 +3,8 @@
 use super::change::sessions;
 use super::{ControlPlane, Now};
 use crate::addresses::Usage;
-use crate::alarms::{self, Acknowledgement, Alarms, Change, Condition, Fault, Severity};
-use crate::history::{What, events};
+use crate::alarms::{Acknowledgement, Change, Condition, Fault, Severity};
+use crate::history::What;
 use northbound::{Alarm, AlarmSeverity, ListAlarmsResponse, Refusal};
 
 /// How far the use of a pool must be below its `alarm-threshold` for the alarm to be cleared, in percentage points.
@@ -16,43 +16,6 @@ fn condition(fault: Fault, resource: impl Into<String>, text: String) -> Conditi
         resource: resource.into(),
         text,
     }
-}
-
-/// The alarms at the end of the history (`before`), and what became of them in blocks that the history does not have yet.
-pub(super) fn resumed(before: Vec<alarms::Alarm>, blocks: &[(u64, Vec<u8>)]) -> Alarms {
-    let mut alarms = Alarms::default();
-    before.into_iter().for_each(|alarm| alarms.resume(alarm));
-    for event in blocks.iter().flat_map(|(_, block)| events(block)) {
-        match event.what {
-            What::Alarm {
-                raised: true,
-                fault,
-                resource,
-                text,
-            } => {
-                let condition = condition(fault, resource, text.into());
-                alarms.resume(alarms::Alarm::new(condition, event.unix));
-            }
-            What::Alarm {
-                fault, resource, ..
-            } => alarms.forget(fault, resource),
-            What::Acknowledged {
-                fault,
-                resource,
-                by,
-                comment,
-            } => {
-                let by = Acknowledgement {
-                    by: by.into(),
-                    at: event.unix,
-                    comment: comment.into(),
-                };
-                alarms.acknowledge(fault, resource, by);
-            }
-            What::Subscriber(..) | What::System { .. } => {}
-        }
-    }
-    alarms
 }
 
 impl ControlPlane {

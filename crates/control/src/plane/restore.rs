@@ -6,13 +6,13 @@ use super::persist::{
 };
 use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
-use crate::alarms::Alarm;
+use crate::alarms::Alarms;
 use crate::counters::Counter;
 use crate::entry::{Account, Ending, Entry, Reports, Rules, Stage, Started, Who};
 use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, LAST_ANSWER_PREFIX, LastAnswer};
 use crate::generations::GENERATION_KEY;
-use crate::history::{BLOCK_PREFIX, Outbox};
+use crate::history::{BLOCK_PREFIX, Outbox, events};
 use crate::next_pools::{NEXT_POOLS_PREFIX, NextPools};
 use crate::radius_sockets::{RADIUS_PORT_PREFIX, RadiusPorts};
 use crate::records::{BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third, from_bytes};
@@ -52,8 +52,8 @@ pub struct Restored {
     blocks: Vec<(u64, Vec<u8>)>,
     /// Last block that the history has.
     last_block: u64,
-    /// Raised alarms in the history.
-    alarms: Vec<Alarm>,
+    /// Raised alarms, as the history has them.
+    alarms: Alarms,
     /// Identifies the machine's current boot.
     pub(super) boot: u32,
     /// Records that the store lacks and gets first.
@@ -150,13 +150,18 @@ impl Restored {
 
     /// Sets the alarms that were raised and not cleared.
     #[must_use]
-    pub fn with_alarms(mut self, alarms: Vec<Alarm>) -> Self {
+    pub(crate) fn with_alarms(mut self, alarms: Alarms) -> Self {
         self.alarms = alarms;
         self
     }
 
-    pub(super) fn take_alarms(&mut self) -> Vec<Alarm> {
-        std::mem::take(&mut self.alarms)
+    /// Raised alarms, with what became of them in blocks that the history does not have.
+    pub(super) fn take_alarms(&mut self) -> Alarms {
+        let mut alarms = std::mem::take(&mut self.alarms);
+        let new = self.blocks.iter().filter(|(n, _)| *n > self.last_block);
+        let new = new.flat_map(|(_, block)| events(block));
+        new.for_each(|event| alarms.replay(&event));
+        alarms
     }
 
     pub(super) fn take_last_answers(&mut self) -> Vec<(Arc<[u8]>, LastAnswer)> {

@@ -35,11 +35,11 @@ fn fill(database: &mut Database, from: u64) {
 type Standing = (String, u32, Option<(String, u32)>);
 
 fn standing(reader: &Reader) -> Vec<Standing> {
-    let alarms = reader.alarms().into_iter().map(|alarm| {
-        let by = alarm
-            .acknowledged
-            .map(|Acknowledgement { by, at, .. }| (by, at));
-        (alarm.condition.resource, alarm.raised, by)
+    let alarms = reader.alarms();
+    let alarms = alarms.raised().into_iter().map(|alarm| {
+        let by = alarm.acknowledged.clone();
+        let by = by.map(|Acknowledgement { by, at, .. }| (by, at));
+        (alarm.condition.resource.clone(), alarm.raised, by)
     });
     let mut alarms: Vec<_> = alarms.collect();
     alarms.sort();
