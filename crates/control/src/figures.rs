@@ -1,9 +1,10 @@
 //! Figures of the gateway for the history: what the overview says, each ten seconds. Counters become rates.
 
 use crate::configuration::ToPlane;
-use crate::history::{SAMPLE, Sample, Series};
+use crate::history::{Measure, SAMPLE, Sample, Series};
 use northbound::{
-    LiveCall, LiveRequest, LiveResponse, QueueAggregate, WatchStateResponse, WatchedUserPlane,
+    DropCounter, LiveCall, LiveRequest, LiveResponse, QueueAggregate, WatchStateResponse,
+    WatchedUserPlane,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,6 +14,24 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Maximum number of series. What is beyond is left out, and told once.
 const MOST_SERIES: usize = 1_024;
 const HOUR: f64 = 3_600.0;
+const BITS: f64 = 8.0;
+
+const fn measure(name: &'static str, unit: &'static str) -> Measure {
+    Measure { name, unit }
+}
+
+const ONLINE: Measure = measure("online", "sessions");
+const ATTEMPTS: Measure = measure("attempts", "sessions an hour");
+const SET_UPS: Measure = measure("set-ups", "sessions an hour");
+const ENDS: Measure = measure("ends", "sessions an hour");
+const SESSIONS: Measure = measure("sessions", "sessions");
+const UP: Measure = measure("up", "bits a second");
+const DOWN: Measure = measure("down", "bits a second");
+const RECEIVED: Measure = measure("received", "bits a second");
+const SENT: Measure = measure("sent", "bits a second");
+const QUEUE: Measure = measure("queue", "bits a second");
+const DROPS: Measure = measure("drops", "packets a second");
+const POOL_USED: Measure = measure("pool-used", "addresses or prefixes");
 
 /// Takes a sample each ten seconds, until the control plane ends.
 pub(crate) async fn run(
@@ -21,7 +40,7 @@ pub(crate) async fn run(
     unix: fn() -> u32,
 ) {
     let mut turns = interval(Duration::from_secs(SAMPLE.into()));
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut meter = Meter::default();
     loop {
         turns.tick().await;
@@ -30,7 +49,7 @@ pub(crate) async fn run(
             return;
         }
         let Ok(Ok(LiveResponse::State(state))) = answer.await else {
-            return;
+            continue; // a gap
         };
         let values = meter.read(&state);
         let sample = Sample {
@@ -56,75 +75,85 @@ struct Meter {
 impl Meter {
     fn read(&mut self, state: &WatchStateResponse) -> Vec<(Series, f64)> {
         self.before = std::mem::take(&mut self.now);
+        self.read_gateway(state);
+        let reached = || state.user_planes.iter().filter(|plane| plane.reached);
+        reached().for_each(|plane| self.read_user_plane(plane));
+        for measure in [UP, DOWN] {
+            let of_planes = self.values.iter().filter(|(s, _)| s.measure == measure);
+            let of_planes: Vec<f64> = of_planes.map(|(_, value)| *value).collect();
+            if !of_planes.is_empty() {
+                self.gauge(measure, String::new(), of_planes.iter().sum());
+            }
+        }
+        // what there may be most of comes last
+        reached().for_each(|plane| self.read_queues(plane));
+        self.taken()
+    }
+
+    /// What was read, as far as it is kept.
+    fn taken(&mut self) -> Vec<(Series, f64)> {
+        let mut values = std::mem::take(&mut self.values);
+        let series = values.len();
+        if series > MOST_SERIES && !std::mem::replace(&mut self.is_full, true) {
+            let most = MOST_SERIES;
+            tracing::warn!(series, most, "some figures of the gateway are not kept");
+        }
+        values.truncate(MOST_SERIES);
+        values
+    }
+
+    fn read_gateway(&mut self, state: &WatchStateResponse) {
         let at = state.at_milliseconds;
         if let Some(sessions) = &state.sessions {
-            self.gauge("online", String::new(), sessions.online as f64);
-            for (name, count) in [
-                ("attempts", sessions.begun),
-                ("set-ups", sessions.opened),
-                ("ends", sessions.ended),
+            self.gauge(ONLINE, String::new(), sessions.online as f64);
+            for (measure, count) in [
+                (ATTEMPTS, sessions.begun),
+                (SET_UPS, sessions.opened),
+                (ENDS, sessions.ended),
             ] {
-                self.rate(name, String::new(), at, count, HOUR);
+                self.rate(measure, String::new(), at, count, HOUR);
             }
         }
-        let drops = |drops: &[northbound::DropCounter]| drops.iter().map(|drop| drop.count).sum();
-        self.rate("drops", String::new(), at, drops(&state.drops), 1.0);
-        for plane in state.user_planes.iter().filter(|plane| plane.reached) {
-            self.read_user_plane(plane);
-            let (name, at) = (plane.node_id.clone(), plane.at_milliseconds);
-            self.rate("drops", name, at, drops(&plane.drops), 1.0);
-        }
-        for name in ["up", "down"] {
-            let of_planes = self.values.iter().filter(|(series, _)| series.name == name);
-            let all = of_planes.map(|(_, value)| value).sum();
-            self.gauge(name, String::new(), all);
-        }
+        self.rate(DROPS, String::new(), at, total(&state.drops), 1.0);
         for pool in &state.pools {
             let resource = format!("{} {}", pool.name, pool.family);
-            self.gauge("pool-used", resource, pool.used as f64);
+            self.gauge(POOL_USED, resource, pool.used as f64);
         }
-        let mut values = std::mem::take(&mut self.values);
-        if values.len() > MOST_SERIES {
-            if !std::mem::replace(&mut self.is_full, true) {
-                tracing::warn!(
-                    series = values.len(),
-                    most = MOST_SERIES,
-                    "some figures of the gateway are not kept"
-                );
-            }
-            values.truncate(MOST_SERIES);
-        }
-        values
     }
 
     fn read_user_plane(&mut self, plane: &WatchedUserPlane) {
         let (name, at) = (&plane.node_id, plane.at_milliseconds);
         let (mut up, mut down) = (0, 0);
-        self.gauge("sessions", name.clone(), plane.sessions as f64);
+        self.gauge(SESSIONS, name.clone(), plane.sessions as f64);
+        self.rate(DROPS, name.clone(), at, total(&plane.drops), 1.0);
         for port in &plane.ports {
             let of = format!("{name}/{}", port.name);
-            self.rate("received", of.clone(), at, port.rx_octets, 8.0);
-            self.rate("sent", of, at, port.tx_octets, 8.0);
+            self.rate(RECEIVED, of.clone(), at, port.rx_octets, BITS);
+            self.rate(SENT, of, at, port.tx_octets, BITS);
             // subscribers are behind access ports: what comes in there goes up
             if port.role == "access" {
                 up += port.rx_octets;
                 down += port.tx_octets;
             }
         }
-        self.rate("up", name.clone(), at, up, 8.0);
-        self.rate("down", name.clone(), at, down, 8.0);
+        self.rate(UP, name.clone(), at, up, BITS);
+        self.rate(DOWN, name.clone(), at, down, BITS);
+    }
+
+    fn read_queues(&mut self, plane: &WatchedUserPlane) {
         for aggregate in &plane.queue_aggregates {
-            self.rate("queue", place(name, aggregate), at, aggregate.octets, 8.0);
+            let place = place(&plane.node_id, aggregate);
+            self.rate(QUEUE, place, plane.at_milliseconds, aggregate.octets, BITS);
         }
     }
 
-    fn gauge(&mut self, name: &'static str, resource: String, value: f64) {
-        self.values.push((Series { name, resource }, value));
+    fn gauge(&mut self, measure: Measure, resource: String, value: f64) {
+        self.values.push((Series { measure, resource }, value));
     }
 
     /// A rate in `scale` a second. There is none before the second reading, and where a counter began anew.
-    fn rate(&mut self, name: &'static str, resource: String, at: u64, count: u64, scale: f64) {
-        let series = Series { name, resource };
+    fn rate(&mut self, measure: Measure, resource: String, at: u64, count: u64, scale: f64) {
+        let series = Series { measure, resource };
         if let Some((then, before)) = self.before.get(&series)
             && at > *then
             && count >= *before
@@ -135,6 +164,10 @@ impl Meter {
         }
         self.now.insert(series, (at, count));
     }
+}
+
+fn total(drops: &[DropCounter]) -> u64 {
+    drops.iter().map(|drop| drop.count).sum()
 }
 
 /// `up1/access0`, `up1/access0/olt`, `up1/access0/olt.100`.
@@ -152,7 +185,7 @@ fn place(user_plane: &str, aggregate: &QueueAggregate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::{DropCounter, SessionCounts, WatchedPort};
+    use northbound::{SessionCounts, WatchedPort};
 
     fn state(seconds: u64, octets: u64, opened: u64) -> WatchStateResponse {
         let port = |name: &str, role: &str| WatchedPort {
@@ -195,7 +228,7 @@ mod tests {
     fn value(values: &[(Series, f64)], name: &str, resource: &str) -> Option<f64> {
         let found = values
             .iter()
-            .find(|(series, _)| series.name == name && series.resource == resource);
+            .find(|(series, _)| series.measure.name == name && series.resource == resource);
         found.map(|(_, value)| *value)
     }
 
@@ -204,7 +237,9 @@ mod tests {
         let mut meter = Meter::default();
         let first = meter.read(&state(100, 1000, 5));
         assert_eq!(value(&first, "online", ""), Some(70.0));
-        assert_eq!(value(&first, "set-ups", ""), None);
+        for (name, resource) in [("set-ups", ""), ("up", ""), ("up", "up1")] {
+            assert_eq!(value(&first, name, resource), None, "{name} {resource}");
+        }
         let second = meter.read(&state(110, 6000, 6));
         for (name, resource, expected) in [
             ("set-ups", "", 360.0),

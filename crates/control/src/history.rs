@@ -13,14 +13,18 @@
 //!           of prefixes that occur as pairs of family and length
 //! key       segment · key ([`keys::Key`]) · event
 //! progress  number of the last block
+//! ```
+//!
+//! and one of figures over time, `figures.db`:
+//!
+//! ```text
+//! series    name of the figure · of what · unit
 //! figure    step (10 or 300 s) · series · time · mean and highest value in that time
-//! series    name of the figure · of what
 //! ```
 //!
 //! A new second of events changes keys of the last segment alone, so it costs the same however long the history is. A question looks for its
 //! keys in each segment of the time that it asks about.
 
-mod alarms;
 mod bindings;
 mod database;
 mod earlier;
@@ -32,6 +36,7 @@ mod outbox;
 mod queries;
 mod rows;
 mod search;
+mod sqlite;
 mod subject;
 mod thread;
 
@@ -39,7 +44,7 @@ pub use bindings::parse_prefix;
 pub use database::{Bounds, Database, Reader, Status};
 pub use event::{Event, Kind, Step, Subscriber, What, events};
 pub(crate) use figures::SAMPLE;
-pub use figures::{Figure, FigureQuery, Sample, Series};
+pub use figures::{Figure, FigureQuery, Figures, Measure, Sample, Series};
 pub(crate) use outbox::{BLOCK_PREFIX, Outbox};
 pub(crate) use queries::HistoryQueries;
 pub(crate) use rows::others as other_bindings;

@@ -3,19 +3,15 @@
 use super::earlier::{Earlier, Left};
 use super::event;
 use super::keys::{Key, Lengths};
+use super::sqlite::{self, Format, as_io, is_damage, set_aside};
 use config::folder;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
-use std::fs;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 /// Name of the database in its directory.
 const NAME: &str = "events.db";
-/// Version of the tables (`user_version`).
-const VERSION: i64 = 1;
 /// Size at which a segment is full. Keys of one segment stand together, so this bounds what a second of events changes on the disk.
 const FULL: Full = Full {
     events: 16_384,
@@ -23,15 +19,17 @@ const FULL: Full = Full {
 };
 /// Age of its first event at which a segment is full, in seconds, so that expired events can be removed in time.
 const DAY: u32 = 86_400;
-/// Way in which SQLite uses the file system.
-const VFS: &str = "unix-excl";
-/// How long a writer or a reader waits for the other one.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Free pages that are given back to the file system at once.
 const PAGES_GIVEN_BACK: u32 = 2_048;
 /// Largest number of a block: the identity of an event has 16 bits for its place in the block.
 pub(super) const MOST_BLOCKS: u64 = 1 << 47;
 
+/// What is told to be on the disk has to be there after a loss of power.
+const FORMAT: Format = Format {
+    version: 1,
+    tables: TABLES,
+    synchronous: "FULL",
+};
 const TABLES: &str = "
     CREATE TABLE progress (last INTEGER NOT NULL) STRICT;
     INSERT INTO progress VALUES (0);
@@ -173,15 +171,17 @@ pub struct Reader {
 impl Reader {
     /// Connection for one question.
     pub(super) fn connect(&self) -> rusqlite::Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags_and_vfs(&self.path, flags, VFS)?;
-        connection.busy_timeout(PATIENCE)?;
-        Ok(connection)
+        sqlite::open_to_read(&self.path)
     }
 
     /// Status of the history.
     pub fn status(&self) -> Status {
         lock(&self.status).clone()
+    }
+
+    /// Another file of the history's directory.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.path.with_file_name(name)
     }
 
     /// Logs and counts damage.
@@ -208,41 +208,10 @@ fn lock(status: &Mutex<Status>) -> MutexGuard<'_, Status> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Whether the database is not what was written.
-fn is_damage(error: &rusqlite::Error) -> bool {
-    use rusqlite::Error::{
-        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows,
-    };
-    match error.sqlite_error_code() {
-        // the last one is a table that is not there
-        Some(code) => matches!(
-            code,
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown
-        ),
-        None => matches!(
-            error,
-            FromSqlConversionFailure(..)
-                | IntegralValueOutOfRange(..)
-                | InvalidColumnType(..)
-                | QueryReturnedNoRows
-        ),
-    }
-}
-
-/// The error as one of the system.
-fn as_io(error: rusqlite::Error) -> io::Error {
-    let kind = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
-        _ => io::ErrorKind::Other,
-    };
-    io::Error::new(kind, error)
-}
-
-/// The history, open for writing. SQLite keeps other processes away from it (`unix-excl`), and needs no shared memory for that: so it can be
-/// opened on a full disk.
+/// The history, open for writing.
 #[derive(Debug)]
 pub struct Database {
-    pub(super) connection: Connection,
+    connection: Connection,
     bounds: Bounds,
     /// Size at which a segment is full.
     full: Full,
@@ -271,7 +240,7 @@ impl Database {
             path: directory.join(NAME),
             status: Arc::default(),
         };
-        let (connection, last) = open_or_replace(&reader, 0)?;
+        let (connection, last) = prepare_or_replace(&reader)?;
         let mut database = Database {
             connection,
             bounds,
@@ -410,15 +379,16 @@ impl Database {
     }
 
     /// What an access to the database has led to.
-    pub(super) fn settle(&mut self, done: rusqlite::Result<()>) -> io::Result<()> {
+    fn settle(&mut self, done: rusqlite::Result<()>) -> io::Result<()> {
         let Err(error) = done else {
             return Ok(());
         };
         if is_damage(&error) {
-            self.reader.damaged(&self.reader.path, &error);
-            set_aside(&self.reader.path)?;
-            (self.connection, _) = prepare(&self.reader.path, self.last).map_err(as_io)?;
+            let path = &self.reader.path;
+            self.reader.damaged(path, &error);
             self.open = None;
+            set_aside(path)?;
+            (self.connection, _) = prepare(path, self.last).map_err(as_io)?;
         }
         Err(as_io(error))
     }
@@ -609,80 +579,24 @@ fn remove(connection: &mut Connection, segment: &Segment) -> rusqlite::Result<()
     transaction.commit()
 }
 
-/// Opens the database, and makes it if it is not there. One that cannot be read gets another name. Returns the number of its last
-/// block, which is `last` at least.
-fn open_or_replace(reader: &Reader, last: u64) -> io::Result<(Connection, u64)> {
+/// Opens the database, and makes it if it is not there. Returns the number of its last block, which is `last` at least.
+fn prepare(path: &Path, last: u64) -> rusqlite::Result<(Connection, u64)> {
+    let connection = sqlite::open(path, &FORMAT)?;
+    connection.execute("UPDATE progress SET last = max(last, ?1)", [last])?;
+    let last = connection.query_row("SELECT last FROM progress", [], |row| row.get(0))?;
+    Ok((connection, last))
+}
+
+/// As [`prepare`]. One that cannot be read gets another name.
+fn prepare_or_replace(reader: &Reader) -> io::Result<(Connection, u64)> {
     let path = &reader.path;
-    match prepare(path, last) {
+    match prepare(path, 0) {
         Err(error) if is_damage(&error) => {
             reader.damaged(path, &error);
             set_aside(path)?;
-            prepare(path, last)
+            prepare(path, 0)
         }
         done => done,
     }
     .map_err(as_io)
-}
-
-fn prepare(path: &Path, last: u64) -> rusqlite::Result<(Connection, u64)> {
-    own(path).map_err(other)?;
-    let connection = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), VFS)?;
-    connection.busy_timeout(PATIENCE)?;
-    // What is told to be on the disk has to be there after a loss of power.
-    connection.execute_batch(
-        "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-         PRAGMA journal_size_limit = 16777216; PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384;",
-    )?;
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    match version {
-        VERSION => {}
-        0 => {
-            let figures = super::figures::TABLES;
-            let all = format!(
-                "BEGIN IMMEDIATE; {TABLES} {figures} PRAGMA user_version = {VERSION}; COMMIT;"
-            );
-            connection.execute_batch(&all)?;
-        }
-        _ => {
-            let why = format!("{} is of a later version of Sluice", path.display());
-            return Err(rusqlite::Error::ToSqlConversionFailure(why.into()));
-        }
-    }
-    connection.execute("UPDATE progress SET last = max(last, ?1)", [last])?;
-    let last = connection.query_row("SELECT last FROM progress", [], |row| row.get(0))?;
-    // The names of the database and its log are on the disk, too.
-    folder::sync_name(path).map_err(other)?;
-    Ok((connection, last))
-}
-
-/// Only its owner can read the database, and the files that SQLite makes beside it: it says who was online where.
-fn own(path: &Path) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new();
-    file.create(true).append(true).mode(0o600).open(path)?;
-    Ok(())
-}
-
-/// The error beside those of SQLite.
-fn other(error: io::Error) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(error.into())
-}
-
-/// Gives a database that cannot be read a name under which somebody can examine it, with the files that belong to it.
-fn set_aside(path: &Path) -> io::Result<()> {
-    let name = |n: u32| path.with_extension(format!("damaged.{n}"));
-    let free = (1..).map(name).find(|name| !name.exists());
-    let free = free.unwrap_or_else(|| name(0));
-    fs::rename(path, &free)?;
-    for suffix in ["-wal", "-shm"] {
-        let with = |path: &Path| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        match fs::rename(with(path), with(&free)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
 }

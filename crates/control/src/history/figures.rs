@@ -1,8 +1,9 @@
 //! Figures over time: each ten seconds for a day, and each five minutes for a month.
 
-use super::database::{Database, Reader};
+use super::database::Reader;
+use super::sqlite::{self, Format, is_damage, set_aside};
 use rusqlite::{Connection, TransactionBehavior, params};
-use std::io;
+use std::path::{Path, PathBuf};
 
 /// Time between two samples, in seconds.
 pub(crate) const SAMPLE: u32 = 10;
@@ -16,11 +17,20 @@ const MOST_ROWS: u32 = 720;
 /// Lengths of time that a row may stand for, in seconds.
 const STEPS: [u32; 9] = [SAMPLE, 30, 60, 120, LONG, 900, 1_800, 3_600, 7_200];
 
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Measure {
+    /// Name of the figure, such as `online`.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: &'static str,
+}
+
 /// What is measured, and of what.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Series {
-    /// Name of the figure, such as `online`.
-    pub name: &'static str,
+    /// The figure.
+    pub measure: Measure,
     /// User plane, port, pool or aggregate; empty for the gateway as a whole.
     pub resource: String,
 }
@@ -54,6 +64,8 @@ pub struct Figure {
     pub name: String,
     /// Of what; empty for the gateway as a whole.
     pub resource: String,
+    /// What it counts.
+    pub unit: String,
     /// Begin of the time, in seconds since 1970.
     pub unix: u32,
     /// Length of the time in seconds.
@@ -66,11 +78,20 @@ pub struct Figure {
     pub most_at: u32,
 }
 
-pub(super) const TABLES: &str = "
+/// Name of the database in the history's directory.
+const NAME: &str = "figures.db";
+/// Nobody was promised the last figures before a loss of power.
+const FORMAT: Format = Format {
+    version: 1,
+    tables: TABLES,
+    synchronous: "NORMAL",
+};
+const TABLES: &str = "
     CREATE TABLE series (
         id INTEGER PRIMARY KEY,
         name TEXT NOT NULL,
         resource TEXT NOT NULL,
+        unit TEXT NOT NULL,
         UNIQUE (name, resource)
     ) STRICT;
     CREATE TABLE figure (
@@ -83,48 +104,76 @@ pub(super) const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-impl Database {
-    /// Adds the figures of a moment. When five minutes are over, they are put together, and what is old is removed.
-    ///
-    /// # Errors
-    /// The system's error: these figures are not there then.
-    pub fn add_figures(&mut self, sample: &Sample) -> io::Result<()> {
-        let done = self.write_figures(sample);
-        self.settle(done)
+/// The database of figures, beside that of the events: neither takes the other's room, nor its faults.
+#[derive(Debug)]
+pub struct Figures {
+    path: PathBuf,
+    /// Opened with the first figures, and anew after a fault.
+    connection: Option<Connection>,
+    failing: bool,
+}
+
+impl Figures {
+    /// The figures in the history's directory.
+    pub fn beside(directory: &Path) -> Self {
+        Figures {
+            path: directory.join(NAME),
+            connection: None,
+            failing: false,
+        }
     }
 
-    fn write_figures(&mut self, sample: &Sample) -> rusqlite::Result<()> {
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+    /// Adds the figures of a moment. When five minutes are over, they are put together, and what is old is removed. What cannot be written is
+    /// lost, which the log says once.
+    pub fn add(&mut self, sample: &Sample) {
+        let Err(error) = self.write(sample) else {
+            self.failing = false;
+            return;
+        };
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot write figures of the gateway: they are lost meanwhile");
+        }
+        self.connection = None;
+        if is_damage(&error)
+            && let Err(error) = set_aside(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "cannot rename the damaged figures");
+        }
+    }
+
+    fn write(&mut self, sample: &Sample) -> rusqlite::Result<()> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(sqlite::open(&self.path, &FORMAT)?),
+        };
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let before: Option<u32> = transaction.query_row(
             "SELECT max(at) FROM figure WHERE step = ?1 AND series = (SELECT min(series) FROM figure WHERE step = ?1)",
             [SAMPLE],
             |row| row.get(0),
         )?;
-        {
-            let mut known = transaction
-                .prepare_cached("INSERT OR IGNORE INTO series (name, resource) VALUES (?1, ?2)")?;
-            let mut add = transaction.prepare_cached(
-                "INSERT OR REPLACE INTO figure SELECT ?1, id, ?2, ?3, ?3 FROM series WHERE name = ?4 AND resource = ?5",
-            )?;
-            for (series, value) in &sample.values {
-                known.execute(params![series.name, series.resource])?;
-                add.execute(params![
-                    SAMPLE,
-                    sample.unix,
-                    value,
-                    series.name,
-                    series.resource
-                ])?;
-            }
-        }
+        add_samples(&transaction, sample)?;
         let (from, to) = (before.map(|at| at / LONG), sample.unix / LONG);
         if let Some(from) = from.filter(|from| *from < to) {
             condense(&transaction, from * LONG, to * LONG)?;
         }
         transaction.commit()
     }
+}
+
+fn add_samples(connection: &Connection, sample: &Sample) -> rusqlite::Result<()> {
+    let mut known = connection.prepare_cached(
+        "INSERT INTO series (name, resource, unit) VALUES (?1, ?2, ?3)
+         ON CONFLICT (name, resource) DO UPDATE SET unit = ?3 RETURNING id",
+    )?;
+    let mut add =
+        connection.prepare_cached("INSERT OR REPLACE INTO figure VALUES (?1, ?2, ?3, ?4, ?4)")?;
+    for (Series { measure, resource }, value) in &sample.values {
+        let series = params![measure.name, resource, measure.unit];
+        let id: i64 = known.query_row(series, |row| row.get(0))?;
+        add.execute(params![SAMPLE, id, sample.unix, value])?;
+    }
+    Ok(())
 }
 
 /// Puts samples of this time together, and removes what is old at its end.
@@ -155,9 +204,13 @@ fn condense(connection: &Connection, from: u32, to: u32) -> rusqlite::Result<()>
 impl Reader {
     /// Selected figures, series by series, each in the order of time. `now`: seconds since 1970.
     pub fn figures(&self, query: &FigureQuery, now: u32) -> Vec<Figure> {
-        let found = self.connect().and_then(|c| find(&c, query, now));
+        let path = self.beside(NAME);
+        if !path.exists() {
+            return Vec::new(); // before the first sample
+        }
+        let found = sqlite::open_to_read(&path).and_then(|c| find(&c, query, now));
         found.unwrap_or_else(|error| {
-            self.cannot_read(&error);
+            tracing::warn!(path = %path.display(), %error, "cannot read figures of the gateway");
             Vec::new()
         })
     }
@@ -166,30 +219,24 @@ impl Reader {
 fn find(connection: &Connection, query: &FigureQuery, now: u32) -> rusqlite::Result<Vec<Figure>> {
     let span = query.until.saturating_sub(query.since);
     let is_recent = now.saturating_sub(query.since) <= SAMPLES_KEPT;
-    let step = match query.name.is_empty() {
-        true => span.max(1),
-        false => *STEPS
-            .iter()
-            .find(|step| span / **step <= MOST_ROWS && (is_recent || **step >= LONG))
-            .unwrap_or(&STEPS[STEPS.len() - 1]),
+    // Without a name one row stands for the whole time.
+    let (origin, step) = match query.name.is_empty() {
+        true => (query.since, span.max(1)),
+        false => (0, step_of(span, is_recent)),
+    };
+    // What stands for several samples is less to read, but the latest of them are not put together yet.
+    let source = match is_recent && (step < LONG || span <= 2 * LONG) {
+        true => SAMPLE,
+        false => LONG,
     };
     // SQLite takes `at` from the row with the highest value.
-    // A row for the whole time reads less of what stands for several samples. The latest of them are not put together yet.
-    let is_long = step >= LONG && span > 2 * LONG;
     let mut rows = connection.prepare_cached(
-        "SELECT name, resource, (at - ?8) / ?9 AS turn, sum(mean * step) / sum(step), max(most), at
+        "SELECT name, resource, unit, (at - ?8) / ?9 AS turn, sum(mean * step) / sum(step), max(most), at
          FROM series JOIN figure ON series.id = figure.series
          WHERE (?1 = '' OR name = ?1) AND (?2 IS NULL OR resource = ?2) AND at >= ?4 AND at < ?5
          AND (step = ?3 OR (step = ?6 AND at >= ?7))
          GROUP BY name, resource, turn ORDER BY name, resource, turn",
     )?;
-    let source = if is_long { LONG } else { SAMPLE };
-    let origin = if query.name.is_empty() {
-        query.since
-    } else {
-        0
-    };
-    let latest = now / LONG * LONG;
     let selected = params![
         query.name,
         query.resource,
@@ -197,21 +244,31 @@ fn find(connection: &Connection, query: &FigureQuery, now: u32) -> rusqlite::Res
         query.since,
         query.until,
         SAMPLE,
-        latest,
+        now / LONG * LONG,
         origin,
         step
     ];
     let rows = rows.query_map(selected, |row| {
-        let turn: u32 = row.get(2)?;
+        let turn: u32 = row.get(3)?;
         Ok(Figure {
             name: row.get(0)?,
             resource: row.get(1)?,
+            unit: row.get(2)?,
             unix: origin + turn * step,
             seconds: step,
-            mean: row.get(3)?,
-            most: row.get(4)?,
-            most_at: row.get(5)?,
+            mean: row.get(4)?,
+            most: row.get(5)?,
+            most_at: row.get(6)?,
         })
     })?;
     rows.collect()
+}
+
+/// Seconds that a row stands for, so that there are not too many.
+fn step_of(span: u32, is_recent: bool) -> u32 {
+    let fits = |step: &u32| span / step <= MOST_ROWS && (is_recent || *step >= LONG);
+    STEPS
+        .into_iter()
+        .find(fits)
+        .unwrap_or(STEPS[STEPS.len() - 1])
 }

@@ -37,23 +37,12 @@ pub(super) fn figure(figure: &Figure) -> northbound::Figure {
     northbound::Figure {
         name: figure.name.clone(),
         resource: figure.resource.clone(),
-        unit: unit(&figure.name).into(),
+        unit: figure.unit.clone(),
         at: figure.unix.into(),
         seconds: figure.seconds,
         mean: figure.mean.round() as u64,
         most: figure.most.round() as u64,
         most_at: figure.most_at.into(),
-    }
-}
-
-/// What a figure counts.
-fn unit(name: &str) -> &'static str {
-    match name {
-        "online" | "sessions" => "sessions",
-        "attempts" | "set-ups" | "ends" => "sessions an hour",
-        "drops" => "packets a second",
-        "pool-used" => "addresses or prefixes",
-        _ => "bits a second",
     }
 }
 

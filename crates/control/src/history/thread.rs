@@ -1,6 +1,6 @@
 //! The thread that writes the history, so that nobody waits for its disk.
 
-use super::{Bounds, Database, Reader, Sample, Status};
+use super::{Bounds, Database, Figures, Reader, Sample, Status};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -34,6 +34,7 @@ impl HistoryThread {
     /// whenever something about its status has changed.
     pub fn start(
         database: Database,
+        figures: Figures,
         unix: fn() -> u32,
         kept: impl FnMut(u64) + Send + 'static,
     ) -> io::Result<Self> {
@@ -41,6 +42,7 @@ impl HistoryThread {
         let reader = database.reader();
         let mut writer = Writer {
             database,
+            figures,
             unix,
             kept,
             waiting: Vec::new(),
@@ -100,6 +102,7 @@ impl Drop for HistoryThread {
 
 struct Writer<K> {
     database: Database,
+    figures: Figures,
     unix: fn() -> u32,
     kept: K,
     /// Blocks that are not on the disk yet.
@@ -140,11 +143,7 @@ impl<K: FnMut(u64)> Writer<K> {
                     octets += block.len();
                     self.waiting.push((number, block));
                 }
-                WriterCommand::Figures(sample) => {
-                    if let Err(error) = self.database.add_figures(&sample) {
-                        tracing::debug!(%error, "figures of the gateway are lost");
-                    }
-                }
+                WriterCommand::Figures(sample) => self.figures.add(&sample),
                 WriterCommand::Bounds(bounds) => self.database.set_bounds(bounds),
             }
             next = (octets < FULL_WRITE)

@@ -2,7 +2,7 @@
 
 use super::{Durable, Edge, unix_time};
 use crate::alarms::{Condition, Fault};
-use crate::history::{Database, HistoryThread, Kind, Status};
+use crate::history::{Database, Figures, HistoryThread, Kind, Status};
 use crate::plane::{Input, Note, history_bounds};
 use config::transactions::Transactions;
 use core::time::Duration;
@@ -81,7 +81,8 @@ pub(super) fn open_history(
     let database = Database::open(&directory, bounds).map_err(failed)?;
     let last = database.last();
     let (keeps, kept) = watch::channel(last);
-    let thread = HistoryThread::start(database, unix_time, move |last| {
+    let figures = Figures::beside(&directory);
+    let thread = HistoryThread::start(database, figures, unix_time, move |last| {
         let _ = keeps.send(last);
     });
     Ok((thread.map_err(failed)?, kept, last))

@@ -1,6 +1,7 @@
 //! Disks that are full, lose their power, or have changed what was written.
 
 use super::*;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -142,21 +143,28 @@ fn a_database_that_cannot_be_opened_makes_room_for_another_one() {
 #[test]
 fn a_database_that_is_found_damaged_while_it_is_written_makes_room_for_another_one() {
     let directory = tempfile::tempdir().unwrap();
+    append(&mut open(directory.path()), 1..=400).unwrap();
     let mut database = open(directory.path());
-    append(&mut database, 1..=400).unwrap();
-    drop(database);
-    let mut octets = fs::read(path(directory.path())).unwrap();
-    octets[8192..].fill(0xa5);
-    fs::write(path(directory.path()), &octets).unwrap();
-    let mut database = open(directory.path());
-    let last = database.last();
-    let failed = append(&mut database, last + 1..=401 + last);
-    if failed.is_err() {
-        append(&mut database, last + 1..=401 + last).unwrap();
+    // What has not been read yet is another by now.
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(path(directory.path()))
+        .unwrap();
+    let pages = file.metadata().unwrap().len() / 4096;
+    for page in 8..pages {
+        file.write_all_at(&[0xa5; 4096], page * 4096).unwrap();
     }
-    assert!(times(&database.reader(), "").len() >= 401);
-    assert!(database.reader().status().damaged > 0);
+    assert!(append(&mut database, 401..=500).is_err());
+    assert_eq!(database.last(), 400, "they come again");
+    append(&mut database, 401..=500).unwrap();
+    let there: Vec<u32> = (401..=500).collect();
+    assert_eq!(times(&database.reader(), ""), there);
+    assert_eq!(database.reader().status().damaged, 1);
     assert!(damaged_files(directory.path()) > 0);
+    // The log of the one that was damaged went with it, and this one's own did not.
+    let lost = directory.path().join("lost");
+    lose_power(directory.path(), &lost, usize::MAX);
+    assert_eq!(times(&open(&lost).reader(), ""), there);
 }
 
 #[test]

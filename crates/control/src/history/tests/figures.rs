@@ -8,7 +8,10 @@ const BEGAN: u32 = 1_800_000_000;
 
 fn sample(unix: u32, values: &[(&'static str, &str, f64)]) -> Sample {
     let series = |name, resource: &str| Series {
-        name,
+        measure: Measure {
+            name,
+            unit: "sessions",
+        },
         resource: resource.into(),
     };
     let values = values
@@ -38,7 +41,8 @@ fn asked(database: &Database, name: &str, since: u32, until: u32) -> Vec<Figure>
 #[test]
 fn figures_are_there_sample_by_sample_for_a_day_and_put_together_for_a_month() {
     let directory = tempfile::tempdir().unwrap();
-    let mut database = open(directory.path());
+    let database = open(directory.path());
+    let mut figures = Figures::beside(directory.path());
     let last = BEGAN + 32 * DAY;
     let asked =
         |database: &Database, since, until| asked_at(last, database, "online", since, until);
@@ -52,7 +56,7 @@ fn figures_are_there_sample_by_sample_for_a_day_and_put_together_for_a_month() {
             0.0
         };
         let values = [("online", "", f64::from(day) + peak), ("up", "up1", 1.0)];
-        database.add_figures(&sample(unix, &values)).unwrap();
+        figures.add(&sample(unix, &values));
         unix += match last - unix {
             0..=3600 => 10,
             3601..=86_400 => 120,
@@ -81,12 +85,16 @@ fn figures_are_there_sample_by_sample_for_a_day_and_put_together_for_a_month() {
     assert_eq!(asked(&database, BEGAN, last - 30 * DAY - 3600), []);
     let minutes = asked(&database, last - 3 * DAY, last - 2 * DAY);
     assert_eq!((minutes.len(), minutes[0].seconds), (24, 300));
+    // Of a day ago, a moment is read from what is put together.
+    let moment = asked(&database, last - 3 * DAY, last - 3 * DAY + 300);
+    assert_eq!((moment.len(), moment[0].most), (1, 1029.0));
 }
 
 #[test]
 fn without_a_name_each_series_has_one_row_with_its_peak() {
     let directory = tempfile::tempdir().unwrap();
-    let mut database = open(directory.path());
+    let database = open(directory.path());
+    let mut figures = Figures::beside(directory.path());
     let last = BEGAN + 2000;
     for unix in (BEGAN..last).step_by(10) {
         let online = if unix == BEGAN + 700 { 90.0 } else { 10.0 };
@@ -95,7 +103,7 @@ fn without_a_name_each_series_has_one_row_with_its_peak() {
             ("up", "up1", 8.0),
             ("up", "up2", 4.0),
         ];
-        database.add_figures(&sample(unix, &values)).unwrap();
+        figures.add(&sample(unix, &values));
     }
     for _ in 0..2 {
         let all = asked(&database, "", BEGAN, last);
@@ -111,27 +119,29 @@ fn without_a_name_each_series_has_one_row_with_its_peak() {
         assert_eq!(all[0].most_at, BEGAN + 600);
         assert_eq!(asked(&database, "up", BEGAN, last).len(), 400);
         assert_eq!(asked(&database, "down", BEGAN, last), []);
-        drop(database);
-        database = open(directory.path());
+        drop(figures);
+        figures = Figures::beside(directory.path());
+        figures.add(&sample(last, &[]));
     }
 }
 
 #[test]
 fn a_daemon_that_was_away_loses_no_five_minutes_and_a_clock_that_goes_back_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
-    let mut database = open(directory.path());
-    let add = |database: &mut Database, unix| {
+    let database = open(directory.path());
+    let mut figures = Figures::beside(directory.path());
+    let add = |figures: &mut Figures, unix| {
         let values = [("online", "", 5.0)];
-        database.add_figures(&sample(unix, &values)).unwrap();
+        figures.add(&sample(unix, &values));
     };
-    add(&mut database, BEGAN + 10);
-    drop(database);
-    let mut database = open(directory.path());
-    add(&mut database, BEGAN + 3 * DAY);
+    add(&mut figures, BEGAN + 10);
+    drop(figures);
+    let mut figures = Figures::beside(directory.path());
+    add(&mut figures, BEGAN + 3 * DAY);
     let then = asked(&database, "online", BEGAN, BEGAN + 3 * DAY);
     assert_eq!((then.len(), then[0].mean), (1, 5.0));
-    add(&mut database, BEGAN + 20);
-    add(&mut database, BEGAN + 3 * DAY + 10);
+    add(&mut figures, BEGAN + 20);
+    add(&mut figures, BEGAN + 3 * DAY + 10);
     let now = asked(
         &database,
         "online",
@@ -139,4 +149,27 @@ fn a_daemon_that_was_away_loses_no_five_minutes_and_a_clock_that_goes_back_nothi
         BEGAN + 3 * DAY + 20,
     );
     assert_eq!(now.len(), 2);
+}
+
+#[test]
+fn damaged_figures_cost_no_events_and_begin_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = open(directory.path());
+    add(
+        &mut database,
+        1,
+        &block(&[online(1, 1, addresses(Some(1), None))]),
+    );
+    let mut figures = Figures::beside(directory.path());
+    let values = [("online", "", 5.0)];
+    figures.add(&sample(BEGAN, &values));
+    drop(figures);
+    fs::write(directory.path().join("figures.db"), [7; 5000]).unwrap();
+    assert_eq!(asked(&database, "online", BEGAN - 10, BEGAN + 10), []);
+    let mut figures = Figures::beside(directory.path());
+    figures.add(&sample(BEGAN, &values)); // finds the damage
+    figures.add(&sample(BEGAN + 10, &values));
+    assert_eq!(asked(&database, "online", BEGAN, BEGAN + 20).len(), 1);
+    assert_eq!(times(&database.reader(), ""), [1]);
+    assert_eq!(database.reader().status().damaged, 0);
 }
