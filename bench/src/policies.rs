@@ -59,6 +59,7 @@ pub fn with_classes(list: &[Rule]) -> Result<PolicyRules> {
     let classes = names.iter().map(|name| PolicyClass {
         name: (*name).into(),
         dscps: 0,
+        priorities: 0,
         policer: Some(two_rates()),
         mark: None,
     });

@@ -100,6 +100,7 @@ fn policy(compiler: PolicyCompiler) -> CompiledPolicy {
     let class = PolicyClass {
         name: "voice".into(),
         dscps: 1 << 46,
+        priorities: 1 << 5,
         policer: Some(policer),
         mark: None,
     };

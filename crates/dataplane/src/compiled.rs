@@ -153,6 +153,8 @@ pub struct PolicyClass {
     pub name: Arc<str>,
     /// Code points of the packets in it that no rule puts into a class: bit n is for code point n.
     pub dscps: u64,
+    /// Priorities (IEEE 802.1p) of the packets in it that neither a rule nor their code point puts into a class: bit n is for priority n.
+    pub priorities: u8,
     /// Policer of the class. A packet passes it before that of the policy.
     pub policer: Option<PolicerSettings>,
     /// Code point that packets of the class get, 0 to 63.

@@ -203,6 +203,15 @@ set subscriber-profiles home priority-source dscp"
     let first = sessions.first().context("a session")?;
     let page = sluice.run(&["show", "session", &first.id])?;
     ensure!(page.contains("class talk down"), "{page}");
+    // the same packets by their priority: they come without a tag
+    sluice.configure(&format!(
+        "set acls open rules 10 permit udp from any to any {PORT}
+set policies open classes talk policer twice
+set policies open classes talk vlan-priority 0
+set policers twice algorithm single-rate
+set policers twice committed-rate 32"
+    ))?;
+    judge.has_rate(32)?;
 
     sluice.configure("delete policies open classes talk policer")?;
     sluice.configure("set subscriber-profiles home subscriber-rate-down 24")?;
@@ -375,6 +384,11 @@ fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
             "set policies open classes a dscp ef\nset policies open classes b dscp ef",
             "class `a` has ef, too",
         ),
+        (
+            "set policies open classes a vlan-priority 5\nset policies open classes b vlan-priority 5",
+            "class `a` has 5, too: expected each priority in one class",
+        ),
+        ("set policies open classes a vlan-priority 8", "0 to 7"),
         (
             "set policies open classes a\nset policies open classes b\nset policies open classes c\nset policies open classes d",
             "4 classes: expected at most 3",

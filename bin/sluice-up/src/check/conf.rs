@@ -290,6 +290,9 @@ struct Class {
     /// Code points of the packets in it that no rule puts into a class.
     #[serde(default)]
     dscp: Vec<String>,
+    /// Priorities of the packets in it that neither a rule nor their code point puts into a class, 0 to 7.
+    #[serde(default)]
+    vlan_priority: Vec<u8>,
     /// Rate of the class, in kbit/s; 15,000 octets may come at once.
     #[serde(default)]
     rate: Option<BitRate>,
@@ -305,6 +308,7 @@ impl Class {
         Ok(PolicyClass {
             name: name.into(),
             dscps: dscps.iter().fold(0, |set, dscp| set | 1 << dscp),
+            priorities: priorities(&self.vlan_priority)?,
             policer: self.rate.map(|rate| PolicerSettings {
                 meter: MeterSettings::SingleRate {
                     cir: rate,
@@ -318,6 +322,13 @@ impl Class {
             mark: self.mark.as_deref().map(dscp).transpose()?,
         })
     }
+}
+
+fn priorities(numbers: &[u8]) -> Result<u8, String> {
+    numbers.iter().try_fold(0, |set, priority| match priority {
+        0..8 => Ok(set | 1 << priority),
+        _ => Err(format!("{priority} is no priority")),
+    })
 }
 
 fn dscp(text: &str) -> Result<u8, String> {

@@ -270,23 +270,30 @@ impl Found {
         }
     }
 
-    /// Classes are few, a code point is of one of them, and rules name those that there are.
+    /// Classes are few, a code point or priority is of one of them, and rules name those that there are.
     fn classes(&mut self, here: &Path, policy: &TrafficPolicy, acls: &Acls) {
         let classes = &policy.classes;
         if classes.len() > MOST_CLASSES {
             let why = format!("{} classes: expected at most {MOST_CLASSES}", classes.len());
             self.at(here, "classes", why);
         }
-        let mut owner = BTreeMap::new();
+        let (mut of_dscp, mut of_priority) = (BTreeMap::new(), BTreeMap::new());
         for (name, class) in classes {
+            let place = here.join("classes").join(name);
             for dscp in &class.dscp {
-                let Some(other) = owner.insert(acl::dscp_value(dscp), name) else {
-                    continue;
-                };
-                let place = here.join("classes").join(name);
-                let why =
-                    format!("class `{other}` has {dscp}, too: expected each DSCP in one class");
-                self.at(&place, "dscp", why);
+                if let Some(other) = of_dscp.insert(acl::dscp_value(dscp), name) {
+                    let why =
+                        format!("class `{other}` has {dscp}, too: expected each DSCP in one class");
+                    self.at(&place, "dscp", why);
+                }
+            }
+            for priority in &class.vlan_priority {
+                if let Some(other) = of_priority.insert(priority, name) {
+                    let why = format!(
+                        "class `{other}` has {priority}, too: expected each priority in one class"
+                    );
+                    self.at(&place, "vlan-priority", why);
+                }
             }
         }
         for acl in &policy.acls {

@@ -116,6 +116,11 @@ pub struct TrafficClass {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-format" = "dscp", "x-example" = "ef"))]
     pub dscp: Vec<String>,
+    /// Priorities (IEEE 802.1p) of the packets in the class that neither a rule nor their DSCP puts into one. A packet has that of the VLAN tag (the
+    /// outer one) with which it came to the gateway, and 0 without a tag. A packet from another subscriber has 0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(range(min = 0, max = 7)), extend("x-example" = "5"))]
+    pub vlan_priority: Vec<u8>,
     /// Policer of the class (`class-exceeded-up`, `class-exceeded-down`), with a meter of its own in each session. What it lets pass must
     /// pass the policer of the policy, too.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -39,6 +39,8 @@ struct ClassPolicer {
 pub(crate) struct Classes {
     /// For each code point the class of packets that no rule puts into one.
     of_dscp: [Class; 64],
+    /// For each priority (IEEE 802.1p) the class of those that their code point does not put into one either.
+    of_priority: [Class; 8],
     policers: [Option<ClassPolicer>; MOST_CLASSES],
     /// Code points that packets of each class get, and in front of them those without a class.
     marks: [Option<u8>; MOST_CLASSES + 1],
@@ -53,7 +55,8 @@ impl Classes {
             return None;
         }
         let mut classes = Classes {
-            of_dscp: [Class(0); 64],
+            of_dscp: [Class::NONE; 64],
+            of_priority: [Class::NONE; 8],
             policers: [None; MOST_CLASSES],
             marks: [policy.mark; MOST_CLASSES + 1],
             names: names(&policy.classes),
@@ -61,6 +64,9 @@ impl Classes {
         for (class, number) in policy.classes.iter().take(MOST_CLASSES).zip(1..) {
             for dscp in (0..64).filter(|dscp| class.dscps >> dscp & 1 == 1) {
                 classes.of_dscp[dscp as usize] = Class(number);
+            }
+            for priority in (0..8).filter(|priority| class.priorities >> priority & 1 == 1) {
+                classes.of_priority[priority as usize] = Class(number);
             }
             classes.policers[usize::from(number) - 1] =
                 class.policer.map(|settings| ClassPolicer {
@@ -72,12 +78,13 @@ impl Classes {
         Some(Box::new(classes))
     }
 
-    /// The class of a packet that comes with a code point.
+    /// The class of a packet that comes with a code point, in a frame with a priority.
     #[inline(always)]
-    pub fn class(&self, verdict: Verdict, dscp: u8) -> Class {
-        match verdict.class() {
-            Class(0) => self.of_dscp[usize::from(dscp & 63)],
-            of_rule => of_rule,
+    pub fn class(&self, verdict: Verdict, dscp: u8, priority: impl FnOnce() -> u8) -> Class {
+        match (verdict.class(), self.of_dscp[usize::from(dscp & 63)]) {
+            (Class::NONE, Class::NONE) => self.of_priority[usize::from(priority() & 7)],
+            (Class::NONE, of_dscp) => of_dscp,
+            (of_rule, _) => of_rule,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::nodes::classify::ETHERNET;
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
 use crate::nodes::policy::{Examined, Queued};
-use crate::nodes::{Exit, fragment, mss, policy, rewrite, session};
+use crate::nodes::{Exit, fragment, mss, policy, priority, rewrite, session};
 use crate::punt::{NextHop, PuntKind};
 use crate::tables::fib::Target;
 use core::sync::atomic::Ordering::Acquire;
@@ -18,7 +18,7 @@ use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, WINDOW, Window, prefetch
 use scheduler::SubscriberIndex;
 
 /// What one worker tells another of an IP packet, in the octets in front of it: the session (4 octets), its generation (4), the
-/// origin (2), the instance (2).
+/// origin (2), the instance (2), and of a frame that came with a tag its priority (2).
 const NOTE: usize = HEAD;
 
 /// Origins in a note; a smaller number is an interface.
@@ -251,6 +251,7 @@ fn policed<const TRACE: bool>(
         family: a.family,
         ip: a.ip(),
         total,
+        origin: a.origin,
         matched: Matched::OPEN,
         now: t.now,
     };
@@ -298,6 +299,9 @@ fn to_other<const TRACE: bool>(
     w.put32(note + 4, generation.map_or(0, |of| of.load(Acquire)));
     w.put16(note + 8, origin);
     w.put16(note + 10, a.instance);
+    if let Origin::Core(_) = a.origin {
+        priority::hand_on(w, a.ip());
+    }
     packet.set_meta([handoff::PACKET, 0]);
     let worker = t.sessions.shard.of(index.0) as usize;
     packet.send(t.others + worker, note as u32, (total + ETHERNET) as u32)

@@ -389,6 +389,7 @@ impl Tables {
             family: a.family,
             ip: a.ip(),
             total,
+            origin: a.origin,
             matched: seen.matched,
             now: self.now,
         };

@@ -7,6 +7,7 @@
 use crate::api::PortIndex;
 use crate::drops::DropReason;
 use crate::nodes::ip::Family;
+use crate::nodes::priority;
 use crate::tables::Vlans;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::sessions::Sessions;
@@ -215,12 +216,13 @@ pub(crate) fn tagged(w: &Window, len: usize, port: u16, own: u64, interfaces: &I
     }
 }
 
-/// Takes the tag out: the frame begins [`TAG`] octets later then.
+/// Takes the tag out: the frame begins [`TAG`] octets later then. Its priority is kept.
 #[inline]
 pub(crate) fn untag(w: &mut Window) {
-    let (first, last) = (w.u64(HEAD), w.u32(HEAD + 8));
+    let (first, last, priority) = (w.u64(HEAD), w.u32(HEAD + 8), priority::of_tag(w));
     w.put64(HEAD + TAG, first);
     w.put32(HEAD + TAG + 8, last);
+    priority::keep(w, priority);
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub(crate) mod ip;
 pub(crate) mod lookup;
 pub(crate) mod mss;
 pub(crate) mod policy;
+pub(crate) mod priority;
 pub(crate) mod punt;
 pub(crate) mod rewrite;
 pub(crate) mod session;

@@ -7,7 +7,8 @@ use crate::api::SessionIndex;
 use crate::compiled::{Class, Classes, CompiledPolicy, Matched, PolicerSettings, Verdict};
 use crate::drops::DropReason;
 use crate::nodes::ip::{self, Family};
-use crate::nodes::{Exit, Part, fields};
+use crate::nodes::lookup::Origin;
+use crate::nodes::{Exit, Part, fields, priority};
 use crate::police::Colour;
 use crate::punt::PuntKind;
 use crate::tables::policies::{CompiledPolicies, PolicyLine};
@@ -23,6 +24,8 @@ pub(crate) struct Examined<'a> {
     pub ip: usize,
     /// Octets of the IP packet.
     pub total: usize,
+    /// Where it came from.
+    pub origin: Origin,
     /// What the rules say, if they were asked with those of the whole burst.
     pub matched: Matched,
     /// Time (TSC).
@@ -157,7 +160,7 @@ fn classified(
     mut packet: Examined<'_>,
 ) -> Result<Class, Refused> {
     let dscp = fields::dscp(packet.w, packet.family, packet.ip);
-    let class = classes.class(verdict, dscp);
+    let class = classes.class(verdict, dscp, || priority_of(&packet, lines.is_down()));
     if let Some(mark) = verdict.mark().or(classes.mark(class)) {
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
@@ -187,6 +190,17 @@ fn classified(
         Err(_) => line.tokens[position] = before,
     }
     permitted.map(|()| class)
+}
+
+/// Priority (IEEE 802.1p) of the packet: that of the tag with which it came to the gateway, 0 without one. A packet from another subscriber has
+/// none: what that one wrote into its tags is for the policy of the packets from there.
+#[inline(always)]
+fn priority_of(packet: &Examined<'_>, is_down: bool) -> u8 {
+    match (packet.origin, is_down) {
+        (Origin::Subscriber, false) => priority::of_access(packet.w),
+        (Origin::Core(_), true) => priority::of_core(packet.w, packet.ip),
+        _ => 0,
+    }
 }
 
 /// The policer of the policy, or without one the session's rate unless queues keep it, and the rate of all sessions of the subscriber.

@@ -165,6 +165,10 @@ fn class_of(document: &UserPlaneDocument, name: &str, class: &TrafficClass) -> P
     PolicyClass {
         name: name.into(),
         dscps: dscps.fold(0, |set, dscp| set | 1 << dscp),
+        priorities: class
+            .vlan_priority
+            .iter()
+            .fold(0, |set, priority| set | 1 << priority),
         policer: policer.map(policer_settings),
         mark: class.mark.as_deref().and_then(acl::dscp_value),
     }

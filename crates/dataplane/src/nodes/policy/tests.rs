@@ -77,6 +77,7 @@ impl World {
             family,
             ip: IP,
             total,
+            origin: Origin::Gateway,
             matched: Matched::OPEN,
             now,
         }
@@ -506,6 +507,7 @@ fn class(name: &str, dscps: &[u8], packets: u64, mark: Option<u8>) -> PolicyClas
     PolicyClass {
         name: name.into(),
         dscps: dscps.iter().fold(0, |set, dscp| set | 1 << dscp),
+        priorities: 0,
         policer,
         mark,
     }
