@@ -99,6 +99,11 @@ fn commits(action: &Action) -> bool {
     calls.any(|call| action.calls.contains(call))
 }
 
+/// Commits wait for user planes, and a copy of the history for its disk.
+fn takes_long(action: &Action) -> bool {
+    commits(action) || action.name == catalogue::BACKUP_HISTORY.name
+}
+
 /// Path of checks of a change.
 pub const CHECK: &str = "/api/v1/configuration/check";
 /// Path of commits.
@@ -153,10 +158,10 @@ async fn guard(
         Err(problem) => access::refuse(request, problem).await.into_response(),
         Ok(()) => {
             let path = request.uri().path();
-            let mut orders = ACTIONS.iter().filter(|action| commits(action));
-            let is_change =
-                matches!(path, CHECK | COMMIT) || orders.any(|action| path == action_path(action));
-            let patience = match is_change {
+            let mut long = ACTIONS.iter().filter(|action| takes_long(action));
+            let takes_long =
+                matches!(path, CHECK | COMMIT) || long.any(|action| path == action_path(action));
+            let patience = match takes_long {
                 true => PATIENCE + PATIENCE_FOR_A_COMMIT,
                 false => PATIENCE,
             };

@@ -4,23 +4,23 @@ use crate::changes::MAX_DOCUMENT;
 use crate::problem::Problem;
 use crate::query::{Arguments, Query};
 use northbound::catalogue::{
-    ACKNOWLEDGE_ALARM, Action, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION, DRAIN_USER_PLANE, Table,
-    WATCH_SESSION,
+    ACKNOWLEDGE_ALARM, Action, BACKUP_HISTORY, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION,
+    DRAIN_USER_PLANE, Table, WATCH_SESSION,
 };
 use northbound::configuration_client::ConfigurationClient;
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::history_client::HistoryClient;
 use northbound::tables_client::TablesClient;
 use northbound::{
-    AcknowledgeAlarmRequest, Association, CheckLedgerRequest, CheckUserPlaneLedgerRequest,
-    ClearBackOffRequest, ClearSessionRequest, LineRow, ListAaaServersRequest, ListAclRulesRequest,
-    ListAlarmsRequest, ListAssociationsRequest, ListDropsRequest, ListEventsRequest,
-    ListEventsResponse, ListFiguresRequest, ListFiguresResponse, ListLinesRequest,
-    ListNeighboursRequest, ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse,
-    ListPortsRequest, ListQueueAggregatesRequest, ListQueueAggregatesResponse, ListRoutesRequest,
-    ListSessionsRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
-    QueueAggregate, Session, SubscriberRow, WatchRulesRequest, WatchStateResponse,
-    WatchedUserPlane, WorkerRow, time,
+    AcknowledgeAlarmRequest, Association, BackupRequest, BackupResponse, CheckLedgerRequest,
+    CheckUserPlaneLedgerRequest, ClearBackOffRequest, ClearSessionRequest, LineRow,
+    ListAaaServersRequest, ListAclRulesRequest, ListAlarmsRequest, ListAssociationsRequest,
+    ListDropsRequest, ListEventsRequest, ListEventsResponse, ListFiguresRequest,
+    ListFiguresResponse, ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest,
+    ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest,
+    ListQueueAggregatesResponse, ListRoutesRequest, ListSessionsRequest, ListUserPlaneDropsRequest,
+    ListUserPlanesRequest, ListVersionsRequest, QueueAggregate, Session, SubscriberRow,
+    WatchRulesRequest, WatchStateResponse, WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,12 +47,13 @@ const DOCUMENTS: usize = 1;
 const WATCH: u64 = 60;
 
 /// The actions that are offered.
-pub const ACTIONS: [&Action; 6] = [
+pub const ACTIONS: [&Action; 7] = [
     &CLEAR_SESSION,
     &CLEAR_BACK_OFF,
     &ACKNOWLEDGE_ALARM,
     &WATCH_SESSION,
     &CHECK,
+    &BACKUP_HISTORY,
     &DRAIN_USER_PLANE,
 ];
 
@@ -188,6 +189,7 @@ impl Gateway {
                 let ledger = self.audit(arguments.flag("repair"), person).await?;
                 Ok(Some(ledger))
             }
+            "backup history" => self.backup(person).await.map(Some),
             "drain user-plane" => self.drain(arguments, person).await.map(Some),
             other => Err(Status::not_found(format!("there is no action {other}"))),
         }
@@ -217,6 +219,17 @@ impl Gateway {
             "findings": all.findings,
             "missing": missing,
         }))
+    }
+
+    /// A copy of the history. It ends early if whoever asked for it goes.
+    async fn backup(&self, person: &str) -> Result<Value, Status> {
+        let request = northbound::on_behalf_of(person, BackupRequest {});
+        let mut telling = self.history().backup(request).await?.into_inner();
+        let mut last = BackupResponse::default();
+        while let Some(told) = telling.message().await? {
+            last = told;
+        }
+        Ok(json!({ "path": last.path, "octets": last.octets }))
     }
 
     fn tables(&self) -> TablesClient<Channel> {

@@ -528,6 +528,18 @@ fn a_drain_is_an_action_that_needs_the_role_of_a_commit() {
 }
 
 #[test]
+fn a_backup_of_the_history_says_where_it_is() {
+    let web = Web::start();
+    let path = "/api/v1/actions/backup-history";
+    let viewer = web.token("viewer", "support", &[]);
+    assert_eq!(web.ask(&viewer, path, &["--data", "{}"]).status, 403);
+    let token = web.token("noc", "operate", &[]);
+    let made = web.ask(&token, path, &["--data", "{}"]);
+    let expected = json!({"path": "/var/lib/sluice/history/backup.db", "octets": 4096});
+    assert_eq!((made.status, made.json()), (200, expected));
+}
+
+#[test]
 fn questions_about_one_thing_are_answered_as_the_command_line_does() {
     let web = Web::start();
     let viewer = web.token("viewer", "view", &[]);

@@ -37,7 +37,8 @@ pub fn sync_name(path: &Path) -> io::Result<()> {
     sync(above(path))
 }
 
-fn above(path: &Path) -> &Path {
+/// The folder that a path is in.
+pub fn above(path: &Path) -> &Path {
     let above = path.parent().filter(|above| *above != Path::new(""));
     above.unwrap_or(Path::new("."))
 }

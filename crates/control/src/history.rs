@@ -25,6 +25,7 @@
 //! A new second of events changes keys of the last segment alone, so it costs the same however long the history is. A question looks for its
 //! keys in each segment of the time that it asks about.
 
+mod backup;
 mod bindings;
 mod database;
 mod earlier;

@@ -3,10 +3,10 @@
 use crate::history_client::HistoryClient as Generated;
 use crate::history_server::{History, HistoryServer};
 use crate::{
-    CallError, Connection, Event, Figure, FindHoldersRequest, FindHoldersResponse,
-    FindSubscriberRequest, FindSubscriberResponse, LineHistory, ListAlarmsRequest,
-    ListAlarmsResponse, ListEventsRequest, ListEventsResponse, ListFiguresRequest,
-    ListFiguresResponse, ListLinesRequest, ListLinesResponse, Refusal,
+    BackupRequest, BackupResponse, CallError, Connection, Event, Figure, FindHoldersRequest,
+    FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse, LineHistory,
+    ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest, ListEventsResponse,
+    ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListLinesResponse, Refusal,
 };
 use futures_util::stream::{BoxStream, unfold};
 use std::path::Path;
@@ -40,6 +40,8 @@ pub enum HistoryCall {
         ListFiguresRequest,
         mpsc::Sender<Result<ListFiguresResponse, Refusal>>,
     ),
+    /// A backup: how far it is, until it is complete; dropping the place ends it.
+    Backup(mpsc::Sender<Result<BackupResponse, Refusal>>),
     /// Who had an address.
     Holders(
         FindHoldersRequest,
@@ -97,6 +99,7 @@ impl History for Service {
     type ListEventsStream = Parts<ListEventsResponse>;
     type ListLinesStream = Parts<ListLinesResponse>;
     type ListFiguresStream = Parts<ListFiguresResponse>;
+    type BackupStream = Parts<BackupResponse>;
 
     async fn list_events(
         &self,
@@ -120,6 +123,13 @@ impl History for Service {
     ) -> Result<Reply<Self::ListFiguresStream>, Status> {
         self.stream(|parts| HistoryCall::Figures(request.into_inner(), parts))
             .await
+    }
+
+    async fn backup(
+        &self,
+        _: tonic::Request<BackupRequest>,
+    ) -> Result<Reply<Self::BackupStream>, Status> {
+        self.stream(HistoryCall::Backup).await
     }
 
     async fn find_holders(
@@ -206,6 +216,21 @@ impl HistoryClient {
             figures.extend(part.figures);
         }
         Ok(figures)
+    }
+
+    /// Copies the history. `tell` hears how far it is, each second; returns the last of it, with the path.
+    pub fn backup(
+        &mut self,
+        mut tell: impl FnMut(&BackupResponse),
+    ) -> Result<BackupResponse, CallError> {
+        let HistoryClient { connection, client } = self;
+        let telling = connection.wait_for(PATIENCE_FOR_YEARS, client.backup(BackupRequest {}))?;
+        let (mut telling, mut last) = (telling.into_inner(), BackupResponse::default());
+        while let Some(told) = connection.wait_for(PATIENCE_FOR_YEARS, telling.message())? {
+            tell(&told);
+            last = told;
+        }
+        Ok(last)
     }
 
     /// Who had an address.

@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let mut stage = fixture.stage(&Setup::default())?;
@@ -31,6 +32,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     die(&mut stage)?;
     ended(&sluice, address, &began)?;
     acknowledged(&mut stage, &sluice)?;
+    copied(&sluice)?;
     let all = sluice.run(&["show", "events", "--json"])?;
     for secret in ["wonderland", "guess", SECRET] {
         ensure!(
@@ -38,6 +40,28 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
             "`{secret}` is in the history:\n{all}"
         );
     }
+    Ok(())
+}
+
+/// A copy of the history can be read by others while the daemon works: it is sound, and has as many events as are shown.
+fn copied(sluice: &Sluice) -> Result<()> {
+    const READ: &str = "import sqlite3, sys
+copy = sqlite3.connect(f'file:{sys.argv[1]}?mode=ro', uri=True)
+print(copy.execute('pragma integrity_check').fetchone()[0])
+print(copy.execute('select count(*) from event').fetchone()[0])";
+    let count = || -> Result<usize> {
+        let shown = sluice.run(&["show", "events", "--last", "100000", "--json"])?;
+        Ok(serde_json::from_str::<Vec<Value>>(&shown)?.len())
+    };
+    let before = count()?;
+    let said = sluice.run(&["backup", "history"])?;
+    let path = said.split_whitespace().next().unwrap_or_default();
+    let read = Command::new("/usr/bin/python3")
+        .args(["-c", READ, path])
+        .output()?;
+    let read = String::from_utf8_lossy(&read.stdout).into_owned();
+    let is_whole = (before..=count()?).any(|events| read == format!("ok\n{events}\n"));
+    ensure!(is_whole, "{said}: {read}, and {before} events are shown");
     Ok(())
 }
 

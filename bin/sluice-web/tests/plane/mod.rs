@@ -2,13 +2,14 @@
 
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Acknowledgement, Alarm, AlarmSeverity, Association,
-    AssociationState, Call, Change, CheckChangeResponse, CommitResponse, ConfigurationCall,
-    ConfigurationFault, ConfigurationRequest, ConfigurationResponse, DropCounter, Edit, Effect,
-    Figure, FindHoldersResponse, FindSubscriberResponse, GetConfigurationResponse, HistoryCall,
-    Holder, Ledger, ListAlarmsResponse, ListEventsResponse, ListFiguresResponse, ListLinesResponse,
-    LiveCall, LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session,
-    SessionCounts, SessionState, SubscriberState, UserPlane, UserPlaneState, UserPlaneTable,
-    Version, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
+    AssociationState, BackupResponse, Call, Change, CheckChangeResponse, CommitResponse,
+    ConfigurationCall, ConfigurationFault, ConfigurationRequest, ConfigurationResponse,
+    DropCounter, Edit, Effect, Figure, FindHoldersResponse, FindSubscriberResponse,
+    GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse,
+    ListFiguresResponse, ListLinesResponse, LiveCall, LiveResponse, PolicySetting, Pool, Port,
+    Refusal, Request, Response, Session, SessionCounts, SessionState, SubscriberState, UserPlane,
+    UserPlaneState, UserPlaneTable, Version, WatchStateResponse, WatchedUserPlane, Worker, change,
+    serve,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -293,6 +294,14 @@ async fn remember(call: HistoryCall) {
             };
             let figures = vec![figure];
             let _ = part.send(Ok(ListFiguresResponse { figures })).await;
+        }
+        HistoryCall::Backup(part) => {
+            let backup = BackupResponse {
+                octets: 4096,
+                path: Some("/var/lib/sluice/history/backup.db".into()),
+                ..BackupResponse::default()
+            };
+            let _ = part.send(Ok(backup)).await;
         }
         HistoryCall::Alarms(reply) => {
             let alarm = Alarm {

@@ -6,6 +6,7 @@ mod test_aaa;
 pub mod units;
 
 mod ask;
+mod backup;
 mod check;
 mod configuration;
 mod denials;
@@ -74,6 +75,9 @@ enum Command {
     /// Try something out
     #[command(subcommand)]
     Test(Test),
+    /// Copy something while it is in use
+    #[command(subcommand)]
+    Backup(backup::Backup),
     /// Empty something before work is done on it
     #[command(subcommand)]
     Drain(drain::Drain),
@@ -271,6 +275,7 @@ impl Command {
                 show::watch_session(sockets, &id, seconds)
             }
             Command::Test(Test::Aaa(test)) => test.answer(sockets),
+            Command::Backup(backup) => backup.run(sockets),
             Command::Drain(drain) => drain.run(sockets),
             Command::Top(top) => top.run(sockets),
             Command::Trace(trace) => trace.run(sockets),

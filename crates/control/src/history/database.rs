@@ -179,6 +179,11 @@ impl Reader {
         lock(&self.status).clone()
     }
 
+    /// The history's directory.
+    pub(super) fn directory(&self) -> &Path {
+        folder::above(&self.path)
+    }
+
     /// Another file of the history's directory.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.path.with_file_name(name)

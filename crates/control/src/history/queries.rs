@@ -1,5 +1,6 @@
 //! Queries about the history. Each runs in a task of its own and reads the database outside the control plane's loop.
 
+use super::backup::{self, Backup};
 use super::rows::{figure, holder, live, row};
 use super::{FigureQuery, Held, Query, Reader, Subject, Until, What, parse_prefix};
 use core::ops::ControlFlow;
@@ -44,6 +45,7 @@ pub(crate) struct HistoryQueries {
     turns: Arc<Semaphore>,
     lists: Arc<Semaphore>,
     whole_lists: Arc<Semaphore>,
+    backups: Arc<Semaphore>,
 }
 
 impl HistoryQueries {
@@ -56,6 +58,7 @@ impl HistoryQueries {
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             lists: Arc::new(Semaphore::new(LISTS)),
             whole_lists: Arc::new(Semaphore::new(WHOLE_LISTS)),
+            backups: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -69,6 +72,7 @@ impl HistoryQueries {
                     HistoryCall::Events(request, parts) => queries.events(request, parts).await,
                     HistoryCall::Lines(request, parts) => queries.lines(request, parts).await,
                     HistoryCall::Figures(request, parts) => queries.figures(request, parts).await,
+                    HistoryCall::Backup(parts) => queries.backup(parts).await,
                     HistoryCall::Holders(request, reply) => {
                         let _ = reply.send(queries.holders(request).await);
                     }
@@ -120,6 +124,26 @@ impl HistoryQueries {
             }
         })
         .await;
+    }
+
+    /// Copies the history beside the questions, one copy at a time.
+    async fn backup(&self, parts: mpsc::Sender<backup::Part>) {
+        let Ok(_only) = self.backups.try_acquire() else {
+            let why = "a backup of the history is being made: wait until it is complete";
+            let _ = parts.send(Err(Refusal::Busy(why.into()))).await;
+            return;
+        };
+        let prepared = self.read_in_turn(|reader| Backup::prepare(reader, backup::RESERVE));
+        let told = match prepared.await {
+            Ok(backup) => backup.run(&parts).await,
+            Err(error) => Err(error),
+        };
+        let told = told.map_err(|error| {
+            let why = format!("the history is not copied: {error}");
+            tracing::warn!("{why}");
+            Refusal::Failed(why)
+        });
+        let _ = parts.send(told).await;
     }
 
     async fn lines(

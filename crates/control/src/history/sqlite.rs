@@ -107,7 +107,7 @@ fn with(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Only its owner can read the database, and the files that SQLite makes beside it: it says who was online where.
-fn own(path: &Path) -> io::Result<()> {
+pub(super) fn own(path: &Path) -> io::Result<()> {
     let mut file = fs::OpenOptions::new();
     file.create(true).append(true).mode(0o600).open(path)?;
     Ok(())

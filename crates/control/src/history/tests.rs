@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 
 mod alarms;
+mod backup;
 mod bindings;
 mod disk;
 mod figures;

@@ -19,6 +19,7 @@ pub const ACTIONS: &[&Action] = &[
     &CLEAR_BACK_OFF,
     &ACKNOWLEDGE_ALARM,
     &TEST_AAA,
+    &BACKUP_HISTORY,
     &DRAIN_USER_PLANE,
     &CONFIGURE,
     &COMMIT,
@@ -248,6 +249,15 @@ const SESSION: Argument = Argument::new(
     "Its id, as `show sessions` prints it",
 )
 .required();
+
+/// Copies the history.
+pub const BACKUP_HISTORY: Action = Action {
+    name: "backup history",
+    about: "Copy the history into a file beside it, while it is written",
+    calls: &["History/Backup"],
+    access: Change,
+    arguments: &[],
+};
 
 /// Empties a user plane: a commit of its `admin-state`.
 pub const DRAIN_USER_PLANE: Action = Action {
