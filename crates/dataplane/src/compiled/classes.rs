@@ -39,8 +39,9 @@ struct ClassPolicer {
 pub(crate) struct Classes {
     /// For each code point the class of packets that no rule puts into one.
     of_dscp: [Class; 64],
-    /// For each priority (IEEE 802.1p) the class of those that their code point does not put into one either.
-    of_priority: [Class; 8],
+    /// For each priority (IEEE 802.1p) the class of those that their code point does not put into one either. `None`: no class has priorities, and nobody
+    /// looks for that of a packet.
+    of_priority: Option<[Class; 8]>,
     policers: [Option<ClassPolicer>; MOST_CLASSES],
     /// Code points that packets of each class get, and in front of them those without a class.
     marks: [Option<u8>; MOST_CLASSES + 1],
@@ -56,7 +57,7 @@ impl Classes {
         }
         let mut classes = Classes {
             of_dscp: [Class::NONE; 64],
-            of_priority: [Class::NONE; 8],
+            of_priority: None,
             policers: [None; MOST_CLASSES],
             marks: [policy.mark; MOST_CLASSES + 1],
             names: names(&policy.classes),
@@ -66,7 +67,8 @@ impl Classes {
                 classes.of_dscp[dscp as usize] = Class(number);
             }
             for priority in (0..8).filter(|priority| class.priorities >> priority & 1 == 1) {
-                classes.of_priority[priority as usize] = Class(number);
+                let of_priority = classes.of_priority.get_or_insert([Class::NONE; 8]);
+                of_priority[priority as usize] = Class(number);
             }
             classes.policers[usize::from(number) - 1] =
                 class.policer.map(|settings| ClassPolicer {
@@ -82,7 +84,10 @@ impl Classes {
     #[inline(always)]
     pub fn class(&self, verdict: Verdict, dscp: u8, priority: impl FnOnce() -> u8) -> Class {
         match (verdict.class(), self.of_dscp[usize::from(dscp & 63)]) {
-            (Class::NONE, Class::NONE) => self.of_priority[usize::from(priority() & 7)],
+            (Class::NONE, Class::NONE) => match &self.of_priority {
+                None => Class::NONE,
+                Some(of_priority) => of_priority[usize::from(priority() & 7)],
+            },
             (Class::NONE, of_dscp) => of_dscp,
             (of_rule, _) => of_rule,
         }

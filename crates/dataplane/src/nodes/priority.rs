@@ -20,6 +20,7 @@ pub(crate) fn of_tag(w: &Window) -> u8 {
 }
 
 /// That of a frame from an access port.
+#[inline(never)]
 pub(crate) fn of_access(w: &Window) -> u8 {
     match classify::depth(w) {
         0 => 0,
@@ -42,6 +43,7 @@ pub(crate) fn hand_on(w: &mut Window, ip: usize) {
 }
 
 /// That of a packet from a core port, which may have been another worker's.
+#[inline(never)]
 pub(crate) fn of_core(w: &Window, ip: usize) -> u8 {
     match w.u16(ip - 2) {
         priority @ ..NO_TYPE => priority as u8,
