@@ -175,6 +175,8 @@ await browser.run('live', async () => {
   await page.waitForFunction(() => /bit\/s/.test(document.querySelector('figure.chart figcaption')?.textContent ?? ''));
   const first = await rates.textContent();
   await page.waitForFunction((before) => document.querySelector('figure.chart figcaption')?.textContent !== before, first);
+  await page.getByRole('button', { name: 'Explain', exact: true }).click();
+  await page.getByText(`${home.user} is online since`).waitFor();
   await page.getByRole('button', { name: 'Watch rules' }).click();
   await page.locator('.notice.good').waitFor();
   await page.getByRole('button', { name: 'Clear back-off' }).click();

@@ -3,16 +3,24 @@
 
 use crate::gateway::{Gateway, value};
 use crate::query::Arguments;
-use northbound::catalogue::{Action, SHOW_CONFIGURATION, SHOW_SESSION, SHOW_SUBSCRIBER, WHO};
+use northbound::catalogue::{
+    Action, EXPLAIN, SHOW_CONFIGURATION, SHOW_SESSION, SHOW_SUBSCRIBER, WHO,
+};
 use northbound::{
-    FindHoldersRequest, FindSubscriberRequest, FindSubscriberResponse, GetConfigurationRequest,
-    GetSessionPolicyRequest, GetSessionRequest, SessionDetails,
+    Explanation, FindHoldersRequest, FindSubscriberRequest, FindSubscriberResponse,
+    GetConfigurationRequest, GetSessionPolicyRequest, GetSessionRequest, SessionDetails,
 };
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 
 /// The questions that are answered.
-pub const QUESTIONS: [&Action; 4] = [&SHOW_SESSION, &SHOW_SUBSCRIBER, &WHO, &SHOW_CONFIGURATION];
+pub const QUESTIONS: [&Action; 5] = [
+    &SHOW_SESSION,
+    &SHOW_SUBSCRIBER,
+    &EXPLAIN,
+    &WHO,
+    &SHOW_CONFIGURATION,
+];
 
 /// Path of a question.
 pub fn path(question: &Action) -> String {
@@ -30,6 +38,10 @@ impl Gateway {
         match question.name {
             "show session" => self.session(text("session")).await,
             "show subscriber" => self.sessions_of(text("subscriber")).await,
+            "explain" => {
+                let said = Explanation::of(self.channel(), &text("subscriber")).await?;
+                Ok(value(&said))
+            }
             "who" => {
                 let request = FindHoldersRequest {
                     address: text("address"),

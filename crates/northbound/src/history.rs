@@ -3,9 +3,9 @@
 use crate::history_client::HistoryClient as Generated;
 use crate::history_server::{History, HistoryServer};
 use crate::{
-    BackupRequest, BackupResponse, CallError, Connection, Event, Figure, FindHoldersRequest,
-    FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse, LineHistory,
-    ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest, ListEventsResponse,
+    BackupRequest, BackupResponse, CallError, Connection, Event, Explanation, Figure,
+    FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
+    LineHistory, ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest, ListEventsResponse,
     ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListLinesResponse, Refusal,
 };
 use futures_util::stream::{BoxStream, unfold};
@@ -249,6 +249,12 @@ impl HistoryClient {
     pub fn alarms(&mut self) -> Result<ListAlarmsResponse, CallError> {
         let answer = self.client.list_alarms(ListAlarmsRequest {});
         Ok(self.connection.wait(answer)?.into_inner())
+    }
+
+    /// Why a subscriber is online or not.
+    pub fn explain(&mut self, subscriber: &str) -> Result<Explanation, CallError> {
+        let explanation = Explanation::of(self.connection.channel(), subscriber);
+        self.connection.wait_for(PATIENCE_FOR_YEARS, explanation)
     }
 
     /// What is known of a subscriber.

@@ -25,6 +25,7 @@ mod connection;
 mod details;
 mod drain;
 mod history;
+mod explain;
 mod ledger;
 mod listen;
 mod live;
@@ -34,7 +35,9 @@ pub mod supervisor;
 mod tables;
 pub mod time;
 mod words;
+pub mod telling;
 
+pub mod units;
 /// What `protoc` and tonic made of `proto/sluice/v1`.
 mod generated {
     tonic::include_proto!("sluice.v1");
@@ -52,6 +55,7 @@ pub use details::{RATE_DOWN, SessionDetails};
 pub use drain::DrainOrder;
 pub use generated::*;
 pub use history::{HistoryCall, HistoryClient};
+pub use explain::Explanation;
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
@@ -63,6 +67,7 @@ pub use serve::{
 pub use tables::TablesClient;
 
 /// Name of the rules that a subscriber has from RADIUS alone, as people see it: that of the attribute (RFC 4849).
+pub use words::{shown_word, word};
 pub const FILTER_RULES: &str = "NAS-Filter-Rule";
 
 /// Where `sluice-cp` listens unless its configuration says otherwise.

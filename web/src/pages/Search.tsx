@@ -10,6 +10,7 @@ import { link, type Route } from '../router';
 import { text, type Row } from '../row';
 import { useRefusal } from '../session';
 import { ClearBackOff } from './ClearBackOff';
+import { Explain } from './Explain';
 import { History } from './History';
 import { Holders } from './Holders';
 import { LINE_VIEWS, SESSION_VIEWS } from './views';
@@ -51,6 +52,7 @@ export function Search({ route }: { route: Route }) {
         : <Notice kind="warn">It has no session now. What is known from before:</Notice>}
       {sessions.length === 0 && !isAddress(as) && <div class="actions"><ClearBackOff who={as} /></div>}
       {isAddress(as) && <Holders address={as} at="" />}
+      {sessions.length === 0 && <Explain key={as} subscriber={as} open />}
       <h2>Access lines</h2>
       <TablePanel path="lines" caption="Lines where it has been" values={{ line: as }} views={LINE_VIEWS} empty="It was on no line in the last day." />
       <h2>Events</h2>

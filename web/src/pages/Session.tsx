@@ -9,6 +9,7 @@ import { usePoll } from '../poll';
 import { link, type Route } from '../router';
 import { isRow, number, rows, text, texts, type Row } from '../row';
 import { useRefusal } from '../session';
+import { Explain } from './Explain';
 import { History } from './History';
 import { Directions } from './Policy';
 
@@ -75,6 +76,7 @@ export function Session({ route }: { route: Route }) {
       <Actions session={session} name={name} refresh={answer.refresh} />
       <Facts facts={facts(session)} />
       <Warnings session={session} />
+      <Explain key={id} subscriber={id} />
       <Traffic session={session} readings={readings} />
       <Settings settings={rows(session, 'settings')} />
       <Directions session={session} />

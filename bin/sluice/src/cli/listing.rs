@@ -3,7 +3,8 @@
 use super::table::{Column, Table};
 use super::time::{self, moment};
 use super::units::{bits_per_second, count, duration, octets};
-use northbound::catalogue::{self, Kind, Place, Unit, Words};
+use northbound::catalogue::{self, Kind, Place, Unit};
+use northbound::shown_word;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -148,7 +149,7 @@ fn text(kind: &Kind, value: &Value) -> String {
         (Kind::Number(unit), value) => value
             .as_u64()
             .map_or_else(String::new, |n| number(*unit, n)),
-        (Kind::Word(words), Value::String(word)) => shown(words, word),
+        (Kind::Word(words), Value::String(word)) => shown_word(words, word),
         (Kind::Flag(yes, _), Value::Bool(true) | Value::Object(_)) => (*yes).into(),
         (Kind::Flag(_, no), _) => (*no).into(),
         (Kind::Cell(columns), list) => {
@@ -173,23 +174,6 @@ fn number(unit: Unit, number: u64) -> String {
         Unit::SecondsAgo => format!("{} ago", duration(number)),
         Unit::Time => moment(number).trim_end_matches('Z').to_owned(),
         Unit::TimeAgo => format!("{} ago", duration(time::now().saturating_sub(number))),
-    }
-}
-
-/// A word of an enumeration as people read it.
-pub fn word(words: Words, value: impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => shown(words, &word),
-        _ => String::new(),
-    }
-}
-
-fn shown(words: Words, word: &str) -> String {
-    let other = words.iter().find(|(from, _)| *from == word);
-    match (other, word) {
-        (Some((_, to)), _) => (*to).into(),
-        (None, "unspecified") => "unknown".into(),
-        (None, word) => word.replace('-', " "),
     }
 }
 

@@ -3,7 +3,6 @@
 pub mod queues;
 pub mod table;
 mod test_aaa;
-pub mod units;
 
 mod ask;
 mod backup;
@@ -23,7 +22,6 @@ mod tables;
 pub(crate) use ask::Watching;
 pub use ask::{Configuration, Failure, Sockets};
 pub(crate) use drain::not_there_yet;
-pub(crate) use listing::word;
 pub use show::Answer;
 pub(crate) use show::terminal_width;
 pub use tables::versions;
@@ -35,6 +33,8 @@ use crate::trace::Trace;
 use clap::{CommandFactory, Parser, Subcommand};
 use northbound::{MOST_WATCH_SECONDS, catalogue, time};
 use std::path::PathBuf;
+pub use northbound::units;
+pub(crate) use northbound::word;
 use std::process::ExitCode;
 
 /// Looks into a running gateway, and runs a whole one in a lab.

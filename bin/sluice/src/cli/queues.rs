@@ -1,6 +1,7 @@
 //! Queues of sessions, and of ports and their parts.
 
-use super::listing::{Row, word};
+use super::listing::Row;
+use super::word;
 use northbound::catalogue::LIMIT_WORDS;
 use northbound::{QueueAggregate, RATE_DOWN, SessionDetails};
 

@@ -2,9 +2,9 @@
 
 use super::ask::{Failure, Sockets};
 use super::denials;
-use super::listing::word;
 use super::queues;
 use super::units::{count, counted, duration, octets};
+use super::word;
 use northbound::{AcknowledgeAlarmRequest, Drain, Session, SessionDetails, SessionState, Traffic};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};

@@ -2,12 +2,13 @@
 
 use super::ask::{Configuration, Failure, Sockets, answers};
 use super::history::{self, LATEST, events};
-use super::listing::{Row, word};
+use super::listing::Row;
 use super::query::{Query, shown};
 use super::queues;
 use super::show::{Answer, drained};
 use super::time;
 use super::units::{counted, duration};
+use super::word;
 use northbound::catalogue::{self, EVENT_WORDS};
 use northbound::{
     EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListFiguresRequest,
