@@ -17,7 +17,7 @@ use crate::sign_in::{self, ME, SIGN_IN, SIGN_OUT};
 use crate::sign_ins::SignIns;
 use crate::tokens::Token;
 use crate::users::User;
-use crate::{changes, live, metrics, openapi, pages, questions};
+use crate::{changes, live, metrics, openapi, pages, questions, test_aaa};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Query as Parameters, Request, State};
@@ -130,6 +130,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route(live::PATH, get(live::top))
         .route("/api/v1/{*table}", get(read_table))
         .route("/api/v1/actions/{action}", post(act))
+        .route(test_aaa::PATH, post(test_aaa::test))
         .route(CHECK, post(changes::check).layer(documents))
         .route(COMMIT, post(changes::commit).layer(documents))
         .route(CONFIRM, post(changes::confirm))

@@ -27,6 +27,7 @@ mod server;
 mod sign_in;
 mod sign_ins;
 mod tokens;
+mod test_aaa;
 mod users;
 
 use clap::Parser;

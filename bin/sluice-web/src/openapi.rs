@@ -8,10 +8,11 @@ use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
 use crate::questions::{self, QUESTIONS};
 use crate::role::Role;
 use crate::sign_in::{ME, SIGN_IN, SIGN_OUT};
+use crate::test_aaa;
 use clap::ValueEnum;
 use northbound::catalogue::{
-    self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, Kind, TABLES, TOP, Table, Takes,
-    Unit,
+    self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, Kind, TABLES, TEST_AAA, TOP,
+    Table, Takes, Unit,
 };
 use serde_json::{Map, Value, json};
 
@@ -29,6 +30,7 @@ pub fn document() -> Value {
     for action in ACTIONS {
         paths.insert(action_path(action), json!({ "post": order(action) }));
     }
+    paths.insert(test_aaa::PATH.into(), json!({ "post": test() }));
     for (path, action) in [(CHECK, &COMMIT_CHECK), (COMMIT, &catalogue::COMMIT)] {
         paths.insert(path.into(), json!({ "post": change(action) }));
     }
@@ -131,6 +133,16 @@ fn order(action: &Action) -> Value {
             "default": {"$ref": "#/components/responses/problem"},
         },
     })
+}
+
+/// A test of AAA, whose password is no argument of the declaration.
+fn test() -> Value {
+    let mut test = order(&TEST_AAA);
+    let schema = &mut test["requestBody"]["content"]["application/json"]["schema"];
+    schema["properties"]["password"] =
+        json!({"type": "string", "format": "password", "description": "The user's password"});
+    schema["required"] = json!(["user", "password"]);
+    test
 }
 
 /// The state as it changes.

@@ -428,7 +428,7 @@ fn an_action_needs_its_role_and_is_told_with_who_did_it() {
     }
     assert_eq!(clear(&noc, &"x".repeat(20_000)).status, 413);
     assert_eq!(
-        web.ask(&noc, "/api/v1/actions/test-aaa", &["--data", "{}"])
+        web.ask(&noc, "/api/v1/actions/top", &["--data", "{}"])
             .status,
         404
     );
