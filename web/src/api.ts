@@ -36,6 +36,8 @@ export class Problem extends Error {
 export interface Page {
   rows: Row[];
   next: number | null;
+  /** Rows of all pages, where the API counts them: on the first page. */
+  total?: number;
   missing: string[];
 }
 

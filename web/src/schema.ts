@@ -20,6 +20,8 @@ export interface Argument {
   about: string;
   required: boolean;
   kind: 'text' | 'number' | 'flag';
+  /** The words of which it is one. */
+  words?: string[];
 }
 
 export interface Table {
@@ -73,7 +75,14 @@ function argument(parameter: Row): Argument[] {
   if (parameter['in'] !== 'query' || OF_PAGES.includes(name)) return [];
   const type = word(dig(parameter, 'schema', 'type'));
   const kind = type === 'boolean' ? 'flag' : type === 'integer' ? 'number' : 'text';
-  return [{ name, about: word(parameter['description']), required: parameter['required'] === true, kind }];
+  const words = dig(parameter, 'schema', 'enum');
+  return [{
+    name,
+    about: word(parameter['description']),
+    required: parameter['required'] === true,
+    kind,
+    ...(Array.isArray(words) ? { words: words.map(word) } : {}),
+  }];
 }
 
 /** The columns of a row's schema. A member `b` of an object `a` is the column `a.b`. */

@@ -207,6 +207,39 @@ await browser.run('disconnect', async () => {
   assert.ok(!page.url().includes(other.id));
 }, [[404, '/api/v1/session?'], [404, '/api/v1/subscriber?']]);
 
+await browser.run('filter and disconnect several', async () => {
+  await browser.show('#/subscribers');
+  await page.getByText('Filter all sessions').click();
+  await page.locator('form.row [name=state]').selectOption('online');
+  await page.locator('form.row [name=mac]').fill(other.mac.slice(0, 8));
+  await page.locator('form.row [name=user]').fill(other.user);
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.getByRole('button', { name: 'Disconnect them…' }).waitFor();
+  const wanted = `sessions?state=online&user=${other.user}&mac=${other.mac.slice(0, 8)}`;
+  const found = (await browser.ask(wanted)).body;
+  assert.equal(found.total, 1);
+  assert.deepEqual(found.rows.map((row) => row.user), [other.user]);
+  await browser.check('filter');
+  await browser.shot('filter');
+  await page.getByRole('button', { name: 'Disconnect them…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('Disconnect 1 session?').waitFor();
+  await browser.check('disconnect several');
+  await browser.shot('disconnect-several');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  assert.equal((await browser.ask(`session?session=${found.rows[0].id}`)).status, 200);
+  await page.getByRole('button', { name: 'Disconnect them…' }).click();
+  await dialog.getByRole('button', { name: 'Disconnect', exact: true }).click();
+  await page.getByText('all are done').waitFor();
+  const [last] = (await browser.ask('session-clears')).body.rows;
+  assert.deepEqual([last.sessions, last.ended, last.remaining_seconds], [1, 1, null]);
+  for (let tries = 0; tries < 60; tries += 1) {
+    if ((await browser.ask(wanted)).body.total === 1) break;
+    await page.waitForTimeout(1000);
+  }
+  assert.notEqual((await browser.ask(wanted)).body.rows[0].id, found.rows[0].id);
+}, [[404, '/api/v1/session?']]);
+
 await browser.run('audit', async () => {
   await browser.show('#/network/audit');
   await page.getByRole('button', { name: 'Run the audit' }).click();

@@ -129,13 +129,17 @@ test("the tables are those of the API's description", async () => {
   const schema = { properties: { rows: { items: row } } };
   const get = {
     summary: 'About', 'x-sluice-role': 'support', responses: { 200: { content: { 'application/json': { schema } } } },
-    parameters: [{ name: 'limit', in: 'query' }, { name: 'worst', in: 'query', description: 'W', schema: { type: 'boolean' } }, { name: 'If-None-Match', in: 'header' }],
+    parameters: [{ name: 'limit', in: 'query' }, { name: 'worst', in: 'query', description: 'W', schema: { type: 'boolean' } },
+      { name: 'state', in: 'query', description: 'S', schema: { type: 'string', enum: ['a', 'b'] } }, { name: 'If-None-Match', in: 'header' }],
   };
   const found = describe({ paths: { '/api/v1/a/b': { get }, '/api/v1/x': { post: {} } } });
   assert.deepEqual([...found.keys()], ['a/b']);
   const table = found.get('a/b');
   assert.equal(table.role, 'support');
-  assert.deepEqual(table.arguments, [{ name: 'worst', about: 'W', required: false, kind: 'flag' }]);
+  assert.deepEqual(table.arguments, [
+    { name: 'worst', about: 'W', required: false, kind: 'flag' },
+    { name: 'state', about: 'S', required: false, kind: 'text', words: ['a', 'b'] },
+  ]);
   assert.deepEqual(table.columns.map(({ field, kind, unit }) => [field, kind, unit]), [
     ['id', 'text', undefined], ['traffic.up_octets', 'number', 'octets'], ['drain', 'flag', undefined], ['drain.rate', 'number', undefined], ['shares', 'rows', undefined],
   ]);

@@ -5,7 +5,7 @@ use crate::problem::Problem;
 use crate::query::{Arguments, Query};
 use northbound::catalogue::{
     ACKNOWLEDGE_ALARM, Action, BACKUP_HISTORY, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION,
-    DRAIN_USER_PLANE, Table, WATCH_SESSION,
+    CLEAR_SESSIONS, DRAIN_USER_PLANE, Table, WATCH_SESSION,
 };
 use northbound::configuration_client::ConfigurationClient;
 use northbound::control_plane_client::ControlPlaneClient;
@@ -18,9 +18,9 @@ use northbound::{
     ListDropsRequest, ListEventsRequest, ListEventsResponse, ListFiguresRequest,
     ListFiguresResponse, ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest,
     ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest,
-    ListQueueAggregatesResponse, ListRoutesRequest, ListSessionsRequest, ListUserPlaneDropsRequest,
-    ListUserPlanesRequest, ListVersionsRequest, QueueAggregate, Session, SubscriberRow,
-    WatchRulesRequest, WatchStateResponse, WatchedUserPlane, WorkerRow, time,
+    ListQueueAggregatesResponse, ListRoutesRequest, ListSessionClearsRequest, ListSessionsRequest,
+    ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest, QueueAggregate, Session,
+    SubscriberRow, WatchRulesRequest, WatchStateResponse, WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,8 +47,9 @@ const DOCUMENTS: usize = 1;
 const WATCH: u64 = 60;
 
 /// The actions that are offered.
-pub const ACTIONS: [&Action; 7] = [
+pub const ACTIONS: [&Action; 8] = [
     &CLEAR_SESSION,
+    &CLEAR_SESSIONS,
     &CLEAR_BACK_OFF,
     &ACKNOWLEDGE_ALARM,
     &WATCH_SESSION,
@@ -64,6 +65,9 @@ pub struct Page {
     pub rows: Vec<Value>,
     /// Where the next page begins; `None`: there is none.
     pub next: Option<u64>,
+    /// How many rows all pages have together, where that is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
     /// Why any user plane could not be asked.
     pub missing: Vec<String>,
 }
@@ -105,6 +109,11 @@ impl Gateway {
     pub async fn page(&self, table: &Table, query: &Query) -> Result<Page, Status> {
         match table.name {
             "sessions" => self.sessions(query).await,
+            "session-clears" => {
+                let request = ListSessionClearsRequest {};
+                let asked = self.control_plane().list_session_clears(request).await?;
+                Ok(cut(asked.into_inner().clears, query))
+            }
             "subscribers" => self.subscribers(query).await,
             "lines" => self.lines(query).await,
             "session-counts" => {
@@ -162,6 +171,7 @@ impl Gateway {
                 let request = northbound::on_behalf_of(person, ClearSessionRequest { id });
                 client.clear_session(request).await.map(|_| None)
             }
+            "clear sessions" => self.clear_sessions(arguments, person).await.map(Some),
             "clear back-off" => {
                 let who = text("who");
                 let request = northbound::on_behalf_of(person, ClearBackOffRequest { who });
@@ -255,21 +265,6 @@ impl Gateway {
     pub fn configuration(&self) -> ConfigurationClient<Channel> {
         let client = ConfigurationClient::new(self.channel.clone());
         client.max_decoding_message_size(LARGEST_ANSWER)
-    }
-
-    /// Of the sessions the control plane tells a page: at no number of sessions are all of them read for it.
-    async fn sessions(&self, query: &Query) -> Result<Page, Status> {
-        let request = ListSessionsRequest {
-            from: query.cursor,
-            most: query.limit as u64,
-        };
-        let listing = self.control_plane().list_sessions(request).await?;
-        let (mut listing, mut page) = (listing.into_inner(), Page::default());
-        while let Some(part) = listing.message().await? {
-            page.rows.extend(part.sessions.iter().map(value));
-            page.next = part.next;
-        }
-        Ok(page)
     }
 
     async fn all_sessions(&self) -> Result<Vec<Session>, Status> {

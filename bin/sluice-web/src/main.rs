@@ -24,10 +24,11 @@ mod questions;
 mod role;
 mod secrets;
 mod server;
+mod sessions;
 mod sign_in;
 mod sign_ins;
-mod tokens;
 mod test_aaa;
+mod tokens;
 mod users;
 
 use clap::Parser;

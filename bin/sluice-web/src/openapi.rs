@@ -319,6 +319,7 @@ fn value(argument: &Argument) -> Value {
         Takes::Number(least, most) => {
             json!({"type": "integer", "minimum": least, "maximum": most})
         }
+        Takes::Word(words) => json!({"type": "string", "enum": words}),
         _ => json!({"type": "string"}),
     }
 }
@@ -340,6 +341,7 @@ fn page(table: &Table) -> Value {
         "properties": {
             "rows": {"type": "array", "items": row(table.columns)},
             "next": {"type": ["integer", "null"], "description": "`cursor` of the next page; null: this is the last one"},
+            "total": {"type": "integer", "description": "Of `sessions`, on the first page: how many there are on all pages"},
             "missing": {"type": "array", "items": {"type": "string"}, "description": "Why any user plane could not be asked"},
         },
     })

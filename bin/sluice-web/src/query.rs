@@ -143,6 +143,10 @@ fn check(declared: &Argument, value: &str) -> Result<(), String> {
             fits.then_some(())
                 .ok_or_else(|| format!("`{name}` is `{value}`: expected {least} to {most}"))
         }
+        Takes::Word(words) if !words.contains(&value) => Err(format!(
+            "`{name}` is `{value}`: expected one of {}",
+            words.join(", ")
+        )),
         Takes::Time => time::read(value, time::now()).map(drop),
         _ => Ok(()),
     }

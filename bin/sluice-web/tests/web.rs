@@ -447,6 +447,113 @@ fn an_action_needs_its_role_and_is_told_with_who_did_it() {
 }
 
 #[test]
+fn sessions_are_filtered_and_those_that_were_seen_are_ended() {
+    let web = Web::start();
+    let support = web.token("support", "support", &[]);
+    let noc = web.token("noc", "operate", &[]);
+    let page = web.rows(&support, "/api/v1/sessions?user-prefix=home12&limit=60");
+    assert_eq!(page["total"], 100);
+    assert_eq!(page["rows"].as_array().unwrap().len(), 60);
+    let next = format!(
+        "/api/v1/sessions?user-prefix=home12&cursor={}",
+        page["next"]
+    );
+    let rest = web.rows(&support, &next);
+    assert_eq!(rest["rows"].as_array().unwrap().len(), 40);
+    assert_eq!((&rest["next"], rest.get("total")), (&Value::Null, None));
+    for (wrong, says) in [
+        ("mac=x", "no MAC address"),
+        ("user=", "`user` is empty"),
+        ("state=gone", "expected one of connecting, online, closing"),
+        ("s-tag=4096", "expected 0 to 4095"),
+        ("name=x", "is not known here"),
+    ] {
+        let refused = web.ask(&support, &format!("/api/v1/sessions?{wrong}"), &[]);
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert!(refused.detail().contains(says), "{refused:?}");
+    }
+    let clear = |token: &str, body: Value| {
+        let path = "/api/v1/actions/clear-sessions";
+        web.ask(token, path, &["--data", &body.to_string()])
+    };
+    let order = json!({"user-prefix": "home12", "expect": 100, "rate": 7});
+    assert_eq!(clear(&support, order.clone()).status, 403);
+    let done = clear(&noc, order);
+    assert_eq!(done.json(), json!({"sessions": 100, "rate": 7}), "{done:?}");
+    for (order, status, says) in [
+        (json!({"user-prefix": "home12"}), 400, "give its `total`"),
+        (json!({"expect": 1300}), 400, "give a filter"),
+        (
+            json!({"user-prefix": "home12", "expect": 90}),
+            409,
+            "100 sessions match now",
+        ),
+        (json!({"stop": true}), 404, "under way"),
+    ] {
+        let refused = clear(&noc, order);
+        assert_eq!(refused.status, status, "{refused:?}");
+        assert!(refused.detail().contains(says), "{refused:?}");
+    }
+    let clears = web.rows(&support, "/api/v1/session-clears");
+    assert_eq!(clears["rows"][0]["ended"], 30);
+    let audit = "action=\"clear sessions\" arguments=expect=\"100\" rate=\"7\" user-prefix=\"home12\" result=\"done\"";
+    let log = web.log();
+    assert!(log.iter().any(|line| line.contains(audit)), "{log:#?}");
+}
+
+#[test]
+fn aaa_is_tested_and_the_password_is_in_no_log_and_no_answer() {
+    let web = Web::start();
+    let support = web.token("support", "support", &[]);
+    let noc = web.token("noc", "operate", &[]);
+    let test = |token: &str, body: &Value| {
+        let path = "/api/v1/actions/test-aaa";
+        web.ask(token, path, &["--data", &body.to_string()])
+    };
+    let whole = json!({"user": "alice", "password": "wonderland", "access-profile": "pppoe"});
+    assert_eq!(test(&support, &whole).status, 403);
+    let tested = test(&noc, &whole);
+    assert_eq!(tested.status, 200, "{tested:?}");
+    assert_eq!(
+        (&tested.json()["accepted"], &tested.json()["asked"]),
+        (&json!(true), &json!("pppoe"))
+    );
+    let wrong = test(
+        &noc,
+        &json!({"user": "alice", "password": {"wonderland": 1}}),
+    );
+    assert_eq!(wrong.status, 400);
+    for reply in [&tested, &wrong] {
+        assert!(!reply.body.contains("wonderland"), "{reply:?}");
+    }
+    let log = web.log();
+    let audit = "who=\"noc\" action=\"test aaa\" user=\"alice\"";
+    assert!(log.iter().any(|line| line.contains(audit)), "{log:#?}");
+    assert!(
+        log.iter().all(|line| !line.contains("wonderland")),
+        "{log:#?}"
+    );
+}
+
+#[test]
+fn why_a_subscriber_is_not_online_is_said_as_on_the_command_line() {
+    let web = Web::start();
+    let support = web.token("support", "support", &[]);
+    let said = web.rows(&support, "/api/v1/explain?subscriber=home0007");
+    let sentences = said["sentences"].as_array().unwrap();
+    let first = sentences[0].as_str().unwrap();
+    assert!(first.starts_with("home0007 is online"), "{first}");
+    assert_eq!(said["sessions"][0]["session"]["user"], "home0007");
+    assert_eq!(said["policies"], json!([null]));
+    let nobody = web.rows(&support, "/api/v1/explain?subscriber=nobody");
+    let first = nobody["sentences"][0].as_str().unwrap();
+    assert!(first.starts_with("Nothing is known of nobody"), "{first}");
+    let viewer = web.token("viewer", "view", &[]);
+    let refused = web.ask(&viewer, "/api/v1/explain?subscriber=home0007", &[]);
+    assert_eq!(refused.status, 403);
+}
+
+#[test]
 fn an_alarm_is_acknowledged_by_a_person_and_tells_it() {
     let web = Web::start();
     let support = web.token("support", "support", &[]);

@@ -13,9 +13,11 @@ mod backlog;
 mod bindings;
 mod call;
 mod change;
+mod clear;
 mod drain;
 mod dynamic;
 mod fallback;
+mod filter;
 mod find;
 mod holdings;
 mod ledger;
@@ -25,6 +27,7 @@ mod next_pools;
 mod note;
 mod offers;
 mod overview;
+mod pace;
 mod persist;
 mod profiles;
 mod reauthorize;
@@ -297,6 +300,8 @@ pub struct ControlPlane {
     retirement: retire::Retirement,
     /// User planes that take no new sessions.
     drains: drain::Drains,
+    /// Sessions that an administrator ends by a filter.
+    clears: clear::Clears,
     /// Sessions whose policy is to be evaluated again.
     adjusting: VecDeque<Seid>,
     /// Records on their way to the store, and what waits for them.
@@ -385,6 +390,7 @@ impl ControlPlane {
             radius_sockets: RadiusSockets::new(restored.radius_ports().clone()),
             retirement: retire::Retirement::default(),
             drains: drain::Drains::new(),
+            clears: clear::Clears::default(),
             adjusting: VecDeque::new(),
             journal: Journal::new(restored.first_records()),
             alarms,
@@ -469,6 +475,7 @@ impl ControlPlane {
         self.user_planes.on_timeout(now.at, &self.topology);
         self.aaa.on_timeout(now.at);
         self.end_drained(now);
+        self.end_cleared(now);
         self.settle(now);
     }
 
@@ -480,6 +487,7 @@ impl ControlPlane {
             self.aaa.poll_at(),
             self.retirement.look_at,
             self.drain_at(),
+            self.clears.next_at(),
             self.claim_at(),
             self.offer_at(),
         ];

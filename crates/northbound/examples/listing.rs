@@ -61,7 +61,7 @@ fn plane(path: &std::path::Path, ready: &std::sync::mpsc::Sender<()>) {
         let mut own = processor_time();
         while let Some((request, reply)) = asked.recv().await {
             let answer = match request {
-                Request::ListSessions { from, most } => {
+                Request::ListSessions { from, most, .. } => {
                     let end = SESSIONS.min(from + most);
                     if from == 0 {
                         own = processor_time();

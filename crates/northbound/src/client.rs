@@ -3,10 +3,11 @@
 use crate::control_plane_client::ControlPlaneClient;
 use crate::{
     AcknowledgeAlarmRequest, CallError, CheckLedgerRequest, CheckUserPlaneLedgerRequest,
-    ClearBackOffRequest, ClearSessionRequest, Connection, DropCounter, GetSessionPolicyRequest,
-    GetSessionRequest, Ledger, ListDropsRequest, ListSessionsRequest, ListUserPlaneDropsRequest,
-    ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session, SessionPolicy, TestAaaRequest,
-    TestAaaResponse, UserPlane, WatchRulesRequest,
+    ClearBackOffRequest, ClearSessionRequest, ClearSessionsRequest, ClearSessionsResponse,
+    Connection, CountSessionsRequest, DropCounter, GetSessionPolicyRequest, GetSessionRequest,
+    Ledger, ListDropsRequest, ListSessionClearsRequest, ListSessionsRequest,
+    ListUserPlaneDropsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session, SessionClear,
+    SessionFilter, SessionPolicy, TestAaaRequest, TestAaaResponse, UserPlane, WatchRulesRequest,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -31,10 +32,13 @@ impl Client {
 
     /// Every session, in order of id.
     pub fn sessions(&mut self) -> Result<Vec<Session>, CallError> {
+        self.sessions_of(ListSessionsRequest::default())
+    }
+
+    /// The sessions that are asked for, in order of id.
+    pub fn sessions_of(&mut self, request: ListSessionsRequest) -> Result<Vec<Session>, CallError> {
         let Client { connection, client } = self;
-        let mut listing = connection
-            .wait(client.list_sessions(ListSessionsRequest::default()))?
-            .into_inner();
+        let mut listing = connection.wait(client.list_sessions(request))?.into_inner();
         let mut sessions = Vec::new();
         while let Some(more) = connection.wait(listing.message())? {
             sessions.extend(more.sessions);
@@ -71,6 +75,28 @@ impl Client {
         let request = ClearSessionRequest { id: id.into() };
         self.connection.wait(self.client.clear_session(request))?;
         Ok(())
+    }
+
+    /// How many sessions a filter matches.
+    pub fn count_sessions(&mut self, filter: SessionFilter) -> Result<u64, CallError> {
+        let filter = Some(filter);
+        let answer = self.client.count_sessions(CountSessionsRequest { filter });
+        Ok(self.connection.wait(answer)?.into_inner().sessions)
+    }
+
+    /// Begins to end the sessions that a filter matches, or stops it.
+    pub fn clear_sessions(
+        &mut self,
+        request: ClearSessionsRequest,
+    ) -> Result<ClearSessionsResponse, CallError> {
+        let answer = self.client.clear_sessions(request);
+        Ok(self.connection.wait(answer)?.into_inner())
+    }
+
+    /// The latest requests that ended sessions by a filter, the last one first.
+    pub fn session_clears(&mut self) -> Result<Vec<SessionClear>, CallError> {
+        let answer = self.client.list_session_clears(ListSessionClearsRequest {});
+        Ok(self.connection.wait(answer)?.into_inner().clears)
     }
 
     /// Forgets the failed set-ups and logins of a MAC address, a circuit id, or a line.

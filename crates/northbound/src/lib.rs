@@ -19,25 +19,27 @@
 mod caller;
 mod calls;
 pub mod catalogue;
+mod clears;
 mod client;
 mod configuration;
 mod connection;
 mod details;
 mod drain;
-mod history;
 mod explain;
+mod history;
 mod ledger;
 mod listen;
 mod live;
 mod rows;
 mod serve;
+mod session_filter;
 pub mod supervisor;
 mod tables;
-pub mod time;
-mod words;
 pub mod telling;
-
+pub mod time;
 pub mod units;
+mod words;
+
 /// What `protoc` and tonic made of `proto/sluice/v1`.
 mod generated {
     tonic::include_proto!("sluice.v1");
@@ -53,21 +55,21 @@ pub use configuration::{
 pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK, channel};
 pub use details::{RATE_DOWN, SessionDetails};
 pub use drain::DrainOrder;
+pub use explain::Explanation;
 pub use generated::*;
 pub use history::{HistoryCall, HistoryClient};
-pub use explain::Explanation;
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
 pub use rows::{LineRow, SubscriberRow, WorkerRow};
 pub use serve::{
-    Answer, Call, MOST_COMMENT, MOST_WATCH_SECONDS, PAGE, Password, QUEUE_WAITS, Request, Response,
-    UserPlaneTable, check_watch_seconds, serve,
+    Answer, CLEAR_RATE, Call, MOST_CLEAR_RATE, MOST_COMMENT, MOST_WATCH_SECONDS, PAGE, Password,
+    QUEUE_WAITS, Request, Response, UserPlaneTable, check_watch_seconds, serve,
 };
 pub use tables::TablesClient;
+pub use words::{shown_word, word};
 
 /// Name of the rules that a subscriber has from RADIUS alone, as people see it: that of the attribute (RFC 4849).
-pub use words::{shown_word, word};
 pub const FILTER_RULES: &str = "NAS-Filter-Rule";
 
 /// Where `sluice-cp` listens unless its configuration says otherwise.

@@ -3,18 +3,21 @@
 use crate::caller::Gate;
 use crate::calls::{Asked, Calls, Refusal, other_answer};
 use crate::catalogue::{Access, REPAIR};
+use crate::clears;
 use crate::configuration::ConfigurationCall;
 use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::live::LiveCall;
 use crate::{
     AaaServer, AcknowledgeAlarmRequest, AcknowledgeAlarmResponse, AclRule, Association, Caller,
     CheckLedgerRequest, CheckLedgerResponse, CheckUserPlaneLedgerRequest, ClearBackOffRequest,
-    ClearBackOffResponse, ClearSessionRequest, ClearSessionResponse, DropCounter,
+    ClearBackOffResponse, ClearSessionRequest, ClearSessionResponse, ClearSessionsRequest,
+    ClearSessionsResponse, CountSessionsRequest, CountSessionsResponse, DropCounter,
     FindSubscriberResponse, GetSessionPolicyRequest, GetSessionPolicyResponse, GetSessionRequest,
     GetSessionResponse, HistoryCall, Ledger, ListAlarmsResponse, ListDropsRequest,
-    ListDropsResponse, ListSessionsRequest, ListSessionsResponse, ListUserPlaneDropsRequest,
-    ListUserPlanesRequest, ListUserPlanesResponse, Neighbour, Pool, Port, QueueAggregate, Route,
-    Session, SessionPolicy, TestAaaRequest, TestAaaResponse, TrafficPolicy, UnixSocket, UserPlane,
+    ListDropsResponse, ListSessionClearsRequest, ListSessionClearsResponse, ListSessionsRequest,
+    ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
+    Neighbour, Pool, Port, QueueAggregate, Route, Session, SessionClear, SessionFilter,
+    SessionPolicy, TestAaaRequest, TestAaaResponse, TrafficPolicy, UnixSocket, UserPlane,
     WatchRulesRequest, WatchRulesResponse, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
@@ -48,6 +51,11 @@ pub fn check_watch_seconds(seconds: u32) -> Result<(), Status> {
 /// Maximum number of characters of an acknowledgement's comment.
 pub const MOST_COMMENT: usize = 1000;
 
+/// How many sessions end in a second for a `clear sessions` if nothing else is said.
+pub const CLEAR_RATE: u32 = 100;
+/// The most sessions that end in a second for a `clear sessions`.
+pub const MOST_CLEAR_RATE: u32 = 1000;
+
 /// The most sessions, routes or neighbours that a plane tells at once.
 pub const PAGE: usize = 512;
 
@@ -70,7 +78,34 @@ pub enum Request {
         from: usize,
         /// How many of them, 1 to [`PAGE`].
         most: usize,
+        /// Which of them.
+        filter: Box<SessionFilter>,
     },
+    /// Ids of the sessions that a filter matches, of some of the table of sessions.
+    MatchSessions {
+        /// The place in the table of sessions where to begin: 0, or [`Response::Matches::next`].
+        from: usize,
+        /// Which sessions.
+        filter: Box<SessionFilter>,
+    },
+    /// End sessions, so many in a second.
+    ClearSessions {
+        /// Their ids.
+        ids: Vec<u64>,
+        /// How they were chosen.
+        filter: Box<SessionFilter>,
+        /// How many end in a second, 1 to [`MOST_CLEAR_RATE`].
+        rate: u32,
+        /// Who ends them.
+        by: String,
+    },
+    /// End no more sessions for the last [`Request::ClearSessions`].
+    StopClear {
+        /// Who stops it.
+        by: String,
+    },
+    /// The latest [`Request::ClearSessions`].
+    ListSessionClears,
     /// One session with its counters, read from the user plane now.
     GetSession {
         /// The session's id as [`Session::id`] prints it.
@@ -211,6 +246,20 @@ pub enum Response {
         /// Where to go on; `None` at the end.
         next: Option<usize>,
     },
+    /// To [`Request::MatchSessions`].
+    Matches {
+        /// Their ids.
+        ids: Vec<u64>,
+        /// Where to go on; `None` at the end.
+        next: Option<usize>,
+    },
+    /// To [`Request::ClearSessions`] and [`Request::StopClear`].
+    Clearing(ClearSessionsResponse),
+    /// To [`Request::ListSessionClears`].
+    SessionClears {
+        /// The last one first.
+        clears: Vec<SessionClear>,
+    },
     /// To [`Request::GetSession`].
     Session {
         /// The session.
@@ -346,31 +395,65 @@ impl ControlPlane for Service {
         &self,
         request: tonic::Request<ListSessionsRequest>,
     ) -> Result<Reply<Self::ListSessionsStream>, Status> {
-        let ListSessionsRequest { from, most } = request.into_inner();
+        let ListSessionsRequest { from, most, filter } = request.into_inner();
+        let filter = Box::new(filter.unwrap_or_default());
         let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
         let left = match most {
             0 => usize::MAX,
             most => place(most),
         };
         let begin = (self.0.clone(), Some(place(from)), left);
-        let pages = try_unfold(begin, async |(calls, from, left)| {
-            let Some(from) = from.filter(|_| left > 0) else {
-                return Ok(None);
-            };
-            let most = left.min(PAGE);
-            match calls.ask(Request::ListSessions { from, most }).await? {
-                Response::Sessions { sessions, next } => {
-                    let left = left.saturating_sub(sessions.len());
-                    let page = ListSessionsResponse {
-                        sessions,
-                        next: next.map(|next| next as u64),
-                    };
-                    Ok(Some((page, (calls, next, left))))
+        let pages = try_unfold(begin, move |(calls, from, left)| {
+            let filter = filter.clone();
+            async move {
+                let Some(from) = from.filter(|_| left > 0) else {
+                    return Ok(None);
+                };
+                let most = left.min(PAGE);
+                let list = Request::ListSessions { from, most, filter };
+                match calls.ask(list).await? {
+                    Response::Sessions { sessions, next } => {
+                        let left = left.saturating_sub(sessions.len());
+                        let page = ListSessionsResponse {
+                            sessions,
+                            next: next.map(|next| next as u64),
+                        };
+                        Ok(Some((page, (calls, next, left))))
+                    }
+                    other => Err(other_answer(other)),
                 }
-                other => Err(other_answer(other)),
             }
         });
         Ok(Reply::new(Box::pin(pages)))
+    }
+
+    async fn count_sessions(
+        &self,
+        request: tonic::Request<CountSessionsRequest>,
+    ) -> Result<Reply<CountSessionsResponse>, Status> {
+        let filter = request.into_inner().filter.unwrap_or_default();
+        let sessions = clears::count(&self.0, filter).await?;
+        Ok(Reply::new(CountSessionsResponse { sessions }))
+    }
+
+    async fn clear_sessions(
+        &self,
+        request: tonic::Request<ClearSessionsRequest>,
+    ) -> Result<Reply<ClearSessionsResponse>, Status> {
+        let by = Caller::name_in(&request).await;
+        clears::begin(&self.0, request.into_inner(), by).await
+    }
+
+    async fn list_session_clears(
+        &self,
+        _: tonic::Request<ListSessionClearsRequest>,
+    ) -> Result<Reply<ListSessionClearsResponse>, Status> {
+        match self.0.ask(Request::ListSessionClears).await? {
+            Response::SessionClears { clears } => {
+                Ok(Reply::new(ListSessionClearsResponse { clears }))
+            }
+            other => Err(other_answer(other)),
+        }
     }
 
     async fn get_session(

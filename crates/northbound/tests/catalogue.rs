@@ -216,7 +216,8 @@ fn names_keys_and_headings_name_one_thing() {
 }
 
 /// Methods that look at every session.
-const WALKS: [&str; 3] = [
+const WALKS: [&str; 4] = [
+    "ControlPlane/CountSessions",
     "ControlPlane/ListSessions",
     "ControlPlane/ListUserPlanes",
     "Tables/ListPolicies",

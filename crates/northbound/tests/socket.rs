@@ -2,13 +2,14 @@
 
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
-    AaaServer, Account, AcknowledgeAlarmRequest, AclRule, Answer, Association, Call, CallError,
-    Client, ConfigurationClient, ConfigurationRequest, ConfigurationResponse, Connection,
-    DirectionPolicy, DropCounter, FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse,
-    ListSessionsRequest, LiveCall, LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE,
-    Pool, Port, Refusal, Request, Response, Route, Session, SessionPolicy, SessionState,
-    TablesClient, TestAaaResponse, TraceRequest, TracedPacket, Tracing, TrafficPolicy,
-    TrafficPolicyState, UserPlane, UserPlaneTable, WatchStateResponse, serve,
+    AaaServer, Account, AcknowledgeAlarmRequest, AclRule, Answer, Association, CLEAR_RATE, Call,
+    CallError, ClearSessionsRequest, ClearSessionsResponse, Client, ConfigurationClient,
+    ConfigurationRequest, ConfigurationResponse, Connection, DirectionPolicy, DropCounter,
+    FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall,
+    LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, MOST_CLEAR_RATE, PAGE, Pool, Port,
+    Refusal, Request, Response, Route, Session, SessionClear, SessionFilter, SessionPolicy,
+    SessionState, TablesClient, TestAaaResponse, TraceRequest, TracedPacket, Tracing,
+    TrafficPolicy, TrafficPolicyState, UserPlane, UserPlaneTable, WatchStateResponse, serve,
 };
 use std::fs::Permissions;
 use std::io::{self, Read, Write};
@@ -109,7 +110,7 @@ fn tracing() -> Tracing {
 /// A way to a keeper of the configuration that is not there.
 fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
     Ok(match request {
-        Request::ListSessions { from, most } => {
+        Request::ListSessions { from, most, .. } => {
             pages.fetch_add(1, Ordering::Relaxed);
             let end = sessions.min(from + most);
             Response::Sessions {
@@ -117,6 +118,25 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
                 next: (end < sessions).then_some(end),
             }
         }
+        Request::MatchSessions { from, filter } => {
+            assert_eq!(filter.user_prefix, "home");
+            let end = sessions.min(from + PAGE);
+            Response::Matches {
+                ids: (from..end).map(|n| n as u64).collect(),
+                next: (end < sessions).then_some(end),
+            }
+        }
+        Request::ClearSessions { ids, rate, by, .. } => {
+            assert!(!by.is_empty());
+            Response::Clearing(ClearSessionsResponse {
+                sessions: ids.len() as u64,
+                rate,
+            })
+        }
+        Request::StopClear { .. } => Response::Clearing(ClearSessionsResponse::default()),
+        Request::ListSessionClears => Response::SessionClears {
+            clears: vec![SessionClear::default()],
+        },
         Request::GetSession { id } if id == "7" => Response::Session {
             session: Box::new(session(7)),
         },
@@ -473,6 +493,45 @@ fn one_connection_too_many_waits_until_another_one_ends() {
     daemon.client().drops().unwrap();
 }
 
+/// The number that a person has seen keeps a filter from ending others.
+#[test]
+fn sessions_are_ended_if_as_many_match_as_were_seen() {
+    let daemon = Daemon::start(2 * PAGE + 7);
+    let mut client = daemon.client();
+    let filter = SessionFilter {
+        user_prefix: "home".into(),
+        ..SessionFilter::default()
+    };
+    let seen = client.count_sessions(filter.clone()).unwrap();
+    assert_eq!(seen, 2 * PAGE as u64 + 7);
+    let request = |expect, rate| ClearSessionsRequest {
+        filter: Some(filter.clone()),
+        expect,
+        rate,
+        stop: false,
+    };
+    let begun = client.clear_sessions(request(seen, 0)).unwrap();
+    assert_eq!((begun.sessions, begun.rate), (seen, CLEAR_RATE));
+    let all = ClearSessionsRequest {
+        filter: None,
+        ..request(seen, 0)
+    };
+    for (refused, says) in [
+        (request(seen - 11, 0), "1031 sessions match now"),
+        (request(seen, MOST_CLEAR_RATE + 1), "expected 1 to 1000"),
+        (all, "give a filter"),
+    ] {
+        let said = client.clear_sessions(refused).unwrap_err().to_string();
+        assert!(said.contains(says), "{said}");
+    }
+    let stop = ClearSessionsRequest {
+        stop: true,
+        ..ClearSessionsRequest::default()
+    };
+    assert_eq!(client.clear_sessions(stop).unwrap().sessions, 0);
+    assert_eq!(client.session_clears().unwrap().len(), 1);
+}
+
 /// A reader that wants few sessions gets so many, and where to go on.
 #[test]
 fn sessions_are_listed_a_few_at_a_time() {
@@ -480,7 +539,11 @@ fn sessions_are_listed_a_few_at_a_time() {
     let connection = Connection::open(&daemon.path, PATIENCE).unwrap();
     let mut client = ControlPlaneClient::new(connection.channel());
     let mut few = |from, most| {
-        let request = ListSessionsRequest { from, most };
+        let request = ListSessionsRequest {
+            from,
+            most,
+            filter: None,
+        };
         let mut listing = connection
             .wait(client.list_sessions(request))
             .unwrap()

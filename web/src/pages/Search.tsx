@@ -13,6 +13,7 @@ import { ClearBackOff } from './ClearBackOff';
 import { Explain } from './Explain';
 import { History } from './History';
 import { Holders } from './Holders';
+import { Sessions } from './Sessions';
 import { LINE_VIEWS, SESSION_VIEWS } from './views';
 
 /** Sessions that a text names, and the text in the form in which the API knows it. */
@@ -51,8 +52,8 @@ export function Search({ route }: { route: Route }) {
         ? <Table caption="Sessions now" views={SESSION_VIEWS} rows={sessions} />
         : <Notice kind="warn">It has no session now. What is known from before:</Notice>}
       {sessions.length === 0 && !isAddress(as) && <div class="actions"><ClearBackOff who={as} /></div>}
-      {isAddress(as) && <Holders address={as} at="" />}
       {sessions.length === 0 && <Explain key={as} subscriber={as} open />}
+      {isAddress(as) && <Holders address={as} at="" />}
       <h2>Access lines</h2>
       <TablePanel path="lines" caption="Lines where it has been" values={{ line: as }} views={LINE_VIEWS} empty="It was on no line in the last day." />
       <h2>Events</h2>
@@ -69,7 +70,7 @@ export function Subscribers({ route }: { route: Route }) {
       <h1>Subscribers</h1>
       <Tabs label="Tables of subscribers" now={which} tabs={[['Sessions', '#/subscribers'], ['Subscribers', '#/subscribers/all']]} />
       {which === 'Sessions'
-        ? <TablePanel key="sessions" path="sessions" views={SESSION_VIEWS} filter empty="Nobody is connected." />
+        ? <Sessions route={route} />
         : <TablePanel key="subscribers" path="subscribers" views={SUBSCRIBER_VIEWS} filter empty="Nobody is connected." />}
     </>
   );

@@ -1,7 +1,8 @@
 import { Notice } from '../parts/basics';
+import { Field } from '../parts/Field';
 import { TablePanel } from '../parts/TablePanel';
 import { go, link, type Route } from '../router';
-import { tables, type Argument, type Table } from '../schema';
+import { tables, type Table } from '../schema';
 import { useStore } from '../store';
 import { may, me } from '../session';
 
@@ -64,29 +65,5 @@ function One({ table, route }: { table: Table; route: Route }) {
         </dl>
       </details>
     </>
-  );
-}
-
-function Field({ argument, value }: { argument: Argument; value: string }) {
-  const { name, kind, required, about } = argument;
-  const id = `argument-${name}`;
-  if (kind === 'flag') {
-    return <label class="inline" title={about}><input type="checkbox" name={name} value="true" defaultChecked={value === 'true'} /> {name}</label>;
-  }
-  return (
-    <label>
-      {name}
-      <input
-        name={name}
-        class={kind === 'number' ? '' : 'names'}
-        placeholder=" "
-        inputMode={kind === 'number' ? 'numeric' : 'text'}
-        defaultValue={value}
-        required={required}
-        autocomplete="off"
-        aria-describedby={id}
-      />
-      <small id={id}>{about}</small>
-    </label>
   );
 }

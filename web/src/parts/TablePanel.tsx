@@ -67,7 +67,7 @@ export function TablePanel({ path, values = {}, every = 0, limit: first = 100, f
         empty={words && page.rows.length > 0 ? 'No row of this page has that.' : look.empty ?? 'The table is empty.'}
       />
       <footer class="bar">
-        <span>{`${count(shown.length)} rows${whole ? '' : `, page ${cursors.length}`}`}</span>
+        <span>{`${count(shown.length)} rows${page.total === undefined || whole ? '' : ` of ${count(page.total)}`}${whole ? '' : `, page ${cursors.length}`}`}</span>
         {cursors.length > 1 && <Button onClick={() => setCursors(cursors.slice(0, -1))}>Previous page</Button>}
         {page.next !== null && <Button onClick={() => setCursors([...cursors, page.next ?? 0])}>Next page</Button>}
         {!(whole && limit === first) && (

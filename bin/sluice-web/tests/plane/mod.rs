@@ -2,14 +2,14 @@
 
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Acknowledgement, Alarm, AlarmSeverity, Association,
-    AssociationState, BackupResponse, Call, Change, CheckChangeResponse, CommitResponse,
-    ConfigurationCall, ConfigurationFault, ConfigurationRequest, ConfigurationResponse,
-    DropCounter, Edit, Effect, Figure, FindHoldersResponse, FindSubscriberResponse,
-    GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse,
-    ListFiguresResponse, ListLinesResponse, LiveCall, LiveResponse, PolicySetting, Pool, Port,
-    Refusal, Request, Response, Session, SessionCounts, SessionState, SubscriberState, UserPlane,
-    UserPlaneState, UserPlaneTable, Version, WatchStateResponse, WatchedUserPlane, Worker, change,
-    serve,
+    AssociationState, BackupResponse, Call, Change, CheckChangeResponse, ClearSessionsResponse,
+    CommitResponse, ConfigurationCall, ConfigurationFault, ConfigurationRequest,
+    ConfigurationResponse, DropCounter, Edit, Effect, Figure, FindHoldersResponse,
+    FindSubscriberResponse, GetConfigurationResponse, HistoryCall, Holder, Ledger,
+    ListAlarmsResponse, ListEventsResponse, ListFiguresResponse, ListLinesResponse, LiveCall,
+    LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionClear,
+    SessionCounts, SessionState, SubscriberState, TestAaaResponse, UserPlane, UserPlaneState,
+    UserPlaneTable, Version, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -100,14 +100,46 @@ fn listen(socket: &Path, most: Arc<AtomicUsize>) {
 
 fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusal> {
     Ok(match request {
-        Request::ListSessions { from, most } => {
+        Request::ListSessions { from, most, filter } => {
             most_asked.fetch_max(most, Ordering::Relaxed);
-            let end = SESSIONS.min(from + most);
+            let of_user = |session: &Session| session.user.starts_with(&filter.user_prefix);
+            let meant = sessions().filter(of_user).count();
+            let end = meant.min(from + most);
             Response::Sessions {
-                sessions: sessions().skip(from).take(most).collect(),
-                next: (end < SESSIONS).then_some(end),
+                sessions: sessions().filter(of_user).skip(from).take(most).collect(),
+                next: (end < meant).then_some(end),
             }
         }
+        Request::MatchSessions { from: 0, filter } => {
+            if filter.mac == "x" {
+                return Err(Refusal::Invalid("`x` is no MAC address".into()));
+            }
+            let prefix = filter.user_prefix.clone();
+            let meant = (0..).zip(sessions());
+            let meant = meant.filter(|(_, session)| session.user.starts_with(&prefix));
+            Response::Matches {
+                ids: meant.map(|(id, _)| id).collect(),
+                next: None,
+            }
+        }
+        Request::ClearSessions { ids, rate, by, .. } => {
+            assert_eq!(by.split(' ').next(), Some("noc"));
+            Response::Clearing(ClearSessionsResponse {
+                sessions: ids.len() as u64,
+                rate,
+            })
+        }
+        Request::StopClear { .. } => {
+            return Err(Refusal::NotFound("no `clear sessions` is under way".into()));
+        }
+        Request::ListSessionClears => Response::SessionClears {
+            clears: vec![SessionClear {
+                by: "noc".into(),
+                sessions: 100,
+                ended: 30,
+                ..SessionClear::default()
+            }],
+        },
         Request::ListUserPlanes => Response::UserPlanes {
             user_planes: vec![
                 user_plane("up1", UserPlaneState::Associated),
@@ -149,6 +181,15 @@ fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusa
                 id => return Err(Refusal::NotFound(format!("there is no session {id}"))),
             }
         }
+        Request::TestAaa {
+            user,
+            password,
+            access_profile,
+        } => Response::AaaTested(TestAaaResponse {
+            accepted: user == "alice" && password.0 == "wonderland",
+            asked: access_profile,
+            ..TestAaaResponse::default()
+        }),
         Request::AcknowledgeAlarm {
             alarm,
             resource,

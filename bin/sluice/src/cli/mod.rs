@@ -7,10 +7,12 @@ mod test_aaa;
 mod ask;
 mod backup;
 mod check;
+mod clear;
 mod configuration;
 mod denials;
 mod drain;
 mod explain;
+mod filter;
 mod history;
 mod listing;
 mod password;
@@ -31,10 +33,10 @@ use crate::load::Load;
 use crate::top::Top;
 use crate::trace::Trace;
 use clap::{CommandFactory, Parser, Subcommand};
-use northbound::{MOST_WATCH_SECONDS, catalogue, time};
-use std::path::PathBuf;
 pub use northbound::units;
 pub(crate) use northbound::word;
+use northbound::{MOST_WATCH_SECONDS, catalogue, time};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Looks into a running gateway, and runs a whole one in a lab.
@@ -206,6 +208,8 @@ enum Clear {
         #[arg(value_name = "SESSION")]
         id: String,
     },
+    #[command(about = catalogue::CLEAR_SESSIONS.about)]
+    Sessions(Box<clear::ClearSessions>),
     #[command(about = catalogue::CLEAR_BACK_OFF.about)]
     BackOff {
         /// A MAC address, a circuit id, or a line such as up1/access0.100.7, as `show protection` prints them
@@ -265,6 +269,7 @@ impl Command {
             Command::Explain(explain) => explain.answer(sockets),
             Command::Who(who) => who.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
+            Command::Clear(Clear::Sessions(clear)) => clear.answer(sockets),
             Command::Clear(Clear::BackOff { who }) => show::clear_back_off(sockets, &who),
             Command::Acknowledge(Acknowledge::Alarm {
                 alarm,

@@ -1,12 +1,15 @@
 //! `sluice show TABLE`: names, arguments, columns and help are those of the catalogue.
 
 use super::ask::{Failure, Sockets};
+use super::filter;
 use super::listing::{Row, columns_help, table};
 use super::show::{Answer, terminal_width};
 use super::tables::{ASKED, Ask};
 use super::time;
+use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use northbound::SessionFilter;
 use northbound::catalogue::{self, Argument, Takes};
 use serde::Serialize;
 
@@ -88,7 +91,15 @@ fn offered(table: &'static catalogue::Table, name: &'static str) -> Command {
 }
 
 /// What names something stands alone, everything else behind its own name.
-fn argument(declared: &'static Argument) -> Arg {
+pub(super) fn argument(declared: &'static Argument) -> Arg {
+    let arg = alone(declared);
+    match declared.named {
+        true => arg.long(declared.name),
+        false => arg,
+    }
+}
+
+fn alone(declared: &'static Argument) -> Arg {
     let name = declared.name;
     let arg = Arg::new(name)
         .help(declared.about)
@@ -108,6 +119,10 @@ fn argument(declared: &'static Argument) -> Arg {
         Takes::Home => arg.value_name("WHO"),
         Takes::Address => arg.value_name("ADDRESS"),
         Takes::Text => arg.long(name).value_name("NAME"),
+        Takes::Word(words) => arg
+            .long(name)
+            .value_name("WORD")
+            .value_parser(PossibleValuesParser::new(words)),
     }
 }
 
@@ -136,6 +151,11 @@ impl Query {
     pub fn text(&self, argument: &str) -> Option<&str> {
         let text = self.given.get_one::<String>(argument);
         text.map(String::as_str)
+    }
+
+    /// The filter of sessions that was given.
+    pub fn filter(&self) -> Result<SessionFilter, Failure> {
+        filter::read(&self.given)
     }
 
     /// A moment that was given, in seconds since 1970.

@@ -12,8 +12,8 @@ use super::word;
 use northbound::catalogue::{self, EVENT_WORDS};
 use northbound::{
     EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListFiguresRequest,
-    ListLinesRequest, RouteKind, SessionState, SubscriberRow, WatchStateResponse, WatchedUserPlane,
-    WorkerRow,
+    ListLinesRequest, ListSessionsRequest, RouteKind, SessionState, SubscriberRow,
+    WatchStateResponse, WatchedUserPlane, WorkerRow,
 };
 use std::time::Duration;
 
@@ -27,11 +27,12 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 22] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 23] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
     (&catalogue::SESSION_COUNTS, session_counts),
+    (&catalogue::SESSION_CLEARS, session_clears),
     (&catalogue::USER_PLANES, user_planes),
     (&catalogue::PORTS, ports),
     (&catalogue::ROUTES, routes),
@@ -61,7 +62,11 @@ fn but(mut answer: Answer, missing: &[String]) -> Answer {
 }
 
 fn sessions(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
-    let sessions = sockets.control_plane(|cp| cp.sessions())?;
+    let request = ListSessionsRequest {
+        filter: Some(asked.filter()?),
+        ..ListSessionsRequest::default()
+    };
+    let sessions = sockets.control_plane(|cp| cp.sessions_of(request))?;
     let online = sessions
         .iter()
         .filter(|s| s.state() == SessionState::Online);
@@ -118,6 +123,10 @@ fn lines(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
 fn session_counts(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let state = sockets.watch(INTERVAL)?.next()?;
     asked.shown(&[state.sessions.unwrap_or_default()])
+}
+
+fn session_clears(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    asked.shown(&sockets.control_plane(|cp| cp.session_clears())?)
 }
 
 fn user_planes(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {

@@ -1,5 +1,6 @@
 //! Calls of the local API.
 
+use super::filter::Filter;
 use super::{ControlPlane, Now, Output};
 use crate::counters::row;
 use crate::entry::{Entry, Stage};
@@ -7,8 +8,8 @@ use crate::subscribers::Identity;
 use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::UsageFor;
 use northbound::{
-    Answer, PAGE, Refusal, Request, Response, Session as SessionRow, SessionState, Traffic,
-    UserPlane, UserPlanePort, UserPlaneState,
+    Answer, PAGE, Refusal, Request, Response, Session as SessionRow, SessionClear, SessionState,
+    Traffic, UserPlane, UserPlanePort, UserPlaneState,
 };
 use pfcp::bng::Volume;
 use policy::{Access, Binding};
@@ -20,20 +21,55 @@ pub(super) const NTP_OFFSET: u64 = 2_208_988_800;
 /// Maximum number of sessions in a list for which the counters are read from the user plane.
 const READ_FOR_LISTING: usize = 1024;
 
+/// Maximum number of sessions to which a filter is applied for one request. Nothing else is done meanwhile.
+const FILTERED: usize = 1024;
+
 /// A list of sessions that waits for their counters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Listing {
     /// Sessions whose user planes have not answered.
     pub(super) asked: usize,
     /// Sessions that are wanted.
     pub(super) most: usize,
+    /// Which of them.
+    pub(super) filter: Filter,
 }
 
 impl ControlPlane {
     pub(super) fn on_call(&mut self, now: Now, ticket: u64, call: Request) {
         match call {
-            Request::ListSessions { from: 0, most } => self.list_sessions(now, ticket, most),
-            Request::ListSessions { from, most } => self.answer_sessions(now, ticket, from, most),
+            Request::ListSessions { from, most, filter } => match Filter::read(*filter) {
+                Ok(filter) if from == 0 => self.list_sessions(now, ticket, most, filter),
+                Ok(filter) => self.answer_sessions(now, ticket, (from, most), &filter),
+                Err(refusal) => self.answer(ticket, Err(refusal)),
+            },
+            Request::MatchSessions { from, filter } => {
+                let matches = Filter::read(*filter).map(|filter| self.matches(from, &filter));
+                self.answer(ticket, matches);
+            }
+            Request::ClearSessions {
+                ids,
+                filter,
+                rate,
+                by,
+            } => {
+                let row = SessionClear {
+                    by,
+                    filter: filter.text(),
+                    rate,
+                    ..SessionClear::default()
+                };
+                let begun = self.clears.begin(now, ids, row);
+                self.answer(ticket, begun.map(Response::Clearing));
+            }
+            Request::StopClear { by } => {
+                let stopped = self.clears.stop(by);
+                self.answer(ticket, stopped.map(Response::Clearing));
+            }
+            Request::ListSessionClears => {
+                let clears = self.clears.rows();
+                self.answer(ticket, Ok(Response::SessionClears { clears }));
+            }
             Request::GetSession { id } => match self.find_by_id(&id) {
                 Ok(seid) if self.ask_usage(now, seid.index(), UsageFor::Call(ticket)) => {}
                 Ok(seid) => self.answer_session(now, ticket, seid),
@@ -112,20 +148,27 @@ impl ControlPlane {
     }
 
     /// Answers with the first sessions. For a few sessions it reads the counters first; for many it uses the last reported ones.
-    fn list_sessions(&mut self, now: Now, ticket: u64, most: usize) {
+    fn list_sessions(&mut self, now: Now, ticket: u64, most: usize, filter: Filter) {
         let mut asked = 0;
         if self.sessions.len() <= READ_FOR_LISTING {
             let online = self
                 .sessions
                 .iter()
-                .filter(|(_, entry)| !entry.is_half_open());
+                .filter(|(_, entry)| !entry.is_half_open() && filter.matches(self, entry));
             let online: Vec<u32> = online.map(|(index, _)| index).collect();
             let ask = |index: &u32| self.ask_usage(now, *index, UsageFor::List(ticket));
             asked = online.iter().map(ask).filter(|asked| *asked).count();
         }
         match asked {
-            0 => self.answer_sessions(now, ticket, 0, most),
-            asked => drop(self.listings.insert(ticket, Listing { asked, most })),
+            0 => self.answer_sessions(now, ticket, (0, most), &filter),
+            asked => {
+                let listing = Listing {
+                    asked,
+                    most,
+                    filter,
+                };
+                self.listings.insert(ticket, listing);
+            }
         }
     }
 
@@ -143,22 +186,52 @@ impl ControlPlane {
     /// Answers a call that lists sessions with what is known of their counters.
     pub(super) fn answer_listing(&mut self, now: Now, ticket: u64) {
         if let Some(listing) = self.listings.remove(&ticket) {
-            self.answer_sessions(now, ticket, 0, listing.most);
+            self.answer_sessions(now, ticket, (0, listing.most), &listing.filter);
         }
     }
 
-    /// Answers with a page of the table of sessions.
-    fn answer_sessions(&mut self, now: Now, ticket: u64, from: usize, most: usize) {
+    /// Answers with a page of the table of sessions: at most so many from a place on, of the next [`FILTERED`].
+    fn answer_sessions(
+        &mut self,
+        now: Now,
+        ticket: u64,
+        (from, most): (usize, usize),
+        filter: &Filter,
+    ) {
         let most = most.clamp(1, PAGE);
-        let page: Vec<(u32, &Entry)> = match u32::try_from(from) {
-            Ok(from) => self.sessions.from(from).take(most).collect(),
-            Err(_) => Vec::new(),
-        };
-        let last = page.last().filter(|_| page.len() == most);
-        let next = last.map(|(index, _)| *index as usize + 1);
-        let rows = page.iter().map(|(_, entry)| self.session_row(now, entry));
-        let sessions = rows.collect();
+        let (mut sessions, mut looked_at, mut last) = (Vec::new(), 0, 0);
+        for (index, entry) in self.looked_at(from) {
+            if filter.matches(self, entry) {
+                sessions.push(self.session_row(now, entry));
+            }
+            (looked_at, last) = (looked_at + 1, index as usize);
+            if sessions.len() == most {
+                break;
+            }
+        }
+        let more = sessions.len() == most || looked_at == FILTERED;
+        let next = more.then_some(last + 1);
         self.answer(ticket, Ok(Response::Sessions { sessions, next }));
+    }
+
+    /// Ids of the sessions that a filter matches, of the next [`FILTERED`] from a place on.
+    fn matches(&self, from: usize, filter: &Filter) -> Response {
+        let (mut ids, mut looked_at, mut last) = (Vec::new(), 0, 0);
+        for (index, entry) in self.looked_at(from) {
+            if filter.matches(self, entry) {
+                ids.push(entry.seid.0);
+            }
+            (looked_at, last) = (looked_at + 1, index as usize);
+        }
+        let next = (looked_at == FILTERED).then_some(last + 1);
+        Response::Matches { ids, next }
+    }
+
+    /// The next sessions from a place in the table on, so many that nothing else waits for long.
+    fn looked_at(&self, from: usize) -> impl Iterator<Item = (u32, &Entry)> {
+        let from = u32::try_from(from).ok();
+        let from = from.into_iter().flat_map(|from| self.sessions.from(from));
+        from.take(FILTERED)
     }
 
     pub(super) fn answer_session(&mut self, now: Now, ticket: u64, seid: Seid) {

@@ -5,6 +5,7 @@
 //! notified.
 
 use super::change::{Change, effect, sessions};
+use super::pace::Pace;
 use super::{ControlPlane, Now};
 use crate::entry::Entry;
 use crate::topology::UserPlaneId;
@@ -16,7 +17,6 @@ use std::collections::BTreeMap;
 
 /// Interval of checks of a user plane that does not answer.
 const LOOK: Duration = Duration::from_secs(1);
-const SECOND: Duration = Duration::from_secs(1);
 
 /// Drained user planes.
 pub(super) type Drains = BTreeMap<UserPlaneId, Drain>;
@@ -26,28 +26,11 @@ pub(super) struct Drain {
     began: Duration,
     /// Number of its sessions when the drain began.
     before: u64,
-    /// Number of sessions to end per second; 0 for none.
-    rate: u32,
-    /// Time of the next session's end; `None` if no session is to end, or all were ended.
-    next_at: Option<Duration>,
+    pace: Pace,
     /// Position in the session table of the search for it.
     index: u32,
     /// The user plane does not answer.
     waits: bool,
-}
-
-impl Drain {
-    /// Number of sessions to end now. It sets the time of the next one. After a delay it catches up by at most one second's number.
-    fn due(&mut self, now: Duration) -> u32 {
-        let Some(at) = self.next_at.filter(|at| *at <= now && self.rate > 0) else {
-            return 0;
-        };
-        let interval = SECOND / self.rate;
-        let due = (now - at).as_nanos() / interval.as_nanos() + 1;
-        let due = due.min(self.rate.into()) as u32;
-        self.next_at = Some((at + interval * due).max(now));
-        due
-    }
 }
 
 impl ControlPlane {
@@ -66,11 +49,11 @@ impl ControlPlane {
         for (id, rate) in planes {
             let name = &self.topology.user_plane(id).node_id;
             match (rate, self.drains.get_mut(&id)) {
-                (Some(rate), Some(drain)) if drain.rate != rate => {
+                (Some(rate), Some(drain)) if drain.pace.rate != rate => {
                     tracing::info!(user_plane = %name, rate, "the drain rate of a user plane changes");
-                    let told = drain.rate > 0 && drain.next_at.is_none();
-                    drain.rate = rate;
-                    drain.next_at = (rate > 0 && !told).then_some(now.at);
+                    let told = drain.pace.rate > 0 && drain.pace.next_at.is_none();
+                    drain.pace.rate = rate;
+                    drain.pace.next_at = (rate > 0 && !told).then_some(now.at);
                 }
                 (Some(_), Some(_)) | (None, None) => {}
                 (Some(rate), None) => {
@@ -79,8 +62,7 @@ impl ControlPlane {
                     let drain = Drain {
                         began: now.at,
                         before: left,
-                        rate,
-                        next_at: (rate > 0).then_some(now.at),
+                        pace: Pace::from(now.at, rate),
                         index: 0,
                         waits: false,
                     };
@@ -100,13 +82,20 @@ impl ControlPlane {
 
     /// Time of the next session's end.
     pub(super) fn drain_at(&self) -> Option<Duration> {
-        self.drains.values().filter_map(|drain| drain.next_at).min()
+        self.drains
+            .values()
+            .filter_map(|drain| drain.pace.next_at)
+            .min()
     }
 
     /// Ends the sessions that are due.
     pub(super) fn end_drained(&mut self, now: Now) {
         let due = |(id, drain): (&UserPlaneId, &Drain)| {
-            drain.next_at.is_some_and(|at| at <= now.at).then_some(*id)
+            drain
+                .pace
+                .next_at
+                .is_some_and(|at| at <= now.at)
+                .then_some(*id)
         };
         let planes: Vec<UserPlaneId> = self.drains.iter().filter_map(due).collect();
         for plane in planes {
@@ -116,10 +105,10 @@ impl ControlPlane {
             };
             drain.waits = !answers;
             if !answers {
-                drain.next_at = Some(now.at + LOOK);
+                drain.pace.next_at = Some(now.at + LOOK);
                 continue;
             }
-            for _ in 0..drain.due(now.at) {
+            for _ in 0..drain.pace.due(now.at) {
                 self.end_next(now, plane);
             }
         }
@@ -137,7 +126,7 @@ impl ControlPlane {
         if let Some(drain) = self.drains.get_mut(&plane) {
             match found {
                 Some(index) => drain.index = index + 1,
-                None => drain.next_at = None,
+                None => drain.pace.next_at = None,
             }
         }
         if let Some(index) = found {
@@ -156,7 +145,7 @@ impl ControlPlane {
     /// Progress of a user plane's drain.
     pub(super) fn drain_row(&self, now: Now, plane: UserPlaneId) -> Option<northbound::Drain> {
         let drain = self.drains.get(&plane)?;
-        let ends = drain.rate > 0 && !drain.waits;
+        let ends = drain.pace.rate > 0 && !drain.waits;
         let untold = || {
             let left = self.sessions.from(drain.index);
             left.filter(|(_, entry)| stays(entry, plane)).count() as u64
@@ -164,8 +153,8 @@ impl ControlPlane {
         Some(northbound::Drain {
             sessions_before: drain.before,
             since_seconds: now.at.saturating_sub(drain.began).as_secs(),
-            rate: drain.rate,
-            remaining_seconds: ends.then(|| untold().div_ceil(drain.rate.into())),
+            rate: drain.pace.rate,
+            remaining_seconds: ends.then(|| untold().div_ceil(drain.pace.rate.into())),
             waits: drain.waits,
         })
     }

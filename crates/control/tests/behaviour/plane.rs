@@ -602,7 +602,11 @@ fn an_operator_looks_and_ends() {
 fn sessions_are_listed_a_page_at_a_time() {
     let mut w = World::new(PAGE + 100, Choice::default());
     w.dial_all();
-    let page_of = |w: &mut World, from, most| match w.call(Request::ListSessions { from, most }) {
+    let page_of = |w: &mut World, from, most| match w.call(Request::ListSessions {
+        from,
+        most,
+        filter: Box::default(),
+    }) {
         Ok(Response::Sessions { sessions, next }) => (sessions, next),
         other => panic!("{other:?}"),
     };

@@ -155,6 +155,7 @@ fn sessions(live: Live, has_handles: bool) -> String {
     let call = Request::ListSessions {
         from: 0,
         most: PAGE,
+        filter: Box::default(),
     };
     plane.handle(now, Input::Call { ticket: 1, call });
     let sessions = std::iter::from_fn(|| plane.poll_output()).find_map(|output| match output {

@@ -1,8 +1,8 @@
 //! The actions, and the questions whose answers are no tables.
 
 use super::Access::{Change, Read};
-use super::{Action, Argument, Takes};
-use crate::MOST_WATCH_SECONDS;
+use super::{Action, Argument, Takes, filter_with};
+use crate::{MOST_CLEAR_RATE, MOST_WATCH_SECONDS};
 
 /// Every action.
 pub const ACTIONS: &[&Action] = &[
@@ -16,6 +16,7 @@ pub const ACTIONS: &[&Action] = &[
     &WATCH_SESSION,
     &CHECK,
     &CLEAR_SESSION,
+    &CLEAR_SESSIONS,
     &CLEAR_BACK_OFF,
     &ACKNOWLEDGE_ALARM,
     &TEST_AAA,
@@ -191,6 +192,37 @@ pub const CLEAR_SESSION: Action = Action {
     access: Change,
     arguments: &[SESSION],
 };
+
+/// Ends the sessions that a filter matches.
+pub const CLEAR_SESSIONS: Action = Action {
+    name: "clear sessions",
+    about: "End the sessions that a filter matches, so many in a second; their subscribers may connect again",
+    calls: &[
+        "ControlPlane/CountSessions",
+        "ControlPlane/ListSessions",
+        "ControlPlane/ClearSessions",
+    ],
+    access: Change,
+    arguments: &CLEAR_SESSIONS_ARGUMENTS,
+};
+
+const CLEAR_SESSIONS_ARGUMENTS: [Argument; 20] = filter_with([
+    Argument::new(
+        "expect",
+        Takes::Number(0, u64::MAX),
+        "How many sessions match, as was seen before; if another number matches now, none ends",
+    ),
+    Argument::new(
+        "rate",
+        Takes::Number(1, MOST_CLEAR_RATE as u64),
+        "How many end in a second [default: 100]",
+    ),
+    Argument::new(
+        "stop",
+        Takes::Nothing,
+        "End no more sessions for the last `clear sessions`",
+    ),
+]);
 
 /// Ends a back-off or a lock-out.
 pub const CLEAR_BACK_OFF: Action = Action {

@@ -13,11 +13,13 @@
 //! ```
 
 mod actions;
+mod filter;
 // a line for each column
 #[rustfmt::skip]
 mod tables;
 
 pub use actions::*;
+pub use filter::*;
 pub use tables::*;
 
 /// What a caller needs for a table or an action.
@@ -223,7 +225,7 @@ impl Column {
 }
 
 /// Something that a table or an action is told.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Argument {
     /// Its name.
     pub name: &'static str,
@@ -231,6 +233,8 @@ pub struct Argument {
     pub takes: Takes,
     /// It has to be given.
     pub required: bool,
+    /// A command line has it behind its name, whatever it takes: it is one of many.
+    pub named: bool,
     /// Who may give it.
     pub access: Access,
     /// One line: what it is.
@@ -256,6 +260,8 @@ pub enum Takes {
     Home,
     /// A name.
     Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
     /// An IPv4 or IPv6 address or prefix.
     Address,
     /// A moment.
@@ -270,6 +276,7 @@ impl Argument {
             name,
             takes,
             required: false,
+            named: false,
             access: Access::Read,
             about,
         }
@@ -278,6 +285,13 @@ impl Argument {
     const fn required(self) -> Self {
         Argument {
             required: true,
+            ..self
+        }
+    }
+
+    const fn named(self) -> Self {
+        Argument {
+            named: true,
             ..self
         }
     }

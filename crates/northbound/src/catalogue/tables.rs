@@ -6,7 +6,7 @@ use super::Unit::{
     BitsPerSecond, Count, Exact, Id, Microseconds, Nanoseconds, Octets, PrefixLength, Seconds, SecondsAgo, Time,
     TimeAgo,
 };
-use super::{Argument, Column, Table, Takes, Words};
+use super::{Argument, Column, SESSION_FILTER, Table, Takes, Words};
 
 /// Every table, in the order in which they are offered.
 pub const TABLES: &[&Table] = &[
@@ -14,6 +14,7 @@ pub const TABLES: &[&Table] = &[
     &SUBSCRIBERS,
     &LINES,
     &SESSION_COUNTS,
+    &SESSION_CLEARS,
     &USER_PLANES,
     &PORTS,
     &ROUTES,
@@ -52,13 +53,13 @@ const OF_USER_PLANE: Argument =
 /// `sluice show sessions`.
 pub const SESSIONS: Table = Table {
     name: "sessions",
-    about: "All sessions",
+    about: "All sessions, or those that a filter matches",
     message: Some("Session"),
     key: &["id"],
-    calls: &["ControlPlane/ListSessions"],
+    calls: &["ControlPlane/ListSessions", "ControlPlane/CountSessions"],
     access: Read,
     subscribers: true,
-    arguments: &[],
+    arguments: &SESSION_FILTER,
     columns: &[
         Column::new("id", Text, "Session id; also its Acct-Session-Id").under("ID", 0),
         Column::new("state", Word(AS_IT_IS), "How far the session has come").under("STATE", 0),
@@ -179,6 +180,29 @@ pub const SESSION_COUNTS: Table = Table {
         Column::new("begun", Number(Exact), "Set-ups that began since the control plane started").under("BEGUN", 0).counter(),
         Column::new("opened", Number(Exact), "Those of them that came online").under("OPENED", 0).counter(),
         Column::new("ended", Number(Exact), "Sessions that ended since the control plane started").under("ENDED", 0).counter(),
+    ],
+};
+
+/// `sluice show session-clears`.
+pub const SESSION_CLEARS: Table = Table {
+    name: "session-clears",
+    about: "The latest `clear sessions`, the last one first, and how far they are",
+    message: Some("SessionClear"),
+    key: &["at"],
+    calls: &["ControlPlane/ListSessionClears"],
+    access: Read,
+    subscribers: true,
+    arguments: &[],
+    columns: &[
+        Column::new("at", Number(Time), "When it began").under("TIME", 0),
+        Column::new("by", Text, "Who ends the sessions").under("BY", 0),
+        Column::new("filter", Text, "Which sessions").under("FILTER", 3),
+        Column::new("sessions", Number(Exact), "Sessions that matched when it began").under("SESSIONS", 0),
+        Column::new("ended", Number(Exact), "Sessions that it has ended").under("ENDED", 0),
+        Column::new("gone", Number(Exact), "Sessions that had ended by themselves before").under("GONE", 2),
+        Column::new("rate", Number(Exact), "Sessions that it ends in a second").under("RATE", 2),
+        Column::new("remaining_seconds", Number(Seconds), "Time until the last one ends").under("REMAINING", 1).or("none"),
+        Column::new("stopped_by", Text, "Who stopped it; empty: nobody").under("STOPPED BY", 1),
     ],
 };
 

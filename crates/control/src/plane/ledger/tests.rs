@@ -367,7 +367,11 @@ fn whoever_waits_for_what_nobody_does() {
     };
     broken(put_back, "wait", Fault::Missing);
 
-    let listing = crate::plane::call::Listing { asked: 3, most: 2 };
+    let listing = crate::plane::call::Listing {
+        asked: 3,
+        most: 2,
+        filter: crate::plane::filter::Filter::default(),
+    };
     w.plane.listings.insert(77, listing);
     let ledger = check(&mut w, false);
     assert!(

@@ -298,6 +298,7 @@ impl World {
             match self.call(Request::ListSessions {
                 from: place,
                 most: PAGE,
+                filter: Box::default(),
             }) {
                 Ok(Response::Sessions {
                     sessions: more,
