@@ -31,6 +31,7 @@ mod database;
 mod earlier;
 mod event;
 mod figures;
+mod follow;
 mod keys;
 mod lines;
 mod outbox;

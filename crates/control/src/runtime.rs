@@ -244,7 +244,8 @@ impl Edge {
         let (configuration_in, configuration_calls) = mpsc::channel(64);
         let (live_in, live_calls) = mpsc::channel(64);
         let (history_in, history_calls) = mpsc::channel(64);
-        let queries = HistoryQueries::new(history.reader(), calls_in.clone(), unix_time);
+        let queries =
+            HistoryQueries::new(history.reader(), kept.clone(), calls_in.clone(), unix_time);
         tokio::spawn(queries.run(history_calls));
         let watch = live_in.clone();
         let served = northbound::serve(&api, calls_in, configuration_in, live_in, history_in);

@@ -3,17 +3,17 @@
 use crate::history_client::HistoryClient as Generated;
 use crate::history_server::{History, HistoryServer};
 use crate::{
-    BackupRequest, BackupResponse, CallError, Connection, Event, Explanation, Figure,
-    FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
+    BackupRequest, BackupResponse, CallError, Connection, Event, Explanation, Figure, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse, FollowEventsRequest, FollowEventsResponse,
     LineHistory, ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest, ListEventsResponse,
     ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListLinesResponse, Refusal,
 };
 use futures_util::stream::{BoxStream, unfold};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tonic::transport::Channel;
-use tonic::{Response as Reply, Status};
+use tonic::{Response as Reply, Status, Streaming};
 
 /// How long a question about years may take.
 const PATIENCE_FOR_YEARS: Duration = Duration::from_secs(60);
@@ -29,6 +29,11 @@ pub enum HistoryCall {
     Events(
         ListEventsRequest,
         mpsc::Sender<Result<ListEventsResponse, Refusal>>,
+    ),
+    /// What happens, as it happens, part by part; dropping the place ends the answer.
+    Follow(
+        FollowEventsRequest,
+        mpsc::Sender<Result<FollowEventsResponse, Refusal>>,
     ),
     /// What happened on access lines, part by part; dropping the place ends the answer.
     Lines(
@@ -97,6 +102,7 @@ impl Service {
 #[tonic::async_trait]
 impl History for Service {
     type ListEventsStream = Parts<ListEventsResponse>;
+    type FollowEventsStream = Parts<FollowEventsResponse>;
     type ListLinesStream = Parts<ListLinesResponse>;
     type ListFiguresStream = Parts<ListFiguresResponse>;
     type BackupStream = Parts<BackupResponse>;
@@ -106,6 +112,14 @@ impl History for Service {
         request: tonic::Request<ListEventsRequest>,
     ) -> Result<Reply<Self::ListEventsStream>, Status> {
         self.stream(|parts| HistoryCall::Events(request.into_inner(), parts))
+            .await
+    }
+
+    async fn follow_events(
+        &self,
+        request: tonic::Request<FollowEventsRequest>,
+    ) -> Result<Reply<Self::FollowEventsStream>, Status> {
+        self.stream(|parts| HistoryCall::Follow(request.into_inner(), parts))
             .await
     }
 
@@ -192,6 +206,18 @@ impl HistoryClient {
         Ok(())
     }
 
+    /// What happens, as it happens.
+    ///
+    /// # Errors
+    /// Too many follow already, or the control plane does not answer.
+    pub fn follow(mut self, request: FollowEventsRequest) -> Result<Followed, CallError> {
+        let parts = self.connection.wait(self.client.follow_events(request))?;
+        Ok(Followed {
+            connection: self.connection,
+            parts: parts.into_inner(),
+        })
+    }
+
     /// What happened on access lines, and whether lines were left out. The line that was heard of last comes first.
     pub fn lines(
         &mut self,
@@ -264,5 +290,25 @@ impl HistoryClient {
             .client
             .find_subscriber(FindSubscriberRequest { subscriber });
         Ok(self.connection.wait(answer)?.into_inner())
+    }
+}
+
+/// Events that come one after the other.
+pub struct Followed {
+    connection: Connection,
+    parts: Streaming<FollowEventsResponse>,
+}
+
+impl Followed {
+    /// What came within this time: `Ok(None)` if nothing did.
+    ///
+    /// # Errors
+    /// The control plane has ended, or does not answer any more.
+    pub fn next(&mut self, within: Duration) -> Result<Option<FollowEventsResponse>, CallError> {
+        match self.connection.wait_for(within, self.parts.message()) {
+            Ok(None) => Err(CallError::Broken(ErrorKind::UnexpectedEof.into())),
+            Err(CallError::Broken(why)) if why.kind() == ErrorKind::TimedOut => Ok(None),
+            told => told,
+        }
     }
 }

@@ -2,20 +2,13 @@
 
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Acknowledgement, Alarm, AlarmSeverity, Association,
-    AssociationState, BackupResponse, Call, Change, CheckChangeResponse, ClearSessionsResponse,
-    CommitResponse, ConfigurationCall, ConfigurationFault, ConfigurationRequest,
-    ConfigurationResponse, DropCounter, Edit, Effect, Figure, FindHoldersResponse,
-    FindSubscriberResponse, GetConfigurationResponse, HistoryCall, Holder, Ledger,
-    ListAlarmsResponse, ListEventsResponse, ListFiguresResponse, ListLinesResponse, LiveCall,
-    LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionClear,
-    SessionCounts, SessionState, SubscriberState, TestAaaResponse, UserPlane, UserPlaneState,
-    UserPlaneTable, Version, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
+    AssociationState, BackupResponse, Call, Change, CheckChangeResponse, ClearSessionsResponse, CommitResponse, ConfigurationCall, ConfigurationFault, ConfigurationRequest, ConfigurationResponse, DropCounter, Edit, Effect, Figure, FindHoldersResponse, FindSubscriberResponse, GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse, ListFiguresResponse, ListLinesResponse, LiveCall, LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionClear, SessionCounts, SessionState, SubscriberState, TestAaaResponse, UserPlane, UserPlaneState, UserPlaneTable, Version, WatchStateResponse, WatchedUserPlane, Worker, change, serve, Event, EventKind, FollowEventsRequest, FollowEventsResponse, Subscriber,
 };
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// How many sessions there are.
 const SESSIONS: usize = 1300;
@@ -24,6 +17,8 @@ const SESSIONS: usize = 1300;
 pub struct Plane {
     pub folder: tempfile::TempDir,
     most: Arc<AtomicUsize>,
+    /// What happened.
+    events: Arc<watch::Sender<Vec<Event>>>,
     running: Option<(oneshot::Sender<()>, std::thread::JoinHandle<()>)>,
 }
 
@@ -32,6 +27,7 @@ impl Plane {
         let mut plane = Plane {
             folder: tempfile::tempdir().unwrap(),
             most: Arc::default(),
+            events: Arc::default(),
             running: None,
         };
         plane.resume();
@@ -41,13 +37,13 @@ impl Plane {
     /// Listens (again).
     pub fn resume(&mut self) {
         let socket = self.folder.path().join("cp.sock");
-        let most = self.most.clone();
+        let (most, events) = (self.most.clone(), self.events.clone());
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                listen(&socket, most);
+                listen(&socket, most, events);
                 ready.send(()).unwrap();
                 let _ = stopped.await;
             });
@@ -64,13 +60,30 @@ impl Plane {
         thread.join().unwrap();
     }
 
+    /// So many events happen: one in four is an alarm, the others are of sessions. Returns the number of the last one; the first of all
+    /// has the number 1.
+    pub fn happens(&self, count: usize) -> u64 {
+        self.events.send_modify(|events| {
+            for _ in 0..count {
+                events.push(event(events.last().map_or(1, |event| event.number + 1)));
+            }
+        });
+        self.events.borrow().last().map_or(0, |event| event.number)
+    }
+
+    /// The history does not reach back to this event any more.
+    pub fn forgets(&self, number: u64) {
+        let is_kept = |event: &Event| event.number > number;
+        self.events.send_modify(|events| events.retain(is_kept));
+    }
+
     /// The most sessions that were asked for at once.
     pub fn most_asked(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
 }
 
-fn listen(socket: &Path, most: Arc<AtomicUsize>) {
+fn listen(socket: &Path, most: Arc<AtomicUsize>, events: Arc<watch::Sender<Vec<Event>>>) {
     let (calls, mut asked) = mpsc::channel::<Call>(8);
     let (live, mut watched) = mpsc::channel::<LiveCall>(8);
     let (history, mut past) = mpsc::channel::<HistoryCall>(8);
@@ -88,7 +101,12 @@ fn listen(socket: &Path, most: Arc<AtomicUsize>) {
     });
     tokio::spawn(async move {
         while let Some(call) = past.recv().await {
-            remember(call).await;
+            match call {
+                HistoryCall::Follow(asked, part) => {
+                    tokio::spawn(follow(asked, part, events.subscribe()));
+                }
+                call => remember(call).await,
+            }
         }
     });
     tokio::spawn(async move {
@@ -318,8 +336,69 @@ fn of_user_plane(name: &str, table: UserPlaneTable) -> Result<Response, Refusal>
     }
 }
 
+async fn follow(
+    asked: FollowEventsRequest,
+    parts: mpsc::Sender<Result<FollowEventsResponse, Refusal>>,
+    mut events: watch::Receiver<Vec<Event>>,
+) {
+    let newest = |events: &[Event]| events.last().map_or(0, |event| event.number);
+    let mut place = asked.after.unwrap_or(newest(&events.borrow()));
+    let oldest = events.borrow().first().map_or(1, |event| event.number);
+    let mut lost = oldest.saturating_sub(place + 1);
+    let kinds: Vec<_> = asked.kinds().collect();
+    let is_wanted = |event: &&Event| kinds.is_empty() || kinds.contains(&event.kind());
+    loop {
+        let all = events.borrow_and_update().clone();
+        let behind = all.iter().filter(|event| event.number > place).take(128);
+        let behind: Vec<_> = behind.cloned().collect();
+        place = place.max(newest(&behind));
+        let part = FollowEventsResponse {
+            events: behind.iter().filter(is_wanted).cloned().collect(),
+            last: place,
+            lost: std::mem::take(&mut lost),
+        };
+        if parts.send(Ok(part)).await.is_err() {
+            return;
+        }
+        if place >= newest(&all) {
+            tokio::select! {
+                more = events.changed() => if more.is_err() { return },
+                () = parts.closed() => return,
+            }
+        }
+    }
+}
+
+fn event(number: u64) -> Event {
+    let event = Event {
+        number,
+        at: northbound::time::now(),
+        text: format!("event \"{number}\" ] ü"),
+        ..Event::default()
+    };
+    match number % 4 {
+        0 => Event {
+            kind: EventKind::AlarmRaised.into(),
+            alarm: Some("pool-full".into()),
+            severity: AlarmSeverity::Critical.into(),
+            resource: "homes".into(),
+            ..event
+        },
+        _ => Event {
+            kind: EventKind::Online.into(),
+            subscriber: Some(Subscriber {
+                user: format!("home{number}"),
+                ..Subscriber::default()
+            }),
+            ipv4: Some("100.64.0.9".into()),
+            ..event
+        },
+    }
+}
+
 async fn remember(call: HistoryCall) {
     match call {
+        HistoryCall::Follow(..) => unreachable!("it is followed elsewhere"),
         HistoryCall::Events(_, part) => {
             let _ = part.send(Ok(ListEventsResponse::default())).await;
         }

@@ -142,6 +142,19 @@ impl Sockets {
         }
     }
 
+    /// Follows the events.
+    pub(crate) fn follow(
+        &self,
+        request: northbound::FollowEventsRequest,
+    ) -> Result<FollowingEvents, Failure> {
+        let path = self.control_plane_path();
+        let client = northbound::HistoryClient::connect(&path, PATIENCE);
+        match client.and_then(|client| client.follow(request)) {
+            Ok(events) => Ok(FollowingEvents { path, events }),
+            Err(error) => Err(failure(&path, error)),
+        }
+    }
+
     /// The names of what there is of a kind that begin like this, for completion; nothing where nobody answers.
     pub fn names(&self, kind: &str, typed: &str) -> Vec<Candidate> {
         let named: Vec<(String, String)> = match kind {
@@ -233,6 +246,23 @@ impl Following {
     /// What came within this time.
     pub fn next(&mut self, within: Duration) -> Result<Option<northbound::TraceResponse>, Failure> {
         let part = self.trace.next(within);
+        part.map_err(|error| failure(&self.path, error))
+    }
+}
+
+/// Events that are followed.
+pub(crate) struct FollowingEvents {
+    path: PathBuf,
+    events: northbound::Followed,
+}
+
+impl FollowingEvents {
+    /// What came within this time.
+    pub fn next(
+        &mut self,
+        within: Duration,
+    ) -> Result<Option<northbound::FollowEventsResponse>, Failure> {
+        let part = self.events.next(within);
         part.map_err(|error| failure(&self.path, error))
     }
 }

@@ -3,6 +3,7 @@
 pub mod queues;
 pub mod table;
 mod test_aaa;
+mod watch;
 
 mod ask;
 mod backup;
@@ -87,7 +88,7 @@ enum Command {
     Top(Top),
     #[command(about = catalogue::TRACE.about)]
     Trace(Trace),
-    /// Count something for some time
+    /// Count something for some time, or see it happen
     #[command(subcommand)]
     Watch(Watch),
     #[command(about = catalogue::CHECK.about)]
@@ -182,6 +183,8 @@ enum Watch {
         #[arg(long, default_value_t = 60, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_WATCH_SECONDS)))]
         seconds: u32,
     },
+    #[command(about = catalogue::WATCH_EVENTS.about)]
+    Events(watch::Events),
 }
 
 #[derive(Debug, Subcommand)]
@@ -279,6 +282,7 @@ impl Command {
             Command::Watch(Watch::Session { id, seconds }) => {
                 show::watch_session(sockets, &id, seconds)
             }
+            Command::Watch(Watch::Events(events)) => events.run(sockets),
             Command::Test(Test::Aaa(test)) => test.answer(sockets),
             Command::Backup(backup) => backup.run(sockets),
             Command::Drain(drain) => drain.run(sockets),

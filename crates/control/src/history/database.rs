@@ -146,7 +146,7 @@ impl Segment {
 }
 
 /// Identity of the event at this place of a block.
-fn id(block: u64, place: usize) -> u64 {
+pub(super) fn id(block: u64, place: usize) -> u64 {
     block << 16 | place as u64
 }
 

@@ -27,7 +27,7 @@ impl Reader {
     pub(super) fn lines(&self, query: &Query, goes_on: impl FnMut() -> bool) -> Lines {
         let mut found = Lines::default();
         let mut known = HashMap::new();
-        self.visit(query, true, goes_on, |event| {
+        self.visit(query, true, goes_on, |_, event| {
             if let What::Subscriber(who, step) = &event.what {
                 found.add(&mut known, event, who, step);
             }

@@ -1,6 +1,7 @@
 //! Queries about the history. Each runs in a task of its own and reads the database outside the control plane's loop.
 
 use super::backup::{self, Backup};
+use super::follow::FOLLOWERS;
 use super::rows::{figure, holder, live, row};
 use super::{FigureQuery, Held, Query, Reader, Subject, Until, What, parse_prefix};
 use core::ops::ControlFlow;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -40,25 +41,35 @@ const ON_ITS_WAY: Duration = Duration::from_millis(300);
 #[derive(Clone)]
 pub(crate) struct HistoryQueries {
     reader: Reader,
+    /// Last block that is on the disk.
+    pub(super) written: watch::Receiver<u64>,
     plane: Calls<Request, Response>,
     unix: fn() -> u32,
     turns: Arc<Semaphore>,
     lists: Arc<Semaphore>,
     whole_lists: Arc<Semaphore>,
     backups: Arc<Semaphore>,
+    pub(super) followers: Arc<Semaphore>,
 }
 
 impl HistoryQueries {
-    /// Answers from the database (`reader`) and from the control plane (`plane`).
-    pub fn new(reader: Reader, plane: mpsc::Sender<northbound::Call>, unix: fn() -> u32) -> Self {
+    /// Answers from the database (`reader`) and from the control plane (`plane`). `written` says when there is more in the database.
+    pub fn new(
+        reader: Reader,
+        written: watch::Receiver<u64>,
+        plane: mpsc::Sender<northbound::Call>,
+        unix: fn() -> u32,
+    ) -> Self {
         HistoryQueries {
             reader,
+            written,
             plane: Calls::new(plane),
             unix,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             lists: Arc::new(Semaphore::new(LISTS)),
             whole_lists: Arc::new(Semaphore::new(WHOLE_LISTS)),
             backups: Arc::new(Semaphore::new(1)),
+            followers: Arc::new(Semaphore::new(FOLLOWERS)),
         }
     }
 
@@ -70,6 +81,7 @@ impl HistoryQueries {
             tokio::spawn(async move {
                 match call {
                     HistoryCall::Events(request, parts) => queries.events(request, parts).await,
+                    HistoryCall::Follow(request, parts) => queries.follow(request, parts).await,
                     HistoryCall::Lines(request, parts) => queries.lines(request, parts).await,
                     HistoryCall::Figures(request, parts) => queries.figures(request, parts).await,
                     HistoryCall::Backup(parts) => queries.backup(parts).await,
@@ -88,7 +100,10 @@ impl HistoryQueries {
     }
 
     /// Reads in a blocking thread, when it is this query's turn.
-    async fn read<T: Send + 'static>(&self, f: impl FnOnce(&Reader) -> T + Send + 'static) -> T {
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Reader) -> T + Send + 'static,
+    ) -> T {
         let _turn = self.turns.acquire().await.expect("it is never closed");
         self.read_in_turn(f).await
     }
@@ -320,7 +335,7 @@ fn time(at: Option<u64>) -> Option<u32> {
 }
 
 /// The subject of a request; `None` for all.
-fn subject(text: &str) -> Option<Subject> {
+pub(super) fn subject(text: &str) -> Option<Subject> {
     (!text.is_empty()).then(|| Subject::parse(text))
 }
 
@@ -349,7 +364,7 @@ fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -
 fn planes_of(reader: &Reader, query: &Query, listener: &Listener) -> Vec<String> {
     let mut planes = Vec::new();
     let mut looked_at = 0;
-    reader.visit(query, true, listener.is_there(), |event| {
+    reader.visit(query, true, listener.is_there(), |_, event| {
         if let What::Subscriber(who, _) = &event.what
             && !planes.iter().any(|known: &String| known == who.user_plane)
         {
@@ -366,8 +381,8 @@ fn planes_of(reader: &Reader, query: &Query, listener: &Listener) -> Vec<String>
 
 fn tell_all(reader: &Reader, query: &Query, mut listener: Listener) {
     let mut page = Vec::new();
-    reader.visit(query, false, listener.is_there(), |event| {
-        page.push(row(event));
+    reader.visit(query, false, listener.is_there(), |number, event| {
+        page.push(row(number, event));
         match page.len() < PAGE || listener.tell(std::mem::take(&mut page)) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
@@ -379,8 +394,8 @@ fn tell_all(reader: &Reader, query: &Query, mut listener: Listener) {
 fn tell_last(reader: &Reader, query: &Query, last: usize, mut listener: Listener) {
     let mut events = VecDeque::new();
     if last > 0 {
-        reader.visit(query, true, listener.is_there(), |event| {
-            events.push_front(row(event));
+        reader.visit(query, true, listener.is_there(), |number, event| {
+            events.push_front(row(number, event));
             match events.len() < last {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),

@@ -46,9 +46,10 @@ pub(super) fn figure(figure: &Figure) -> northbound::Figure {
     }
 }
 
-/// An event as the local API tells it.
-pub(super) fn row(event: &Event<'_>) -> northbound::Event {
+/// An event with its number as the local API tells it.
+pub(super) fn row(number: u64, event: &Event<'_>) -> northbound::Event {
     let mut row = northbound::Event {
+        number,
         at: event.unix.into(),
         ..northbound::Event::default()
     };

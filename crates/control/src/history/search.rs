@@ -91,22 +91,22 @@ impl Segment {
 
 impl Reader {
     /// Visits the selected events in the order in which they happened.
-    pub fn forward(&self, query: &Query, tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
-        self.visit(query, false, || true, tell);
+    pub fn forward(&self, query: &Query, mut tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
+        self.visit(query, false, || true, |_, event| tell(event));
     }
 
     /// Visits the selected events, the latest first.
-    pub fn backward(&self, query: &Query, tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
-        self.visit(query, true, || true, tell);
+    pub fn backward(&self, query: &Query, mut tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
+        self.visit(query, true, || true, |_, event| tell(event));
     }
 
-    /// Visits the selected events in one of both orders, while `goes_on` says so.
+    /// Visits the selected events with their numbers in one of both orders, while `goes_on` says so.
     pub(super) fn visit(
         &self,
         query: &Query,
         backward: bool,
         goes_on: impl FnMut() -> bool,
-        tell: impl FnMut(&Event<'_>) -> ControlFlow<()>,
+        tell: impl FnMut(u64, &Event<'_>) -> ControlFlow<()>,
     ) {
         if let Err(error) = self.try_visit(query, backward, goes_on, tell) {
             self.cannot_read(&error);
@@ -119,7 +119,7 @@ impl Reader {
         query: &Query,
         backward: bool,
         mut goes_on: impl FnMut() -> bool,
-        mut tell: impl FnMut(&Event<'_>) -> ControlFlow<()>,
+        mut tell: impl FnMut(u64, &Event<'_>) -> ControlFlow<()>,
     ) -> rusqlite::Result<()> {
         let connection = self.connect()?;
         let mut read = connection.prepare_cached("SELECT record FROM event WHERE id = ?1")?;
@@ -138,7 +138,7 @@ impl Reader {
                 let record: Option<Vec<u8>> = read.query_row([id], |row| row.get(0)).optional()?;
                 let event = record.as_deref().and_then(event::read);
                 let event = event.filter(|event| query.wants(event));
-                if event.is_some_and(|event| tell(&event).is_break()) {
+                if event.is_some_and(|event| tell(id, &event).is_break()) {
                     return Ok(());
                 }
             }

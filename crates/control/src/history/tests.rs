@@ -14,6 +14,7 @@ mod backup;
 mod bindings;
 mod disk;
 mod figures;
+mod follow;
 mod lines;
 mod model;
 mod questions;

@@ -14,6 +14,7 @@ pub const ACTIONS: &[&Action] = &[
     &TOP,
     &TRACE,
     &WATCH_SESSION,
+    &WATCH_EVENTS,
     &CHECK,
     &CLEAR_SESSION,
     &CLEAR_SESSIONS,
@@ -152,6 +153,31 @@ pub const WATCH_SESSION: Action = Action {
             "seconds",
             Takes::Number(0, MOST_WATCH_SECONDS as u64),
             "End after so many seconds; 0: now [default: 60]",
+        ),
+    ],
+};
+
+/// Events as they happen.
+pub const WATCH_EVENTS: Action = Action {
+    name: "watch events",
+    about: "Show events of subscribers and of the system as they happen",
+    calls: &["History/FollowEvents"],
+    access: Read,
+    arguments: &[
+        Argument::new(
+            "subscriber",
+            Takes::Subscriber,
+            "Of whom: a name, a MAC address, a session, or an address",
+        ),
+        Argument::new(
+            "kinds",
+            Takes::Text,
+            "Only these kinds, with commas between them, such as alarm-raised,ended",
+        ),
+        Argument::new(
+            "after",
+            Takes::Number(0, u64::MAX),
+            "First those behind the event with this number [default: only what happens from now on]",
         ),
     ],
 };

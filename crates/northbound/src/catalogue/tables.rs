@@ -641,6 +641,30 @@ pub const EVENTS: Table = Table {
         ),
         Column::new("alarm", Text, "Name of the alarm that was raised, acknowledged or cleared"),
         Column::new("severity", Word(AS_IT_IS), "How severe the alarm is (RFC 8632)"),
+        Column::new("number", Number(Exact), "Number of the event, larger than that of each earlier one"),
+    ],
+};
+
+/// Destinations of events, which `sluice-web` has: no table of the local API.
+pub const DESTINATIONS: Table = Table {
+    name: "destinations",
+    about: "Where events are sent to, and how far each destination has got",
+    message: None,
+    key: &["name"],
+    calls: &[],
+    access: Read,
+    subscribers: false,
+    arguments: &[],
+    columns: &[
+        Column::new("name", Text, "Its name in the start file").under("NAME", 0).label(),
+        Column::new("to", Text, "Where it is, without the path").under("TO", 0),
+        Column::new("last", Number(Exact), "Number of the last event that it has got").under("LAST", 1),
+        Column::new("behind_seconds", Number(Seconds), "How long the oldest event waits that it has not got; 0: none waits").under("BEHIND", 0).gauge(),
+        Column::new("sent", Number(Exact), "Events that were sent, since sluice-web was started").under("SENT", 1).counter(),
+        Column::new("failures", Number(Exact), "Times that it did not take events").under("FAILURES", 1).counter(),
+        Column::new("lost", Number(Exact), "Events that left the history before they could be sent, at least").under("LOST", 1).counter(),
+        Column::new("sent_at", Number(Time), "When it took events last").under("SENT AT (UTC)", 2),
+        Column::new("error", Text, "Why it gets nothing now; empty: nothing is wrong").under("ERROR", 0),
     ],
 };
 

@@ -9,13 +9,14 @@ use northbound::{
     SubscriberState,
 };
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// History queries over a database. The control plane answers with these subscribers.
 fn queries(database: &Database, subscribers: Vec<SubscriberState>) -> mpsc::Sender<HistoryCall> {
     let (plane, mut asked) = mpsc::channel::<Call>(4);
     let (calls, received) = mpsc::channel(64);
-    tokio::spawn(HistoryQueries::new(database.reader(), plane, || 5000).run(received));
+    let (_, written) = watch::channel(0);
+    tokio::spawn(HistoryQueries::new(database.reader(), written, plane, || 5000).run(received));
     tokio::spawn(async move {
         while let Some((_, reply)) = asked.recv().await {
             let found = FindSubscriberResponse {

@@ -1,0 +1,150 @@
+//! Events as they happen. Whoever follows them has a place in the history, and no queue: when more is written, it reads what is behind its
+//! place. So nothing of a follower delays the control plane or grows with the events that it has not read.
+
+use super::database::id;
+use super::queries::{HistoryQueries, subject};
+use super::rows::row;
+use super::{Reader, Subject, event};
+use northbound::{EventKind, FollowEventsRequest, FollowEventsResponse, Refusal};
+use rusqlite::OptionalExtension;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+/// Maximum number of clients that follow. Others are refused.
+pub(super) const FOLLOWERS: usize = 64;
+/// Time in which a follower must read a part.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Events in one part. As many parts wait for each follower as the local API keeps for one answer.
+const PAGE: usize = 128;
+/// Events that are looked at in one turn.
+const LOOK: usize = 2048;
+/// Minimum time from one look to the next, however often more is written.
+const PACE: Duration = Duration::from_millis(200);
+
+/// Selection of events.
+#[derive(Clone, Debug)]
+struct Wanted {
+    subject: Option<Subject>,
+    kinds: Vec<EventKind>,
+}
+
+/// What is behind a place.
+struct Page {
+    events: Vec<northbound::Event>,
+    /// Events up to this one were looked at.
+    last: u64,
+    /// There may be more.
+    more: bool,
+}
+
+impl Reader {
+    /// Place where a follower begins who knows the events up to `after`, and how many of those behind it are gone, at least: blocks are
+    /// counted, and each has an event.
+    fn begin(&self, after: Option<u64>) -> rusqlite::Result<(u64, u64)> {
+        let connection = self.connect()?;
+        let last: u64 = connection.query_row("SELECT last FROM progress", [], |row| row.get(0))?;
+        let end = id(last + 1, 0) - 1;
+        let Some(after) = after else {
+            return Ok((end, 0));
+        };
+        // a number of another history, which has come to an end: this one is new as a whole
+        let after = if after > end { 0 } else { after };
+        let oldest = "SELECT first FROM segment ORDER BY first LIMIT 1";
+        let oldest = connection.query_row(oldest, [], |row| row.get(0));
+        let oldest = oldest.optional()?.unwrap_or(last + 1);
+        Ok((after, oldest.saturating_sub((after >> 16) + 1)))
+    }
+
+    /// Events behind a place.
+    fn behind(&self, place: u64, wanted: &Wanted) -> rusqlite::Result<Page> {
+        let connection = self.connect()?;
+        let mut behind = connection
+            .prepare("SELECT id, record FROM event WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+        let mut records = behind.query((place, LOOK))?;
+        let mut page = Page {
+            events: Vec::new(),
+            last: place,
+            more: false,
+        };
+        let mut looked_at = 0;
+        while let Some(record) = records.next()? {
+            page.last = record.get(0)?;
+            let octets: Vec<u8> = record.get(1)?;
+            let event = event::read(&octets);
+            let event = event.filter(|e| wanted.subject.as_ref().is_none_or(|s| s.matches(e)));
+            let event = event.map(|event| row(page.last, &event));
+            let is_kind =
+                |e: &northbound::Event| wanted.kinds.is_empty() || wanted.kinds.contains(&e.kind());
+            page.events.extend(event.filter(is_kind));
+            looked_at += 1;
+            page.more = looked_at == LOOK || page.events.len() == PAGE;
+            if page.more {
+                break;
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl HistoryQueries {
+    /// Tells what is behind the follower's place, then what happens, until the follower goes or the control plane ends.
+    pub(super) async fn follow(
+        &self,
+        request: FollowEventsRequest,
+        parts: mpsc::Sender<Result<FollowEventsResponse, Refusal>>,
+    ) {
+        let Ok(_room) = self.followers.try_acquire() else {
+            let why = format!("{FOLLOWERS} clients follow the events already: stop one");
+            let _ = parts.send(Err(Refusal::Busy(why))).await;
+            return;
+        };
+        if let Err(error) = self.try_follow(request, &parts).await {
+            let why = format!("the history cannot be read: {error}");
+            let _ = parts.try_send(Err(Refusal::Failed(why)));
+        }
+    }
+
+    async fn try_follow(
+        &self,
+        request: FollowEventsRequest,
+        parts: &mpsc::Sender<Result<FollowEventsResponse, Refusal>>,
+    ) -> rusqlite::Result<()> {
+        let wanted = Wanted {
+            subject: subject(&request.subscriber),
+            kinds: request.kinds().collect(),
+        };
+        let mut written = self.written.clone();
+        let begun = self.read(move |reader| reader.begin(request.after)).await;
+        let (mut place, mut lost) = begun?;
+        let mut is_first = true;
+        loop {
+            written.borrow_and_update();
+            let wanted = wanted.clone();
+            let page = self
+                .read(move |reader| reader.behind(place, &wanted))
+                .await?;
+            if is_first || page.last > place {
+                let part = FollowEventsResponse {
+                    events: page.events,
+                    last: page.last,
+                    lost: std::mem::take(&mut lost),
+                };
+                if parts.send_timeout(Ok(part), READ_TIMEOUT).await.is_err() {
+                    return Ok(());
+                }
+            }
+            (place, is_first) = (page.last, false);
+            if page.more {
+                continue;
+            }
+            sleep(PACE).await;
+            tokio::select! {
+                more = written.changed() => if more.is_err() {
+                    return Ok(());
+                },
+                () = parts.closed() => return Ok(()),
+            }
+        }
+    }
+}
