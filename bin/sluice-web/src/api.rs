@@ -3,7 +3,8 @@
 use crate::access::{self, Caller, Peer};
 use crate::audience::Audience;
 use crate::changes::MAX_DOCUMENT;
-use crate::gateway::{ACTIONS, Gateway};
+use crate::destinations::Destinations;
+use crate::gateway::{ACTIONS, Gateway, Page};
 use crate::limits::Limits;
 use crate::links::Link;
 use crate::lists::List;
@@ -17,7 +18,7 @@ use crate::sign_in::{self, ME, SIGN_IN, SIGN_OUT};
 use crate::sign_ins::SignIns;
 use crate::tokens::Token;
 use crate::users::User;
-use crate::{changes, live, metrics, openapi, pages, questions, test_aaa};
+use crate::{changes, destinations, feed, live, metrics, openapi, pages, questions, test_aaa};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Query as Parameters, Request, State};
@@ -31,7 +32,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use northbound::PATIENCE_FOR_A_COMMIT;
-use northbound::catalogue::{self, Action, TABLES, Table};
+use northbound::catalogue::{self, Action, DESTINATIONS, TABLES, Table};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -76,6 +77,12 @@ pub struct Site {
     pub audience: Audience,
     /// Room for clients that watch.
     pub watchers: Arc<Semaphore>,
+    /// The control plane, for events as they happen.
+    pub feed: Gateway,
+    /// Room for clients that follow the events.
+    pub followers: Arc<Semaphore>,
+    /// Where events are sent to.
+    pub destinations: Destinations,
 }
 
 /// Role that a table needs.
@@ -128,6 +135,8 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/metrics", get(read_metrics))
         .route("/api/v1/openapi.json", get(describe))
         .route(live::PATH, get(live::top))
+        .route(feed::PATH, get(feed::events))
+        .route(&path(&DESTINATIONS), get(destinations::list))
         .route("/api/v1/{*table}", get(read_table))
         .route("/api/v1/actions/{action}", post(act))
         .route(test_aaa::PATH, post(test_aaa::test))
@@ -249,9 +258,17 @@ async fn read_table(
     let query = Query::read(table, parameters(&uri)?).map_err(Problem::bad_request)?;
     let page = site.gateway.page(table, &query).await;
     let page = page.map_err(|status| site.gateway.problem(&status))?;
-    let body = serde_json::to_vec(&page)
+    told(&headers, &page)
+}
+
+/// A page of a table, as the client has asked for it.
+///
+/// # Errors
+/// It is no JSON.
+pub fn told(headers: &HeaderMap, page: &Page) -> Result<Response, Problem> {
+    let body = serde_json::to_vec(page)
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-    Ok(answer(&headers, body.into()))
+    Ok(answer(headers, body.into()))
 }
 
 /// Answers a question about one thing.

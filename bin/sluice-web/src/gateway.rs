@@ -503,7 +503,7 @@ pub fn value(row: &impl Serialize) -> Value {
 }
 
 /// A page of rows of which all are there.
-fn cut<R: Serialize>(rows: impl IntoIterator<Item = R>, query: &Query) -> Page {
+pub fn cut<R: Serialize>(rows: impl IntoIterator<Item = R>, query: &Query) -> Page {
     let mut page = Page::default();
     for (place, row) in (0..)
         .zip(rows)

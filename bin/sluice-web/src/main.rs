@@ -8,6 +8,8 @@ mod certificate;
 mod changes;
 mod commands;
 mod cookie;
+mod destinations;
+mod feed;
 mod files;
 mod gateway;
 mod limits;
@@ -65,15 +67,22 @@ fn main() -> ExitCode {
             return ExitCode::from(BAD_CONFIG);
         }
     };
-    if arguments.check {
-        println!("the start file is valid");
-        return ExitCode::SUCCESS;
-    }
     let done = match arguments.command {
-        Some(command) => command.run(&start),
-        None => {
+        Some(command) if !arguments.check => command.run(&start),
+        _ => {
+            let plans = match destinations::plans(&start) {
+                Ok(plans) => plans,
+                Err(said) => {
+                    eprintln!("sluice-web: {said}");
+                    return ExitCode::from(BAD_CONFIG);
+                }
+            };
+            if arguments.check {
+                println!("the start file is valid");
+                return ExitCode::SUCCESS;
+            }
             let _set_level = logging::start();
-            server::run(&start)
+            server::run(&start, plans)
         }
     };
     match done {
@@ -95,6 +104,12 @@ fn read(named: Option<&Path>) -> Result<Web, String> {
     if let Some(tls) = &mut start.tls {
         tls.certificate = file.with_file_name(&tls.certificate);
         tls.key = file.with_file_name(&tls.key);
+    }
+    for destination in start.destinations.values_mut() {
+        let paths = [&mut destination.authority, &mut destination.secret];
+        for path in paths.into_iter().flatten() {
+            *path = file.with_file_name(&*path);
+        }
     }
     Ok(start)
 }

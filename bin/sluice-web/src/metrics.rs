@@ -8,7 +8,7 @@
 use crate::api::Site;
 use crate::gateway::Page;
 use crate::query::Query;
-use northbound::catalogue::{Column, Kind, Metric, TABLES, Table, Unit};
+use northbound::catalogue::{Column, DESTINATIONS, Kind, Metric, TABLES, Table, Unit};
 use northbound::time;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -54,6 +54,11 @@ pub async fn read(site: &Site) -> String {
         "Whether this table was read, from every plane",
         "gauge",
         complete,
+    );
+    write_table(
+        &mut text,
+        &DESTINATIONS,
+        &site.destinations.page(&query).rows,
     );
     own(&mut text, site);
     text

@@ -3,16 +3,15 @@
 use crate::api::{CHECK, COMMIT, CONFIRM, action_path, path, role, role_of};
 use crate::cookie;
 use crate::gateway::ACTIONS;
-use crate::live;
 use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
 use crate::questions::{self, QUESTIONS};
 use crate::role::Role;
 use crate::sign_in::{ME, SIGN_IN, SIGN_OUT};
-use crate::test_aaa;
+use crate::{feed, live, test_aaa};
 use clap::ValueEnum;
 use northbound::catalogue::{
-    self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, Kind, TABLES, TEST_AAA, TOP,
-    Table, Takes, Unit,
+    self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, DESTINATIONS, Kind, TABLES,
+    TEST_AAA, TOP, Table, Takes, Unit, WATCH_EVENTS,
 };
 use serde_json::{Map, Value, json};
 
@@ -26,7 +25,20 @@ pub fn document() -> Value {
     for question in QUESTIONS {
         paths.insert(questions::path(question), json!({ "get": ask(question) }));
     }
-    paths.insert(live::PATH.into(), json!({ "get": top() }));
+    paths.insert(
+        path(&DESTINATIONS),
+        json!({ "get": operation(&DESTINATIONS) }),
+    );
+    paths.insert(
+        live::PATH.into(),
+        json!({ "get": stream(&TOP, "the `data` of each is the state as a JSON object") }),
+    );
+    let events = "the `data` of each is an event as in the table `events`, its `id` the number of the event: with it in `Last-Event-ID` a \
+                  client goes on where it was. An event of type `lost` says that events behind that number are gone";
+    paths.insert(
+        feed::PATH.into(),
+        json!({ "get": stream(&WATCH_EVENTS, events) }),
+    );
     for action in ACTIONS {
         paths.insert(action_path(action), json!({ "post": order(action) }));
     }
@@ -145,17 +157,17 @@ fn test() -> Value {
     test
 }
 
-/// The state as it changes.
-fn top() -> Value {
-    let parameters: Vec<Value> = TOP.arguments.iter().map(parameter).collect();
+/// What comes as it changes or happens.
+fn stream(action: &Action, data: &str) -> Value {
+    let parameters: Vec<Value> = action.arguments.iter().map(parameter).collect();
     json!({
-        "operationId": TOP.name,
-        "summary": TOP.about,
+        "operationId": action.name.replace(' ', "-"),
+        "summary": action.about,
         "x-sluice-role": "support",
         "parameters": parameters,
         "responses": {
             "200": {
-                "description": "Server-sent events; the `data` of each is the state as a JSON object",
+                "description": format!("Server-sent events; {data}"),
                 "content": {"text/event-stream": {"schema": {"type": "string"}}},
             },
             "default": {"$ref": "#/components/responses/problem"},

@@ -4,6 +4,8 @@ use crate::access::Peer;
 use crate::api::{Site, router};
 use crate::audience::Audience;
 use crate::certificate;
+use crate::destinations::{Destinations, Plan};
+use crate::feed::FOLLOWERS;
 use crate::gateway::Gateway;
 use crate::limits::{Connected, Limits};
 use crate::lists::{List, ListFile};
@@ -39,7 +41,7 @@ const LIFETIME: Duration = Duration::from_secs(600);
 const HEAD: usize = 16 * 1024;
 /// Maximum number of requests at once on a connection.
 const STREAMS: u32 = 32;
-/// Threads for checks of passwords and for changes of files.
+/// Threads for checks of passwords and for changes of files. Each destination may have one more at work: for its name, or its file.
 const BLOCKING: usize = 4;
 /// Before another try, when the system lets no connection in.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -48,16 +50,21 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// The state folder, a certificate or a socket cannot be used; the text names it.
-pub fn run(start: &Web) -> Result<(), String> {
+pub fn run(start: &Web, plans: Vec<Plan>) -> Result<(), String> {
     let tls = TlsAcceptor::from(certificate::tls(start)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING)
+        .max_blocking_threads(BLOCKING + plans.len())
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {
+        // with a connection of its own: calls that stay take no room from those that are answered
+        let feed = Gateway::new(&start.api_socket);
         let site = Site {
             gateway: Gateway::new(&start.api_socket),
+            destinations: Destinations::start(plans, &start.state, &feed)?,
+            feed,
+            followers: Arc::new(Semaphore::new(FOLLOWERS)),
             tokens: List::open(ListFile::of(&start.state))?,
             users: List::open(ListFile::of(&start.state))?,
             links: List::open(ListFile::of(&start.state))?,

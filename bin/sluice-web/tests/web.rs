@@ -1,5 +1,7 @@
 //! The real program before a control plane that tells what it is asked, with curl and promtool as its clients.
 
+mod destinations;
+mod feed;
 mod pages;
 mod plane;
 mod sign_in;
@@ -74,13 +76,34 @@ impl Web {
 
     /// The program with this log.
     fn start_with(log: &str) -> Self {
-        let plane = Plane::start();
+        Web::start_of(Plane::start(), log, "{}")
+    }
+
+    /// The program with this log and these destinations.
+    fn start_of(plane: Plane, log: &str, destinations: &str) -> Self {
         let folder = plane.folder.path();
         let start = format!(
-            "{{listen: ['127.0.0.1:0'], state: {0}/web, api-socket: {0}/cp.sock}}",
+            "{{listen: ['127.0.0.1:0'], state: {0}/web, api-socket: {0}/cp.sock, destinations: {destinations}}}",
             folder.display()
         );
         std::fs::write(folder.join("web.yaml"), start).unwrap();
+        let (child, at, lines) = Web::serve(folder, log);
+        Web {
+            child,
+            at,
+            plane,
+            lines,
+        }
+    }
+
+    /// It is killed, and started again.
+    fn die(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        (self.child, self.at, self.lines) = Web::serve(&self.folder(), "info");
+    }
+
+    fn serve(folder: &Path, log: &str) -> (Child, String, Receiver<String>) {
         let mut child = program(folder, &[]);
         child.env("SLUICE_LOG", log).stderr(Stdio::piped());
         let mut child = child.spawn().unwrap();
@@ -95,12 +118,7 @@ impl Web {
             log.map_while(Result::ok)
                 .all(|line| said.send(line).is_ok())
         });
-        Web {
-            child,
-            at,
-            plane,
-            lines,
-        }
+        (child, at, lines)
     }
 
     /// What it logged so far. It logs before it answers, and the answer has come.

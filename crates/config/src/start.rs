@@ -3,6 +3,7 @@
 
 use crate::{Addresses, CpuList, Document, Fault};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -131,10 +132,30 @@ pub struct Web {
     pub hosts: Vec<String>,
     /// Unix socket of the control plane's local API.
     pub api_socket: PathBuf,
-    /// Folder for tokens, users, one-time links and the generated certificate.
+    /// Folder for tokens, users, one-time links, the generated certificate, and how far each destination has got.
     pub state: PathBuf,
     /// Certificate for HTTPS. Default: one is generated at the first start.
     pub tls: Option<ServerCertificate>,
+    /// Destinations of events by their names, at most 16. Each gets the events that happen after it was named here. Default: none.
+    pub destinations: BTreeMap<String, Destination>,
+}
+
+/// Destination of events: a syslog server or a webhook.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Destination {
+    /// Where it is: `syslog+udp://HOST:PORT`, `syslog+tcp://HOST:PORT`, `syslog+tls://HOST:PORT`, or `https://HOST/PATH` of a webhook.
+    /// `http` is for webhooks on this machine.
+    pub to: String,
+    /// Certificates of the authorities that may have signed its certificate, in PEM. Default: those of the system.
+    #[serde(default)]
+    pub authority: Option<PathBuf>,
+    /// File with the secret that signs what a webhook gets: 16 to 1,024 octets.
+    #[serde(default)]
+    pub secret: Option<PathBuf>,
+    /// Kinds of events, such as `[alarm-raised, alarm-cleared]`. Default: all kinds.
+    #[serde(default)]
+    pub kinds: Vec<String>,
 }
 
 /// Certificate of a server in PEM files.
@@ -155,6 +176,7 @@ impl Default for Web {
             api_socket: cp_socket(),
             state: "/var/lib/sluice/web".into(),
             tls: None,
+            destinations: BTreeMap::new(),
         }
     }
 }
@@ -286,6 +308,17 @@ impl Document for Web {
                 ));
             }
         }
+        if self.destinations.len() > 16 {
+            let n = self.destinations.len();
+            return fault(format!("`destinations` has {n}: expected at most 16"));
+        }
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let is_name = |name: &&String| (1..=32).contains(&name.len()) && name.chars().all(fits);
+        if let Some(name) = self.destinations.keys().find(|name| !is_name(name)) {
+            return fault(format!(
+                "`destinations` has `{name}`: expected a name of 1 to 32 small letters, digits and hyphens"
+            ));
+        }
         let open = self.listen.iter().find(|at| !at.ip().is_loopback());
         match open {
             Some(at) if self.hosts == Web::default().hosts => fault(format!(
@@ -359,6 +392,8 @@ mod tests {
             ("hosts: ['[::1]:8443']", "without a port"),
             ("hosts: ['a b']", "`hosts` has `a b`"),
             ("tokens: x", "unknown field"),
+            ("destinations: {../noc: {to: x}}", "has `../noc`"),
+            ("destinations: {noc: {kinds: []}}", "missing field `to`"),
         ] {
             let said = read(wrong).unwrap_err();
             assert!(said.contains(says), "{said}");

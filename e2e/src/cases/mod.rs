@@ -10,7 +10,8 @@ mod commits;
 mod core_sources;
 mod drain;
 mod echo_replies;
-pub mod flood;
+pub mod events_out;
+mod flood;
 mod framed_routes;
 mod frr;
 pub mod frr_full;
@@ -365,6 +366,11 @@ pub const CASES: &[Case] = &[
         "web",
         "by HTTPS, sessions are told as the command line tells them, a change is checked, committed, confirmed and taken back, and who did it is known; Prometheus answers every query of the dashboards",
         web::run,
+    ),
+    case(
+        "events-out",
+        "rsyslog, a webhook and curl get every event of the history, although the webhook refuses them for a while and sluice-web is killed meanwhile",
+        events_out::run,
     ),
     case(
         "web-manager",

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const START: &str = "web.yaml";
 
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let (lab, site) = fixture.site(&Setup::default())?;
-    let mut web = Web::start(lab)?;
+    let mut web = Web::start(lab, "{}")?;
     let network = AccessNetwork::dial(lab, HOMES)?;
     network.wait_online(PATIENCE)?;
     network.hush();
@@ -183,31 +183,34 @@ fn ends(web: &Web, site: &mut Site) -> Result<()> {
 }
 
 /// `sluice-web` beside the control plane, and a client with a token.
-struct Web<'l> {
+pub(super) struct Web<'l> {
     lab: &'l Lab,
-    process: Process,
+    pub(super) process: Process,
     token: String,
 }
 
 /// What came back.
 #[derive(Debug)]
-struct Reply {
-    status: u16,
+pub(super) struct Reply {
+    pub(super) status: u16,
     body: Value,
 }
 
 impl Reply {
     /// The answer, unless it is an error.
-    fn right(self) -> Result<Value> {
+    pub(super) fn right(self) -> Result<Value> {
         ensure!(self.status == 200, "{self:?}");
         Ok(self.body)
     }
 }
 
 impl<'l> Web<'l> {
-    fn start(lab: &'l Lab) -> Result<Self> {
+    /// With these destinations of events.
+    pub(super) fn start(lab: &'l Lab, destinations: &str) -> Result<Self> {
         let dir = lab.dir().display();
-        let start = format!("{{listen: ['{AT}'], state: {dir}/web, api-socket: {dir}/cp.sock}}");
+        let start = format!(
+            "{{listen: ['{AT}'], state: {dir}/web, api-socket: {dir}/cp.sock, destinations: {destinations}}}"
+        );
         fs::write(lab.dir().join(START), start)?;
         let process = serve(lab)?;
         let words = ["token", "add", "netops", "--role", "configure"];
@@ -221,7 +224,7 @@ impl<'l> Web<'l> {
     }
 
     /// It is killed, and started again.
-    fn die(&mut self) -> Result<()> {
+    pub(super) fn die(&mut self) -> Result<()> {
         self.process.signal(Signal::SIGKILL)?;
         while self.process.ended()?.is_none() {
             sleep(Duration::from_millis(10));
@@ -230,16 +233,27 @@ impl<'l> Web<'l> {
         Ok(())
     }
 
-    fn get(&self, path: &str) -> Result<Reply> {
+    pub(super) fn get(&self, path: &str) -> Result<Reply> {
         self.ask(path, &[])
     }
 
-    fn post(&self, path: &str, body: &Value) -> Result<Reply> {
+    pub(super) fn post(&self, path: &str, body: &Value) -> Result<Reply> {
         self.ask(path, &["--data-binary", &body.to_string()])
     }
 
     /// Asks as Debian's curl does, with the token where other users do not see it.
     fn ask(&self, path: &str, more: &[&str]) -> Result<Reply> {
+        let (done, text) = self.curl(path, more)?;
+        ensure!(done.success(), "{path}: {done}");
+        let (body, status) = text.rsplit_once('\n').context("no status")?;
+        Ok(Reply {
+            status: status.parse()?,
+            body: serde_json::from_str(body).unwrap_or_default(),
+        })
+    }
+
+    /// How curl ended, and what it got.
+    pub(super) fn curl(&self, path: &str, more: &[&str]) -> Result<(ExitStatus, String)> {
         let mut curl = self.lab.netns(Place::ControlPlane).command("/usr/bin/curl");
         curl.args([
             "--silent",
@@ -254,21 +268,13 @@ impl<'l> Web<'l> {
         .args(more)
         .arg(format!("https://{AT}/api/v1/{path}"))
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdout(Stdio::piped());
         let mut curl = curl.spawn()?;
         let mut input = curl.stdin.take().context("piped")?;
         writeln!(input, "header = \"Authorization: Bearer {}\"", self.token)?;
         drop(input);
         let done = curl.wait_with_output()?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "{path}: {}", said.trim());
-        let text = String::from_utf8(done.stdout)?;
-        let (body, status) = text.rsplit_once('\n').context("no status")?;
-        Ok(Reply {
-            status: status.parse()?,
-            body: serde_json::from_str(body).unwrap_or_default(),
-        })
+        Ok((done.status, String::from_utf8(done.stdout)?))
     }
 }
 
