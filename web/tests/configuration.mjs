@@ -96,10 +96,20 @@ export async function changeConfiguration(browser) {
   await browser.run('acknowledge an alarm', () => acknowledge(browser, 'commit-unconfirmed'));
 
   await browser.run('configuration confirm', async () => {
+    // the confirmation is an event: it appears by itself, and not while the page is paused
+    await browser.show('#/events');
+    const events = page.getByRole('cell', { name: 'confirmed', exact: true });
+    const known = await events.count();
+    await page.getByRole('button', { name: 'Pause' }).click();
     const banner = page.getByRole('region', { name: 'A version waits' });
     await banner.getByRole('button', { name: 'Confirm' }).click();
     await banner.waitFor({ state: 'detached' });
     await page.locator('.notice.known').waitFor({ state: 'detached' });
+    await page.waitForTimeout(1000);
+    assert.equal(await events.count(), known, 'an event appears on a page that is paused');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await events.nth(known).waitFor();
+    await browser.shot('events-live');
     const pools = (await browser.ask('pools')).body.rows;
     assert.ok(pools.some((row) => row.name === POOL), 'the pool is there');
   });

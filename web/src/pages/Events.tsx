@@ -54,7 +54,7 @@ function Filtered({ route }: { route: Route }) {
         <label>Until <input name="until" defaultValue={values.until} placeholder="now" autocomplete="off" /></label>
         <button type="submit" class="main">Show</button>
       </form>
-      <History {...values} />
+      <History {...values} follows={values.until === ''} />
     </>
   );
 }

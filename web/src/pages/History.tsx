@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { get, type Page } from '../api';
 import { place, reason, who } from '../derive';
+import { MOST, useFollow } from '../follow';
 import { iso } from '../format';
 import { Button, ErrorBox, Loading } from '../parts/basics';
 import { Table, type View } from '../parts/Table';
@@ -25,13 +26,16 @@ interface HistoryProps {
   subscriber?: string;
   since?: string;
   until?: string;
+  /** Events appear as they happen. */
+  follows?: boolean;
 }
 
 /** Events, the newest first. Older ones are asked for from the end of what is there. */
-export function History({ subscriber = '', since = '', until = '' }: HistoryProps) {
+export function History({ subscriber = '', since = '', until = '', follows = false }: HistoryProps) {
   const [older, setOlder] = useState<Row[]>([]);
   const [end, setEnd] = useState(false);
   const [turn, setTurn] = useState(0);
+  const [paused, setPaused] = useState(false);
   const key = `events ${subscriber} ${since} ${until} ${turn}`;
   useEffect(() => {
     setOlder([]);
@@ -39,8 +43,10 @@ export function History({ subscriber = '', since = '', until = '' }: HistoryProp
   }, [key]);
   const values = { subscriber, since, until, last: String(LAST), limit: String(LAST) };
   const answer = usePoll(key, (signal) => get<Page>('events', values, signal));
+  const newest = answer.data?.rows[answer.data.rows.length - 1];
+  const fresh = useFollow(follows && answer.data ? newest && number(newest, 'number') : null, subscriber, paused);
   if (!answer.data) return answer.error ? <ErrorBox error={answer.error} retry={answer.refresh} /> : <Loading />;
-  const events = [...[...answer.data.rows].reverse(), ...older];
+  const events = [...fresh, ...[...answer.data.rows].reverse(), ...older];
   const more = async () => {
     const page = await before(events, { subscriber, since });
     setOlder([...older, ...page]);
@@ -51,6 +57,8 @@ export function History({ subscriber = '', since = '', until = '' }: HistoryProp
       <Table caption="Events, the newest first" views={VIEWS} rows={events} whole={false} empty="Nothing has happened." />
       <footer class="bar">
         <span>{`${events.length} events`}</span>
+        {follows && fresh.length >= MOST && <span>Many events have happened: refresh to go on.</span>}
+        {follows && <Button onClick={() => setPaused(!paused)}>{paused ? 'Go on' : 'Pause'}</Button>}
         {events.length >= LAST && !end && <Button onClick={() => void more()}>Older</Button>}
         <Button onClick={() => setTurn(turn + 1)}>Refresh</Button>
         <a href={answerAddress('events', values)} target="_blank" rel="noreferrer">JSON</a>
