@@ -3,9 +3,11 @@
 use crate::history_client::HistoryClient as Generated;
 use crate::history_server::{History, HistoryServer};
 use crate::{
-    BackupRequest, BackupResponse, CallError, Connection, Event, Explanation, Figure, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse, FollowEventsRequest, FollowEventsResponse,
-    LineHistory, ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest, ListEventsResponse,
-    ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListLinesResponse, Refusal,
+    BackupRequest, BackupResponse, CallError, Connection, Event, Explanation, Figure,
+    FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
+    FollowEventsRequest, FollowEventsResponse, LineHistory, ListAlarmsRequest, ListAlarmsResponse,
+    ListEventsRequest, ListEventsResponse, ListFiguresRequest, ListFiguresResponse,
+    ListLinesRequest, ListLinesResponse, Refusal,
 };
 use futures_util::stream::{BoxStream, unfold};
 use std::io::ErrorKind;

@@ -2,7 +2,15 @@
 
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Acknowledgement, Alarm, AlarmSeverity, Association,
-    AssociationState, BackupResponse, Call, Change, CheckChangeResponse, ClearSessionsResponse, CommitResponse, ConfigurationCall, ConfigurationFault, ConfigurationRequest, ConfigurationResponse, DropCounter, Edit, Effect, Figure, FindHoldersResponse, FindSubscriberResponse, GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse, ListFiguresResponse, ListLinesResponse, LiveCall, LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionClear, SessionCounts, SessionState, SubscriberState, TestAaaResponse, UserPlane, UserPlaneState, UserPlaneTable, Version, WatchStateResponse, WatchedUserPlane, Worker, change, serve, Event, EventKind, FollowEventsRequest, FollowEventsResponse, Subscriber,
+    AssociationState, BackupResponse, Call, Change, CheckChangeResponse, ClearSessionsResponse,
+    CommitResponse, ConfigurationCall, ConfigurationFault, ConfigurationRequest,
+    ConfigurationResponse, DropCounter, Edit, Effect, Event, EventKind, Figure,
+    FindHoldersResponse, FindSubscriberResponse, FollowEventsRequest, FollowEventsResponse,
+    GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse,
+    ListFiguresResponse, ListLinesResponse, LiveCall, LiveResponse, PolicySetting, Pool, Port,
+    Refusal, Request, Response, Session, SessionClear, SessionCounts, SessionState, Subscriber,
+    SubscriberState, TestAaaResponse, UserPlane, UserPlaneState, UserPlaneTable, Version,
+    WatchStateResponse, WatchedUserPlane, Worker, change, serve,
 };
 use std::path::Path;
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 
 use super::ask::{Failure, Sockets};
 use super::history::derive;
-use super::listing::{Row, word};
+use super::listing::Row;
 use super::show::Answer;
 use super::time::moment;
 use crate::screen::Interrupt;
 use northbound::catalogue::EVENT_WORDS;
-use northbound::{Event, EventKind, FollowEventsRequest};
+use northbound::{Event, EventKind, FollowEventsRequest, word};
 use std::io::{self, Write};
 use std::time::Duration;
 
