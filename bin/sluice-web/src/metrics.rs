@@ -26,7 +26,7 @@ pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// All metrics, read now.
 pub async fn read(site: &Site) -> String {
     let query = Query::all();
-    let asked = TABLES.iter().filter(|table| has_metrics(table));
+    let asked = TABLES.iter().filter(|table| table.has_metrics());
     let asked = asked.map(|table| async {
         let page = timeout(PATIENCE, site.gateway.page(table, &query)).await;
         let late = |_| Err(Status::deadline_exceeded("it takes too long"));
@@ -101,11 +101,6 @@ fn own(text: &mut String, site: &Site) {
     ] {
         family(text, name, help, kind, [(Vec::new(), value)]);
     }
-}
-
-/// Whether a table has metrics.
-pub fn has_metrics(table: &Table) -> bool {
-    table.columns.iter().any(|c| c.metric != Metric::None)
 }
 
 /// Labels with their values, in the order of the columns.

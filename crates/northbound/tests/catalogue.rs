@@ -244,7 +244,7 @@ fn metrics_are_numbers_flags_and_words_and_never_those_of_a_subscriber() {
             assert!(!asked, "{}: nobody gives its arguments", table.name);
         }
         let walks = |call: &&str| WALKS.contains(call);
-        let has_metrics = table.columns.iter().any(|c| c.metric != Metric::None);
+        let has_metrics = table.has_metrics();
         assert!(
             !has_metrics || !table.calls.iter().any(walks),
             "{}",

@@ -301,6 +301,13 @@ impl Argument {
     }
 }
 
+impl Table {
+    /// Whether it has metrics. Then it is read again and again, and its cost does not rise with the number of sessions.
+    pub fn has_metrics(&self) -> bool {
+        self.columns.iter().any(|c| c.metric != Metric::None)
+    }
+}
+
 /// What a gRPC method needs, by its path. Where several declarations use it, the least; where none does, [`Access::Change`].
 pub fn access_of(path: &str) -> Access {
     let method = path.strip_prefix("/sluice.v1.").unwrap_or_default();
