@@ -131,7 +131,11 @@ pub async fn refuse(request: Request, problem: Problem) -> Problem {
     problem
 }
 
-fn by_token(site: &Site, peer: IpAddr, presented: &str) -> Result<Caller, Problem> {
+/// Whoever has presented this token.
+///
+/// # Errors
+/// It is not in force.
+pub fn by_token(site: &Site, peer: IpAddr, presented: &str) -> Result<Caller, Problem> {
     let caller = site.tokens.look(|tokens| {
         let token = tokens::find(tokens, presented, time::now())?;
         Some(Caller {
@@ -209,7 +213,7 @@ fn not_own_page() -> Problem {
 }
 
 /// The token of a request (RFC 6750, section 2.1).
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

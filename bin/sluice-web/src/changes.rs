@@ -201,7 +201,10 @@ async fn read(request: Request) -> Result<Bytes, Problem> {
 
 impl Gateway {
     /// Number of the newest version; 0 without one.
-    async fn newest(&self) -> Result<u64, Status> {
+    ///
+    /// # Errors
+    /// Why the control plane does not answer.
+    pub async fn newest(&self) -> Result<u64, Status> {
         let told = self
             .configuration()
             .list_versions(ListVersionsRequest {})
@@ -223,7 +226,15 @@ impl Gateway {
         Ok(json!({"faults": would.faults, "effects": would.effects, "tree": tree}))
     }
 
-    async fn commit(&self, request: CommitRequest, person: &str) -> Result<CommitResponse, Status> {
+    /// Commits on behalf of a person.
+    ///
+    /// # Errors
+    /// What the control plane refuses, or why it does not answer. Faults are no error.
+    pub async fn commit(
+        &self,
+        request: CommitRequest,
+        person: &str,
+    ) -> Result<CommitResponse, Status> {
         let request = on_behalf_of(person, request);
         Ok(self.configuration().commit(request).await?.into_inner())
     }
@@ -262,7 +273,11 @@ impl Gateway {
         Ok(json!({"version": done.version, "effects": done.effects, "pending": done.pending}))
     }
 
-    async fn confirm(&self, person: &str) -> Result<u64, Status> {
+    /// Confirms the version that waits for that, on behalf of a person. Returns its number.
+    ///
+    /// # Errors
+    /// Nothing waits, or the control plane does not answer.
+    pub async fn confirm(&self, person: &str) -> Result<u64, Status> {
         let request = on_behalf_of(person, ConfirmRequest { lock: 0 });
         let kept = self.configuration().confirm(request).await?;
         Ok(kept.into_inner().version)

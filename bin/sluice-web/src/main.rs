@@ -12,6 +12,8 @@ mod destinations;
 mod feed;
 mod files;
 mod gateway;
+mod gnmi;
+mod lease;
 mod limits;
 mod links;
 mod lists;

@@ -57,6 +57,16 @@ impl Problem {
         }
     }
 
+    /// Its code.
+    pub fn code(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The sentence that says what to do.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Why the control plane, which was asked at `socket`, gave no answer.
     pub fn of(status: &Status, socket: &Path) -> Self {
         let socket = socket.display();

@@ -7,6 +7,8 @@ use crate::certificate;
 use crate::destinations::{Destinations, Plan};
 use crate::feed::FOLLOWERS;
 use crate::gateway::Gateway;
+use crate::gnmi;
+use crate::lease::Lease;
 use crate::limits::{Connected, Limits};
 use crate::lists::{List, ListFile};
 use crate::live::WATCHERS;
@@ -21,7 +23,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use northbound::supervisor;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,8 +37,8 @@ use tower::ServiceExt;
 const CONNECTIONS: usize = 256;
 /// How long a client may take for its TLS handshake, for the head of a request, and between two requests.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a connection may last. A client that does not read its answer loses it then.
-const LIFETIME: Duration = Duration::from_secs(600);
+/// Maximum number of connections for gNMI.
+const GNMI_CONNECTIONS: usize = 64;
 /// Maximum size of the head of a request, in octets.
 const HEAD: usize = 16 * 1024;
 /// Maximum number of requests at once on a connection.
@@ -74,19 +76,21 @@ pub fn run(start: &Web, plans: Vec<Plan>) -> Result<(), String> {
             audience: Audience::new(&start.hosts),
             watchers: Arc::new(Semaphore::new(WATCHERS)),
         };
+        let site = Arc::new(site);
         let server = Server {
             limits: site.limits.clone(),
-            router: router(Arc::new(site)),
+            router: router(site.clone()),
             tls,
             room: Arc::new(Semaphore::new(CONNECTIONS)),
         };
-        for at in &start.listen {
-            let listener = TcpListener::bind(at).await;
-            let listener = listener.map_err(|error| format!("cannot listen at {at}: {error}"))?;
-            if let Ok(at) = listener.local_addr() {
-                tracing::info!(%at, "serves HTTPS");
-            }
-            tokio::spawn(server.clone().accept(listener));
+        server.listen(&start.listen, "serves HTTPS").await?;
+        if let Some(gnmi) = &start.gnmi {
+            let server = Server {
+                router: gnmi::router(site),
+                room: Arc::new(Semaphore::new(GNMI_CONNECTIONS)),
+                ..server
+            };
+            server.listen(&gnmi.listen, "serves gNMI").await?;
         }
         tell("READY=1");
         ended().await?;
@@ -123,6 +127,19 @@ struct Server {
 }
 
 impl Server {
+    /// Listens at these addresses.
+    async fn listen(&self, addresses: &[SocketAddr], said: &'static str) -> Result<(), String> {
+        for at in addresses {
+            let listener = TcpListener::bind(at).await;
+            let listener = listener.map_err(|error| format!("cannot listen at {at}: {error}"))?;
+            if let Ok(at) = listener.local_addr() {
+                tracing::info!(%at, "{said}");
+            }
+            tokio::spawn(self.clone().accept(listener));
+        }
+        Ok(())
+    }
+
     /// Lets connections in, while there is room.
     async fn accept(self, listener: TcpListener) {
         loop {
@@ -145,14 +162,18 @@ impl Server {
             let server = self.clone();
             tokio::spawn(async move {
                 let _held: (OwnedSemaphorePermit, Connected) = (room, connected);
-                let ended = timeout(LIFETIME, server.connection(stream, peer)).await;
-                tracing::debug!(%peer, in_time = ended.is_ok(), "a connection ends");
+                let lease = Lease::begin();
+                let in_time = tokio::select! {
+                    () = server.connection(stream, peer, lease.clone()) => true,
+                    () = lease.over() => false,
+                };
+                tracing::debug!(%peer, in_time, "a connection ends");
             });
         }
     }
 
     /// Serves a connection until it ends.
-    async fn connection(self, stream: TcpStream, peer: IpAddr) {
+    async fn connection(self, stream: TcpStream, peer: IpAddr, lease: Lease) {
         let shaken = timeout(PATIENCE, self.tls.accept(stream)).await;
         let stream = match shaken {
             Ok(Ok(stream)) => stream,
@@ -164,6 +185,7 @@ impl Server {
         let service = service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(Peer(peer));
+            request.extensions_mut().insert(lease.clone());
             router.clone().oneshot(request)
         });
         let mut http = Builder::new(TokioExecutor::new());

@@ -97,7 +97,11 @@ pub async fn sign_in(
     Ok(with_cookie(done(&told), cookie::set(&secret)))
 }
 
-async fn by_password(
+/// Checks a password. A client that goes away meanwhile has to be counted as well: this runs as a task of its own.
+///
+/// # Errors
+/// It is wrong, its address is locked out, or too many sign in.
+pub async fn by_password(
     site: &Site,
     peer: IpAddr,
     name: &str,

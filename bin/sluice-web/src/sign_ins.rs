@@ -41,7 +41,7 @@ impl Holder {
     }
 
     /// Whether it is as it was. A user who was removed, or has another password or role, has to sign in again.
-    fn is_same(&self, users: &[User]) -> bool {
+    pub fn is_same(&self, users: &[User]) -> bool {
         match self {
             Holder::User(user) => users.contains(user),
             Holder::Link(_) => true,

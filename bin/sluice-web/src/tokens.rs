@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 const PREFIX: &str = "sluice_";
 
 /// A token, of which only the hash is known.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     /// Who uses it.
     pub name: String,

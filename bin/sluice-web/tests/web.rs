@@ -2,6 +2,7 @@
 
 mod destinations;
 mod feed;
+mod gnmi;
 mod pages;
 mod plane;
 mod sign_in;
@@ -18,6 +19,7 @@ use std::sync::mpsc::{Receiver, channel};
 struct Web {
     child: Child,
     at: String,
+    gnmi: String,
     plane: Plane,
     lines: Receiver<String>,
 }
@@ -83,14 +85,16 @@ impl Web {
     fn start_of(plane: Plane, log: &str, destinations: &str) -> Self {
         let folder = plane.folder.path();
         let start = format!(
-            "{{listen: ['127.0.0.1:0'], state: {0}/web, api-socket: {0}/cp.sock, destinations: {destinations}}}",
+            "{{listen: ['127.0.0.1:0'], state: {0}/web, api-socket: {0}/cp.sock, destinations: {destinations}, \
+             gnmi: {{listen: ['127.0.0.1:0']}}}}",
             folder.display()
         );
         std::fs::write(folder.join("web.yaml"), start).unwrap();
-        let (child, at, lines) = Web::serve(folder, log);
+        let (child, [at, gnmi], lines) = Web::serve(folder, log);
         Web {
             child,
             at,
+            gnmi,
             plane,
             lines,
         }
@@ -100,25 +104,26 @@ impl Web {
     fn die(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        (self.child, self.at, self.lines) = Web::serve(&self.folder(), "info");
+        (self.child, [self.at, self.gnmi], self.lines) = Web::serve(&self.folder(), "info");
     }
 
-    fn serve(folder: &Path, log: &str) -> (Child, String, Receiver<String>) {
+    fn serve(folder: &Path, log: &str) -> (Child, [String; 2], Receiver<String>) {
         let mut child = program(folder, &[]);
         child.env("SLUICE_LOG", log).stderr(Stdio::piped());
         let mut child = child.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
-        let at = log
+        let mut serves = log
             .by_ref()
             .map(Result::unwrap)
-            .find_map(|line| Some(line.split_once(" at=")?.1.trim().to_owned()))
-            .expect("it says where it serves");
+            .filter_map(|line| Some(line.split_once(" at=")?.1.trim().to_owned()));
+        let (at, gnmi) = (serves.next(), serves.next());
+        let (at, gnmi) = at.zip(gnmi).expect("it says where it serves");
         let (said, lines) = channel();
         std::thread::spawn(move || {
             log.map_while(Result::ok)
                 .all(|line| said.send(line).is_ok())
         });
-        (child, at, lines)
+        (child, [at, gnmi], lines)
     }
 
     /// What it logged so far. It logs before it answers, and the answer has come.

@@ -134,10 +134,12 @@ pub struct Web {
     pub api_socket: PathBuf,
     /// Folder for tokens, users, one-time links, the generated certificate, and how far each destination has got.
     pub state: PathBuf,
-    /// Certificate for HTTPS. Default: one is generated at the first start.
+    /// Certificate for HTTPS and gNMI. Default: one is generated at the first start.
     pub tls: Option<ServerCertificate>,
     /// Destinations of events by their names, at most 16. Each gets the events that happen after it was named here. Default: none.
     pub destinations: BTreeMap<String, Destination>,
+    /// gNMI over TLS. Default: it is not served.
+    pub gnmi: Option<Gnmi>,
 }
 
 /// Destination of events: a syslog server or a webhook.
@@ -156,6 +158,22 @@ pub struct Destination {
     /// Kinds of events, such as `[alarm-raised, alarm-cleared]`. Default: all kinds.
     #[serde(default)]
     pub kinds: Vec<String>,
+}
+
+/// Where gNMI is served, with the certificate, the `hosts`, the tokens and the users of HTTPS.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Gnmi {
+    /// Addresses and TCP ports, 1 to 8. Default: 127.0.0.1:9339, the port that IANA has assigned. Beyond loopback, `hosts` is needed.
+    pub listen: Vec<SocketAddr>,
+}
+
+impl Default for Gnmi {
+    fn default() -> Self {
+        Gnmi {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 9339))],
+        }
+    }
 }
 
 /// Certificate of a server in PEM files.
@@ -177,6 +195,7 @@ impl Default for Web {
             state: "/var/lib/sluice/web".into(),
             tls: None,
             destinations: BTreeMap::new(),
+            gnmi: None,
         }
     }
 }
@@ -285,10 +304,16 @@ impl Document for UserPlane {
 impl Document for Web {
     fn check(&self) -> Result<(), Fault> {
         let fault = |message: String| Err(Fault::of_document(message));
-        let (sockets, hosts) = (self.listen.len(), self.hosts.len());
-        if !(1..=8).contains(&sockets) {
-            return fault(format!("`listen` has {sockets} addresses: expected 1 to 8"));
+        let gnmi = self.gnmi.as_ref().map(|gnmi| &gnmi.listen);
+        let listens = [("listen", Some(&self.listen)), ("gnmi: listen", gnmi)];
+        let listens = listens.map(|(name, all)| Some((name, all?)));
+        for (name, all) in listens.iter().flatten() {
+            let sockets = all.len();
+            if !(1..=8).contains(&sockets) {
+                return fault(format!("`{name}` has {sockets} addresses: expected 1 to 8"));
+            }
         }
+        let hosts = self.hosts.len();
         if !(1..=32).contains(&hosts) {
             return fault(format!("`hosts` has {hosts} names: expected 1 to 32"));
         }
@@ -319,10 +344,14 @@ impl Document for Web {
                 "`destinations` has `{name}`: expected a name of 1 to 32 small letters, digits and hyphens"
             ));
         }
-        let open = self.listen.iter().find(|at| !at.ip().is_loopback());
-        match open {
-            Some(at) if self.hosts == Web::default().hosts => fault(format!(
-                "`listen` has {at}, and `hosts` does not say by which names clients call this server: expected such as \
+        let all = listens
+            .iter()
+            .flatten()
+            .flat_map(|(name, all)| all.iter().map(move |at| (name, at)));
+        let mut open = all.filter(|(_, at)| !at.ip().is_loopback());
+        match open.next() {
+            Some((name, at)) if self.hosts == Web::default().hosts => fault(format!(
+                "`{name}` has {at}, and `hosts` does not say by which names clients call this server: expected such as \
                     `hosts: [gateway.example.net]`"
             )),
             _ => Ok(()),
@@ -379,6 +408,9 @@ mod tests {
         };
         let default = read("{}").unwrap();
         assert!(default.listen[0].ip().is_loopback());
+        assert!(default.gnmi.is_none());
+        let gnmi = read("gnmi: {}").unwrap().gnmi.unwrap();
+        assert_eq!(gnmi.listen, ["127.0.0.1:9339".parse().unwrap()]);
         for right in [
             "listen: ['[::1]:9000']",
             "{listen: ['192.0.2.1:443'], hosts: [gateway.example.net, '[2001:db8::1]']}",
@@ -387,7 +419,12 @@ mod tests {
         }
         for (wrong, says) in [
             ("listen: ['0.0.0.0:8443']", "by which names clients call"),
+            (
+                "gnmi: {listen: ['0.0.0.0:9339']}",
+                "`gnmi: listen` has 0.0.0.0:9339",
+            ),
             ("listen: []", "expected 1 to 8"),
+            ("gnmi: {listen: []}", "`gnmi: listen` has 0 addresses"),
             ("hosts: ['localhost:8443']", "without a port"),
             ("hosts: ['[::1]:8443']", "without a port"),
             ("hosts: ['a b']", "`hosts` has `a b`"),

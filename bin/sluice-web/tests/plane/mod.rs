@@ -295,7 +295,10 @@ fn configure(request: ConfigurationRequest) -> Result<ConfigurationResponse, Ref
             let is_well = faults.is_empty();
             let comment = commit.comment;
             let drain = "sluice drain user-plane up1 --end-sessions 20";
-            assert!(["", "a rate", drain].contains(&&*comment), "{comment}");
+            assert!(
+                ["", "a rate", "gNMI", drain].contains(&&*comment),
+                "{comment}"
+            );
             assert!(commit.end_sessions || comment != drain);
             ConfigurationResponse::Committed(CommitResponse {
                 version: if is_well { 8 } else { 0 },
