@@ -96,7 +96,9 @@ enum Command {
     /// Check, back up or bring back the session store, where it lies
     #[command(subcommand)]
     Store(store::Store),
-    /// Print the hash of a password for `users NAME password-hash`; it is asked for unseen, or is the first line of the input
+    /// Print the hash of a password for `users NAME password-hash`
+    ///
+    /// The password is asked for unseen, or is the first line of the input.
     HashPassword,
     /// Print the completions for a shell
     ///
