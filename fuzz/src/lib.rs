@@ -12,6 +12,7 @@ pub mod configuration;
 pub mod dhcpv6;
 pub mod dictionary;
 pub mod discovery;
+pub mod gnmi;
 pub mod gtpu;
 pub mod history;
 pub mod pfcp;
@@ -38,7 +39,7 @@ macro_rules! targets {
     };
 }
 
-targets! { discovery ppp dhcpv6 pfcp radius coa gtpu store history classify configuration dictionary }
+targets! { discovery ppp dhcpv6 pfcp radius coa gtpu store history classify configuration dictionary gnmi }
 
 /// A step of an input: what is done, and with what.
 #[derive(Clone, Copy, Debug)]

@@ -17,6 +17,7 @@ mod frr;
 pub mod frr_full;
 mod full_disk;
 mod gateway_ping;
+mod gnmi;
 mod grpc_peer;
 mod history;
 mod how_to;
@@ -371,6 +372,11 @@ pub const CASES: &[Case] = &[
         "events-out",
         "rsyslog, a webhook and curl get every event of the history, although the webhook refuses them for a while and sluice-web is killed meanwhile",
         events_out::run,
+    ),
+    case(
+        "gnmi",
+        "by gNMI, Google's gRPC reads state and configuration, changes a pool, hears of it at once, and changes nothing by a wrong request",
+        gnmi::run,
     ),
     case(
         "web-manager",
