@@ -18,7 +18,7 @@ const AT: &str = "127.0.0.1:9339";
 /// Who configures, as the control plane knows it.
 const BY: &str = "netops (root)";
 /// The start file of `sluice-web`.
-const START: &str = "web.yaml";
+const START: &str = "gnmi.yaml";
 /// Where the client and the .proto files lie.
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// Debian's own, for which its packages are.
@@ -157,7 +157,7 @@ impl<'l> Gnmi<'l> {
     fn start(lab: &'l Lab) -> Result<Self> {
         let dir = lab.dir().display();
         let start = format!(
-            "{{listen: ['127.0.0.1:8443'], gnmi: {{listen: ['{AT}']}}, state: {dir}/web, api-socket: {dir}/cp.sock}}"
+            "{{listen: ['127.0.0.1:8443'], gnmi: {{listen: ['{AT}']}}, state: {dir}/gnmi, api-socket: {dir}/cp.sock}}"
         );
         fs::write(lab.dir().join(START), start)?;
         let mut process = Process::spawn(lab.dir(), "sluice-web", command(lab)?)?;
@@ -204,7 +204,7 @@ impl<'l> Gnmi<'l> {
         peer.arg(here.join("gnmi-peer/peer.py"))
             .arg(here.with_file_name("proto"))
             .arg(AT)
-            .arg(self.lab.dir().join("web/certificate.pem"))
+            .arg(self.lab.dir().join("gnmi/certificate.pem"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -205,8 +205,12 @@ impl Reply {
 }
 
 impl<'l> Web<'l> {
-    /// With these destinations of events.
+    /// With these destinations of events, and without what an earlier case left.
     pub(super) fn start(lab: &'l Lab, destinations: &str) -> Result<Self> {
+        let state = lab.dir().join("web");
+        if state.exists() {
+            fs::remove_dir_all(state)?;
+        }
         let dir = lab.dir().display();
         let start = format!(
             "{{listen: ['{AT}'], state: {dir}/web, api-socket: {dir}/cp.sock, destinations: {destinations}}}"
