@@ -17,7 +17,11 @@ fn bash_completes_commands() {
     let written = String::from_utf8(sluice(&["completions", "bash"]).stdout).unwrap();
     let script = written
         + "\nCOMP_WORDS=(sluice show user); COMP_CWORD=2; _sluice sluice user show; echo \"${COMPREPLY[@]}\"";
-    let done = run(Command::new("bash").args(["-c", &script]));
+    // an argument has at most 128 KiB
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("completions");
+    std::fs::write(&path, script).unwrap();
+    let done = run(Command::new("bash").arg(path));
     assert_eq!(String::from_utf8_lossy(&done.stdout), "user-planes\n");
 }
 
