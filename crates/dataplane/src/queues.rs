@@ -186,8 +186,11 @@ impl PortQueues {
             1 => self.scheduler.set_rate(PORT, rate),
             _ => (self.scheduler).share_rate(shared.map(|shared| (shared, limits.worker))),
         }
-        let (profile, _) = &self.others;
-        self.scheduler.set_profile(*profile, &others_profile(rate));
+        // without a rate, what waits and what comes behind it has the room that it had, until all of it has left
+        if rate.is_some() {
+            let (profile, _) = &self.others;
+            self.scheduler.set_profile(*profile, &others_profile(rate));
+        }
     }
 
     /// The profile of a policy as it is now.
@@ -226,7 +229,7 @@ impl Queues {
     }
 
     /// The rate of a port, which the workers share. What waits goes on waiting for the new one; `None`: frames without queues leave at
-    /// once.
+    /// once, when those that wait have left.
     pub fn set_rate(&mut self, PortIndex(port): PortIndex, rate: Option<Arc<SharedRate>>) {
         if rate.is_some() || self.ports[usize::from(port)].is_some() {
             let limits = self.limits;
@@ -251,6 +254,19 @@ impl Queues {
     /// The rate of a port.
     pub fn rate(&self, PortIndex(port): PortIndex) -> Option<Rate> {
         self.ports[usize::from(port)].as_ref()?.rate
+    }
+
+    /// Do frames without queues wait at a port? Where the rate is gone, until those have left that waited for it: none overtakes them.
+    #[inline]
+    pub fn holds_others(&self, PortIndex(port): PortIndex) -> bool {
+        let Some(port) = &self.ports[usize::from(port)] else {
+            return false;
+        };
+        match (port.rate, port.others.1) {
+            (Some(_), _) => true,
+            (None, Some(others)) => port.scheduler.holds(others, 0) || !port.left.is_empty(),
+            (None, None) => false,
+        }
     }
 
     /// The rates of the segments of a port.

@@ -327,12 +327,12 @@ impl Worker {
         send(&self.shared, index.into(), queue, &mut self.burst);
     }
 
-    /// Puts the frames that are for queues of sessions there, and all others too if the port has a rate. What need not wait is left.
+    /// Puts the frames that are for queues of sessions there, and all others too if they wait at the port. What need not wait is left.
     fn queue_up<const TRACE: bool>(&mut self, port: usize) {
         let index = self.ports[port].index;
         let (out, now) = (usize::from(index.0), self.tables.now);
         let frames = self.outs.get(out);
-        if !frames.is_empty() && self.tables.queues.rate(index).is_some() {
+        if !frames.is_empty() && self.tables.queues.holds_others(index) {
             for _ in 0..frames.len() {
                 self.tables.took::<TRACE>(Edge::EgressQueued);
             }

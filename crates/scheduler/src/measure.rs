@@ -269,6 +269,15 @@ impl<C: Chain> Scheduler<C> {
         Limit::Port
     }
 
+    /// Does a packet of a class wait?
+    ///
+    /// # Panics
+    /// If there is no such subscriber or class.
+    #[inline]
+    pub fn holds(&self, subscriber: SubscriberIndex, class: usize) -> bool {
+        self.queues[subscriber.0 as usize * CLASSES + class].octets > 0
+    }
+
     /// A class.
     ///
     /// # Panics

@@ -98,6 +98,23 @@ fn a_change_of_rate_loses_nothing_that_waits() {
 }
 
 #[test]
+fn what_comes_after_the_rate_is_gone_does_not_overtake_what_waits() {
+    let (homes, mut w) = (homes(), World::new());
+    w.online(&homes);
+    w.settle_at(BEGIN);
+    set(&mut w, Some(RATE));
+    send(&mut w, &homes[0], 0, 10);
+    let mut all = left(&mut w, BEGIN);
+    assert!(all.len() < 3, "{all:?}");
+    // the worker hears of it in the round in which the next packets come
+    (w.controller.set_egress_rate(PortIndex(CORE), None)).unwrap();
+    send(&mut w, &homes[0], 10, 10);
+    all.extend(left(&mut w, BEGIN));
+    assert!(all.iter().copied().eq(0..20), "{all:?}");
+    assert_eq!(w.drops(), Default::default());
+}
+
+#[test]
 fn workers_share_the_rate_of_a_port() {
     let (homes, mut w) = (homes(), World::shared(4, 4));
     w.online(&homes);
