@@ -6,7 +6,7 @@ use super::queries::{HistoryQueries, subject};
 use super::rows::row;
 use super::{Reader, Subject, event};
 use northbound::{EventKind, FollowEventsRequest, FollowEventsResponse, Refusal};
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -34,37 +34,33 @@ struct Page {
     events: Vec<northbound::Event>,
     /// Events up to this one were looked at.
     last: u64,
+    /// So many of those behind the place are gone, at least: blocks are counted, and each has an event.
+    lost: u64,
     /// There may be more.
     more: bool,
 }
 
 impl Reader {
-    /// Place where a follower begins who knows the events up to `after`, and how many of those behind it are gone, at least: blocks are
-    /// counted, and each has an event.
-    fn begin(&self, after: Option<u64>) -> rusqlite::Result<(u64, u64)> {
-        let connection = self.connect()?;
-        let last: u64 = connection.query_row("SELECT last FROM progress", [], |row| row.get(0))?;
-        let end = id(last + 1, 0) - 1;
-        let Some(after) = after else {
-            return Ok((end, 0));
-        };
+    /// Place where a follower begins who knows the events up to `after`.
+    fn begin(&self, after: Option<u64>) -> rusqlite::Result<u64> {
+        let end = id(last_block(&self.connect()?)? + 1, 0) - 1;
         // a number of another history, which has come to an end: this one is new as a whole
-        let after = if after > end { 0 } else { after };
-        let oldest = "SELECT first FROM segment ORDER BY first LIMIT 1";
-        let oldest = connection.query_row(oldest, [], |row| row.get(0));
-        let oldest = oldest.optional()?.unwrap_or(last + 1);
-        Ok((after, oldest.saturating_sub((after >> 16) + 1)))
+        Ok(after.map_or(end, |after| if after > end { 0 } else { after }))
     }
 
     /// Events behind a place.
     fn behind(&self, place: u64, wanted: &Wanted) -> rusqlite::Result<Page> {
         let connection = self.connect()?;
-        let mut behind = connection
-            .prepare("SELECT id, record FROM event WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+        // what leaves the history meanwhile is either told or counted
+        let seen = connection.unchecked_transaction()?;
+        let oldest = oldest_block(&seen)?;
+        let mut behind =
+            seen.prepare("SELECT id, record FROM event WHERE id > ?1 ORDER BY id LIMIT ?2")?;
         let mut records = behind.query((place, LOOK))?;
         let mut page = Page {
             events: Vec::new(),
-            last: place,
+            last: place.max(id(oldest, 0).saturating_sub(1)),
+            lost: oldest.saturating_sub((place >> 16) + 1),
             more: false,
         };
         let mut looked_at = 0;
@@ -84,6 +80,21 @@ impl Reader {
             }
         }
         Ok(page)
+    }
+}
+
+/// Number of the last block.
+fn last_block(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("SELECT last FROM progress", [], |row| row.get(0))
+}
+
+/// Number of the oldest block that the history has, or will have if it has none.
+fn oldest_block(connection: &Connection) -> rusqlite::Result<u64> {
+    let oldest = "SELECT first FROM segment ORDER BY first LIMIT 1";
+    let oldest = connection.query_row(oldest, [], |row| row.get(0));
+    match oldest.optional()? {
+        Some(oldest) => Ok(oldest),
+        None => Ok(last_block(connection)? + 1),
     }
 }
 
@@ -115,8 +126,7 @@ impl HistoryQueries {
             kinds: request.kinds().collect(),
         };
         let mut written = self.written.clone();
-        let begun = self.read(move |reader| reader.begin(request.after)).await;
-        let (mut place, mut lost) = begun?;
+        let mut place = self.read(move |reader| reader.begin(request.after)).await?;
         let mut is_first = true;
         loop {
             written.borrow_and_update();
@@ -128,7 +138,7 @@ impl HistoryQueries {
                 let part = FollowEventsResponse {
                     events: page.events,
                     last: page.last,
-                    lost: std::mem::take(&mut lost),
+                    lost: page.lost,
                 };
                 if parts.send_timeout(Ok(part), READ_TIMEOUT).await.is_err() {
                     return Ok(());

@@ -151,6 +151,42 @@ fn a_follower_is_told_what_the_history_has_no_more() {
 }
 
 #[test]
+fn a_follower_that_reads_slowly_is_told_what_has_left_meanwhile() {
+    let directory = tempfile::tempdir().unwrap();
+    run(async {
+        let mut history = History::open(directory.path());
+        for n in 1..=40 {
+            let of = |home: u64| online(n as u32, home, addresses(Some(home as u8), None));
+            history.happens(n, &(0..200).map(of).collect::<Vec<_>>());
+        }
+        let mut parts = history.follow(after(0)).await;
+        let mut last = next(&mut parts).await.last;
+        assert!(last >> 16 < 3, "{last}");
+        // until no more parts fit
+        while parts.len() < parts.max_capacity() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        history.database.set_bounds(Bounds {
+            keep: 10,
+            octets: u64::MAX,
+        });
+        history.database.tend(45).unwrap();
+        let mut lost = 0;
+        while last < number(40, 199) {
+            let part = next(&mut parts).await;
+            if let Some(first) = part.events.first().filter(|_| part.lost > 0) {
+                lost += part.lost;
+                assert_eq!(first.number & 0xFFFF, 0, "from the beginning of a block");
+                assert_eq!((first.number >> 16) - (last >> 16) - 1, part.lost);
+            }
+            last = part.last;
+        }
+        assert!(lost > 10, "{lost}");
+    });
+}
+
+#[test]
 fn followers_are_few_and_each_leaves_its_room() {
     let directory = tempfile::tempdir().unwrap();
     run(async {
