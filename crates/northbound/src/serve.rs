@@ -81,6 +81,8 @@ pub enum Request {
         /// Which of them.
         filter: Box<SessionFilter>,
     },
+    /// How many sessions there are.
+    CountSessions,
     /// Ids of the sessions that a filter matches, of some of the table of sessions.
     MatchSessions {
         /// The place in the table of sessions where to begin: 0, or [`Response::Matches::next`].
@@ -246,6 +248,8 @@ pub enum Response {
         /// Where to go on; `None` at the end.
         next: Option<usize>,
     },
+    /// To [`Request::CountSessions`].
+    SessionCount(u64),
     /// To [`Request::MatchSessions`].
     Matches {
         /// Their ids.

@@ -118,6 +118,7 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
                 next: (end < sessions).then_some(end),
             }
         }
+        Request::CountSessions => Response::SessionCount(sessions as u64),
         Request::MatchSessions { from, filter } => {
             assert_eq!(filter.user_prefix, "home");
             let end = sessions.min(from + PAGE);
@@ -504,6 +505,8 @@ fn sessions_are_ended_if_as_many_match_as_were_seen() {
     };
     let seen = client.count_sessions(filter.clone()).unwrap();
     assert_eq!(seen, 2 * PAGE as u64 + 7);
+    let all = client.count_sessions(SessionFilter::default());
+    assert_eq!(all.unwrap(), seen);
     let request = |expect, rate| ClearSessionsRequest {
         filter: Some(filter.clone()),
         expect,

@@ -136,6 +136,7 @@ fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusa
                 next: (end < meant).then_some(end),
             }
         }
+        Request::CountSessions => Response::SessionCount(sessions().count() as u64),
         Request::MatchSessions { from: 0, filter } => {
             if filter.mac == "x" {
                 return Err(Refusal::Invalid("`x` is no MAC address".into()));

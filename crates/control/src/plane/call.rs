@@ -43,6 +43,10 @@ impl ControlPlane {
                 Ok(filter) => self.answer_sessions(now, ticket, (from, most), &filter),
                 Err(refusal) => self.answer(ticket, Err(refusal)),
             },
+            Request::CountSessions => {
+                let sessions = self.sessions.len() as u64;
+                self.answer(ticket, Ok(Response::SessionCount(sessions)));
+            }
             Request::MatchSessions { from, filter } => {
                 let matches = Filter::read(*filter).map(|filter| self.matches(from, &filter));
                 self.answer(ticket, matches);

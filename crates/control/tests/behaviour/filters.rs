@@ -36,6 +36,10 @@ fn chosen(w: &mut World, filter: &SessionFilter) -> Vec<String> {
     };
     let ids: Vec<String> = ids.iter().map(|id| format!("{id:016x}")).collect();
     assert_eq!(listed, ids);
+    if filter.is_empty() {
+        let count = w.call(Request::CountSessions).unwrap();
+        assert_eq!(count, Response::SessionCount(ids.len() as u64));
+    }
     listed.sort();
     listed
 }
