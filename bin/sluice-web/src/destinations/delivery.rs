@@ -34,6 +34,8 @@ pub struct Delivery {
     standing: Arc<Standing>,
     /// Number behind which a loss was told: it is not told again with each try.
     told_lost: Option<u64>,
+    /// The file could be written the last time.
+    is_kept: bool,
     failures_in_a_row: u32,
 }
 
@@ -61,6 +63,7 @@ impl Delivery {
             cursor,
             standing,
             told_lost: None,
+            is_kept: true,
             failures_in_a_row: 0,
         }
     }
@@ -165,14 +168,16 @@ impl Delivery {
         self.standing.told().last = Some(last);
         let file = self.file.clone();
         let written = spawn_blocking(move || file.write(cursor)).await;
-        match written {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(destination = self.plan.name, %error, "cannot keep how far it has got")
-            }
-            Err(error) => {
-                tracing::warn!(destination = self.plan.name, %error, "cannot keep how far it has got")
-            }
+        let written = written.map_err(std::io::Error::other).flatten();
+        let was_kept = std::mem::replace(&mut self.is_kept, written.is_ok());
+        // a disk that is full would say it with each part
+        if let (Err(error), true) = (written, was_kept) {
+            let destination = &self.plan.name;
+            tracing::warn!(
+                destination,
+                %error,
+                "cannot keep how far it has got: what it gets from now on comes again after a restart"
+            );
         }
     }
 

@@ -13,6 +13,8 @@ use tokio_rustls::TlsConnector;
 
 /// How long a part may take to be written.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What is written within this time counts as written at its end, so that few times are kept however much is sent.
+const TOGETHER: Duration = Duration::from_millis(100);
 /// How long after it was written something counts as arrived: the kernel's timer may be late.
 const ARRIVED: Duration = UNACKNOWLEDGED.saturating_add(Duration::from_secs(5));
 
@@ -21,7 +23,7 @@ pub struct Stream {
     target: Target,
     tls: Option<TlsConnector>,
     connection: Option<Box<dyn Connection>>,
-    /// When parts were written, and the numbers of their last events.
+    /// When parts were written, rounded up to [`TOGETHER`], and the numbers of their last events.
     written: VecDeque<(Instant, u64)>,
 }
 
@@ -52,7 +54,11 @@ impl Stream {
         let written = timeout(PATIENCE, write).await;
         let written = written.map_err(|_| "nothing is read there for 30 s".to_owned())?;
         written.map_err(|error| format!("the connection breaks: {error}"))?;
-        self.written.push_back((Instant::now(), last));
+        let now = Instant::now();
+        match self.written.back_mut() {
+            Some((at, waiting)) if *at > now => *waiting = last,
+            _ => self.written.push_back((now + TOGETHER, last)),
+        }
         Ok(())
     }
 
