@@ -203,8 +203,13 @@ impl Found<'_> {
                 ..
             }
         );
-        if !of_values {
-            self.set_words(place, None)?;
+        match of_values {
+            false => self.set_words(place, None)?,
+            // otherwise a replacement would delete the entry
+            true if member(parts, model::VALUE).is_none() => {
+                return Err("an entry has no `value`".into());
+            }
+            true => {}
         }
         self.set_parts(place, parts)
     }

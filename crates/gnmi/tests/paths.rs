@@ -232,6 +232,21 @@ fn a_set_is_made_of_edits() {
             json!({}),
             "expected one value",
         ),
+        (
+            "/configuration/acls[name=base]/rules[name=10]",
+            json!({}),
+            "an entry has no `value`",
+        ),
+        (
+            "/configuration/acls[name=base]/rules",
+            json!([{"name": "20"}]),
+            "an entry has no `value`",
+        ),
+        (
+            "/configuration/network-instances[name=default]/gateway",
+            json!([{}]),
+            "expected a list of values",
+        ),
     ] {
         let said = after(&[(Verb::Update, at, value)]).unwrap_err();
         assert!(said.contains(says) && said.starts_with(at), "{said}");
