@@ -6,7 +6,7 @@ use crate::cookie;
 use crate::limits::{LOCKED, Refused};
 use crate::problem::Problem;
 use crate::role::Role;
-use crate::tokens;
+use crate::tokens::{self, Token};
 use axum::Extension;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -49,6 +49,17 @@ pub struct Caller {
     pub expires: Option<u64>,
     /// By what the caller is known.
     pub means: Means,
+}
+
+impl From<&Token> for Caller {
+    fn from(token: &Token) -> Self {
+        Caller {
+            name: token.name.clone(),
+            role: token.role,
+            expires: token.expires,
+            means: Means::Token,
+        }
+    }
 }
 
 impl Caller {
@@ -108,7 +119,7 @@ pub async fn authenticate(
 ) -> Response {
     let headers = request.headers();
     let caller = match (bearer(headers), cookie::presented(headers)) {
-        (Some(token), _) => by_token(&site, peer, token),
+        (Some(token), _) => token_in_force(&site, peer, token).map(|token| Caller::from(&token)),
         (None, Some(secret)) => by_cookie(&site, secret, &request),
         (None, None) => Err(Problem::unauthorized(
             "A token or a sign-in is missing: send `Authorization: Bearer TOKEN`, with a token that `sluice-web token add` printed, or \
@@ -131,23 +142,15 @@ pub async fn refuse(request: Request, problem: Problem) -> Problem {
     problem
 }
 
-/// Whoever has presented this token.
+/// The token that is presented.
 ///
 /// # Errors
 /// It is not in force.
-pub fn by_token(site: &Site, peer: IpAddr, presented: &str) -> Result<Caller, Problem> {
-    let caller = site.tokens.look(|tokens| {
-        let token = tokens::find(tokens, presented, time::now())?;
-        Some(Caller {
-            name: token.name.clone(),
-            role: token.role,
-            expires: token.expires,
-            means: Means::Token,
-        })
-    });
-    if let Some(caller) = caller {
+pub fn token_in_force(site: &Site, peer: IpAddr, presented: &str) -> Result<Token, Problem> {
+    let find = |tokens: &[Token]| tokens::find(tokens, presented, time::now()).cloned();
+    if let Some(token) = site.tokens.look(find) {
         site.limits.right_token(peer);
-        return Ok(caller);
+        return Ok(token);
     }
     site.limits.may_guess(peer, Instant::now())?;
     if site.limits.wrong_token(peer, Instant::now()) {

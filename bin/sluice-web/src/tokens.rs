@@ -45,13 +45,17 @@ impl Token {
         };
         (token, secret)
     }
+
+    /// Whether it has not expired.
+    pub fn is_in_force(&self, now: u64) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
 }
 
 /// The token whose secret is presented; `None` if it is not in force.
 pub fn find<'a>(tokens: &'a [Token], presented: &str, now: u64) -> Option<&'a Token> {
     let token = secrets::find(tokens, |token| &token.sha256, presented)?;
-    let in_force = token.expires.is_none_or(|expires| now < expires);
-    in_force.then_some(token)
+    token.is_in_force(now).then_some(token)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::lease::Lease;
 use crate::problem::Problem;
 use crate::sign_in::by_password;
 use crate::sign_ins::Holder;
-use crate::tokens::{self, Token};
+use crate::tokens::Token;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
@@ -60,7 +60,7 @@ impl Known {
         match &self.credential {
             Credential::Token(token) => {
                 let there = site.tokens.look(|tokens| tokens.contains(token));
-                there && token.expires.is_none_or(|expires| time::now() < expires)
+                there && token.is_in_force(time::now())
             }
             Credential::Password(holder) => site.users.look(|users| holder.is_same(users)),
         }
@@ -118,11 +118,8 @@ async fn know(
 }
 
 fn with_token(site: &Site, peer: IpAddr, presented: &str) -> Result<(Caller, Credential), Problem> {
-    let caller = access::by_token(site, peer, presented)?;
-    let find = |all: &[Token]| tokens::find(all, presented, time::now()).cloned();
-    let token = site.tokens.look(find);
-    let token = token.ok_or_else(|| Problem::unauthorized("The token was revoked just now."))?;
-    Ok((caller, Credential::Token(token)))
+    let token = access::token_in_force(site, peer, presented)?;
+    Ok((Caller::from(&token), Credential::Token(token)))
 }
 
 async fn with_password(
