@@ -620,6 +620,11 @@ fn a_drain_is_an_action_that_needs_the_role_of_a_commit() {
     let refused = drain(&noc, &begin);
     assert_eq!(refused.status, 403);
     assert!(refused.detail().contains("--role configure"), "{refused:?}");
+    let nothing = drain(&netops, &json!({"user-plane": "up1", "stop": true}));
+    assert_eq!(
+        nothing.json(),
+        json!({"version": 7, "effects": [], "pending": []})
+    );
     let done = drain(&netops, &begin);
     assert_eq!(done.status, 200, "{done:?}");
     let done = done.json();
@@ -628,11 +633,6 @@ fn a_drain_is_an_action_that_needs_the_role_of_a_commit() {
         (&json!(8), &json!([]))
     );
     assert_eq!(done["effects"][0]["text"], "3 sessions end");
-    let nothing = drain(&netops, &json!({"user-plane": "up1", "stop": true}));
-    assert_eq!(
-        nothing.json(),
-        json!({"version": 7, "effects": [], "pending": []})
-    );
     for (body, status, says) in [
         (json!({"user-plane": "up9"}), 404, "`up9` does not exist"),
         (
@@ -702,8 +702,8 @@ fn questions_about_one_thing_are_answered_as_the_command_line_does() {
     assert_eq!(who, json!(expected));
 
     let configuration = web.rows(&token, "/api/v1/configuration");
-    let tree = json!({"pools": {}, "user-planes": {"up1": {}}});
-    let whole = json!({"version": 7, "document": "pools: {}\n", "tree": tree});
+    let tree = json!({"ipv4-pools": {}, "user-planes": {"up1": {}}});
+    let whole = json!({"version": 7, "document": "ipv4-pools: {}\n", "tree": tree});
     assert_eq!(configuration, whole);
     let gone = web.ask(&token, "/api/v1/configuration?version=3", &[]);
     assert_eq!(gone.status, 404);

@@ -170,7 +170,7 @@ fn a_set_is_one_commit() {
         set(json!({"update": [{"path": "/state/ports", "val": {"json": []}}]})),
         set(json!({"delete": ["/configuration/users[name=nobody]"]})),
         set(json!({
-            "update": [{"path": format!("{pool}/prefix"), "val": {"string_val": "100.96.0.0/16"}}],
+            "update": [{"path": format!("{pool}/prefix"), "val": {"string_val": "100.97.0.0/16"}}],
             "extension": [{"commit": {"id": "c1", "commit": {"rollback_duration": {"seconds": "60"}}}}],
         })),
         set(json!({"extension": [{"commit": {"id": "c2", "confirm": {}}}]})),

@@ -12,14 +12,18 @@ use northbound::{
     SubscriberState, TestAaaResponse, UserPlane, UserPlaneState, UserPlaneTable, Version,
     WatchStateResponse, WatchedUserPlane, Worker, change, serve,
 };
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// How many sessions there are.
 const SESSIONS: usize = 1300;
+/// Time that a slow commit takes.
+const SLOW: Duration = Duration::from_secs(4);
 
 /// A control plane.
 pub struct Plane {
@@ -118,8 +122,12 @@ fn listen(socket: &Path, most: Arc<AtomicUsize>, events: Arc<watch::Sender<Vec<E
         }
     });
     tokio::spawn(async move {
+        let mut in_force = InForce::default();
         while let Some((request, reply)) = versions.recv().await {
-            let _ = reply.send(configure(request));
+            if is_slow(&request) {
+                tokio::time::sleep(SLOW).await;
+            }
+            let _ = reply.send(in_force.configure(request));
         }
     });
 }
@@ -234,86 +242,149 @@ fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusa
     })
 }
 
-/// A configuration of which nothing but version 7 exists, and which refuses pools.
-fn configure(request: ConfigurationRequest) -> Result<ConfigurationResponse, Refusal> {
-    let fault = |change: &Option<Change>| {
-        let change = change.as_ref().and_then(|change| change.change.as_ref());
-        let edits = match change {
-            Some(change::Change::Edits(edits)) => &*edits.edits,
-            _ => &[],
-        };
-        let pool = edits.iter().find(|edit| edit.words[0] == "pools");
-        let fault = |edit: &Edit| ConfigurationFault {
-            path: edit.words[..2].join(" "),
-            message: "there is no such pool".into(),
-            line: 0,
-        };
-        pool.map(fault).into_iter().collect::<Vec<_>>()
-    };
-    let effects = vec![Effect {
-        text: "3 sessions end".into(),
-        sessions: 3,
-        ends: true,
-    }];
-    let is_by = |by: &str| assert_eq!(by.split(' ').next(), Some("netops"));
-    Ok(match request {
-        ConfigurationRequest::Versions => ConfigurationResponse::Versions(vec![Version {
+/// The configuration in force, of which only edits are followed. Other versions do not exist, and pools are refused.
+struct InForce {
+    version: u64,
+    tree: Value,
+}
+
+impl Default for InForce {
+    fn default() -> Self {
+        InForce {
             version: 7,
-            ..Version::default()
-        }]),
-        ConfigurationRequest::Get(None | Some(7)) => {
-            ConfigurationResponse::Configuration(GetConfigurationResponse {
-                version: 7,
-                document: "pools: {}\n".into(),
-                tree: r#"{"pools": {}, "user-planes": {"up1": {}}}"#.into(),
-            })
+            tree: json!({"ipv4-pools": {}, "user-planes": {"up1": {}}}),
         }
-        ConfigurationRequest::Get(Some(other)) => {
-            return Err(Refusal::NotFound(format!("there is no version {other}")));
-        }
-        ConfigurationRequest::Check(change) => {
-            ConfigurationResponse::Checked(CheckChangeResponse {
-                faults: fault(&Some(change)),
-                effects,
-                tree: "{}".into(),
-            })
-        }
-        ConfigurationRequest::Commit { by, commit } => {
-            is_by(&by);
-            let faults = fault(&commit.change);
-            let change = commit.change.and_then(|change| change.change);
-            match change {
-                Some(change::Change::Edits(edits)) if edits.base != 7 => {
-                    return Err(Refusal::Outdated(
-                        "somebody else has changed the same".into(),
-                    ));
-                }
-                Some(change::Change::Document(document)) => {
-                    assert!(document.len() > 1_000_000 || document == r#"{"pools":{}}"#);
-                }
-                _ => {}
+    }
+}
+
+impl InForce {
+    /// Carries out a change, or says what is wrong with it.
+    fn change(&mut self, change: Option<Change>) -> Result<Vec<ConfigurationFault>, Refusal> {
+        let faults = faults(change.as_ref());
+        match change.and_then(|change| change.change) {
+            Some(change::Change::Edits(edits)) if edits.base != self.version => {
+                return Err(Refusal::Outdated(
+                    "somebody else has changed the same".into(),
+                ));
             }
-            let is_well = faults.is_empty();
-            let comment = commit.comment;
-            let drain = "sluice drain user-plane up1 --end-sessions 20";
-            assert!(
-                ["", "a rate", "gNMI", drain].contains(&&*comment),
-                "{comment}"
-            );
-            assert!(commit.end_sessions || comment != drain);
-            ConfigurationResponse::Committed(CommitResponse {
-                version: if is_well { 8 } else { 0 },
-                faults,
-                effects,
-                pending: Vec::new(),
+            Some(change::Change::Edits(edits)) if faults.is_empty() => {
+                let before = self.tree.clone();
+                for edit in edits.edits {
+                    let words = config::Path::from_iter(edit.words);
+                    let edit = match edit.delete {
+                        true => config::Edit::delete(words),
+                        false => config::Edit::set(words),
+                    };
+                    edit.apply(&mut self.tree).expect("a good edit");
+                }
+                if self.tree == before {
+                    return Ok(vec![ConfigurationFault {
+                        message: config::transactions::Refusal::Nothing.to_string(),
+                        ..ConfigurationFault::default()
+                    }]);
+                }
+            }
+            Some(change::Change::Document(document)) => {
+                assert!(document.len() > 1_000_000 || document == r#"{"pools":{}}"#);
+            }
+            _ => {}
+        }
+        self.version += u64::from(faults.is_empty());
+        Ok(faults)
+    }
+
+    fn configure(
+        &mut self,
+        request: ConfigurationRequest,
+    ) -> Result<ConfigurationResponse, Refusal> {
+        let effects = vec![Effect {
+            text: "3 sessions end".into(),
+            sessions: 3,
+            ends: true,
+        }];
+        let is_by = |by: &str| assert_eq!(by.split(' ').next(), Some("netops"));
+        Ok(match request {
+            ConfigurationRequest::Versions => ConfigurationResponse::Versions(vec![Version {
+                version: self.version,
+                ..Version::default()
+            }]),
+            ConfigurationRequest::Get(version)
+                if version.is_none_or(|version| version == self.version) =>
+            {
+                ConfigurationResponse::Configuration(GetConfigurationResponse {
+                    version: self.version,
+                    document: "ipv4-pools: {}\n".into(),
+                    tree: config::masked(&self.tree).to_string(),
+                })
+            }
+            ConfigurationRequest::Get(other) => {
+                let other = other.unwrap_or_default();
+                return Err(Refusal::NotFound(format!("there is no version {other}")));
+            }
+            ConfigurationRequest::Check(change) => {
+                ConfigurationResponse::Checked(CheckChangeResponse {
+                    faults: faults(Some(&change)),
+                    effects,
+                    tree: "{}".into(),
+                })
+            }
+            ConfigurationRequest::Commit { by, commit } => {
+                is_by(&by);
+                let comment = commit.comment;
+                let drain = "sluice drain user-plane up1 --end-sessions 20";
+                assert!(
+                    ["", "a rate", "gNMI", drain].contains(&&*comment),
+                    "{comment}"
+                );
+                assert!(commit.end_sessions || comment != drain);
+                let faults = self.change(commit.change)?;
+                ConfigurationResponse::Committed(CommitResponse {
+                    version: if faults.is_empty() { self.version } else { 0 },
+                    faults,
+                    effects,
+                    pending: Vec::new(),
+                })
+            }
+            ConfigurationRequest::Confirm { by, lock: 0 } => {
+                is_by(&by);
+                ConfigurationResponse::Confirmed(self.version)
+            }
+            other => panic!("{other:?} is not asked"),
+        })
+    }
+}
+
+/// Whether a commit takes long: one of edits of an IPv4 pool that is called so.
+fn is_slow(request: &ConfigurationRequest) -> bool {
+    let ConfigurationRequest::Commit { commit, .. } = request else {
+        return false;
+    };
+    let change = commit.change.as_ref();
+    match change.and_then(|change| change.change.as_ref()) {
+        Some(change::Change::Edits(edits)) => {
+            let mut edits = edits.edits.iter();
+            edits.any(|edit| {
+                edit.words
+                    .starts_with(&["ipv4-pools".into(), "slow".into()])
             })
         }
-        ConfigurationRequest::Confirm { by, lock: 0 } => {
-            is_by(&by);
-            ConfigurationResponse::Confirmed(8)
-        }
-        other => panic!("{other:?} is not asked"),
-    })
+        _ => false,
+    }
+}
+
+/// What is wrong with a change: edits of pools.
+fn faults(change: Option<&Change>) -> Vec<ConfigurationFault> {
+    let edits = match change.and_then(|change| change.change.as_ref()) {
+        Some(change::Change::Edits(edits)) => &*edits.edits,
+        _ => &[],
+    };
+    let pool = edits.iter().find(|edit| edit.words[0] == "pools");
+    let fault = |edit: &Edit| ConfigurationFault {
+        path: edit.words[..2].join(" "),
+        message: "there is no such pool".into(),
+        line: 0,
+    };
+    pool.map(fault).into_iter().collect()
 }
 
 fn of_user_plane(name: &str, table: UserPlaneTable) -> Result<Response, Refusal> {
