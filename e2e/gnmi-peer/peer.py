@@ -2,7 +2,7 @@
 
 peer.py PROTO-FOLDER ADDRESS CERTIFICATE; reads a JSON list of calls and prints a JSON list of what came of each. A call has
 
-  call      capabilities, get, set or subscribe
+  call      capabilities, get, set, subscribe, or silent: a set whose request never comes
   as        metadata: {"authorization": "Bearer TOKEN"} or {"username": NAME, "password": PASSWORD}
   request   the request as protobuf writes it in JSON, with paths as texts such as /state/ports[name=core0], and values as {"json": VALUE}
   until     of a subscribe: how many messages are read
@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 
 import grpc
 from google.protobuf import json_format
@@ -87,7 +88,8 @@ class Client:
     def call(self, order):
         """What comes of a call."""
         metadata = [(name, value) for name, value in order.get("as", {}).items()]
-        ways = {"capabilities": self.capabilities, "get": self.get, "set": self.set, "subscribe": self.subscribe}
+        ways = {"capabilities": self.capabilities, "get": self.get, "set": self.set, "subscribe": self.subscribe,
+                "silent": self.silent}
         try:
             return ways[order["call"]](order, metadata)
         except grpc.RpcError as error:
@@ -112,6 +114,14 @@ class Client:
         ask = self.method("Set", gnmi.SetRequest, gnmi.SetResponse)
         answer = ask(self.request(gnmi.SetRequest, order), SECONDS, metadata)
         return [[gnmi.UpdateResult.Operation.Name(r.op), text(r.path)] for r in answer.response]
+
+    def silent(self, order, metadata):
+        gnmi, answered = self.gnmi, threading.Event()
+        ask = self.method("Set", gnmi.SetRequest, gnmi.SetResponse, "stream_unary")
+        try:
+            ask(iter(answered.wait, True), SECONDS, metadata)
+        finally:
+            answered.set()
 
     def subscribe(self, order, metadata):
         gnmi = self.gnmi

@@ -34,8 +34,10 @@ use who::Known;
 
 /// Maximum size of a request, in octets. A larger change is committed by the command line or REST.
 const LARGEST_REQUEST: usize = 4 << 20;
-/// How long a call may take that is no subscription.
+/// How long the control plane may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a call may take that is no subscription, with its request, which may come slowly.
+const LONG_PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum number of subscriptions that are served at once.
 const STREAMS: usize = 32;
 /// Maximum number of paths of a request.
@@ -127,7 +129,7 @@ async fn in_time<T>(
 ) -> Result<T, Status> {
     timeout(patience, answer).await.unwrap_or_else(|_| {
         Err(Status::deadline_exceeded(
-            "The control plane takes too long. What was ordered may be done yet: look before it is ordered again.",
+            "The call takes too long. What was ordered may be done yet: look before it is ordered again.",
         ))
     })
 }

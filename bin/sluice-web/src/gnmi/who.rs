@@ -1,9 +1,11 @@
 //! Who calls: the holder of a token in `authorization`, or a user with `username` and `password`.
 
+use super::{LONG_PATIENCE, in_time};
 use crate::access::{self, Caller, Means, Peer};
 use crate::api::Site;
 use crate::lease::Lease;
 use crate::problem::Problem;
+use crate::role::Role;
 use crate::sign_in::by_password;
 use crate::sign_ins::Holder;
 use crate::tokens::Token;
@@ -13,11 +15,16 @@ use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use config::Secret;
-use northbound::time;
+use northbound::{PATIENCE_FOR_A_COMMIT, time};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use tonic::Status;
+
+/// Path of a Set.
+const SET: &str = "/gnmi.gNMI/Set";
+/// Path of a Subscribe.
+const SUBSCRIBE: &str = "/gnmi.gNMI/Subscribe";
 
 /// Whoever has presented a token or a password.
 #[derive(Clone, Debug)]
@@ -55,6 +62,14 @@ impl Known {
         Ok(admitted.map_err(Problem::from)?)
     }
 
+    /// Itself, if its role is enough for the call with this path. A request to change something is large: it is not read in vain.
+    fn calls(self, path: &str) -> Result<Self, Problem> {
+        if path == SET {
+            self.caller.needs(Role::Configure)?;
+        }
+        Ok(self)
+    }
+
     /// Whether the token or the user is still what it was.
     pub fn is_in_force(&self, site: &Site) -> bool {
         match &self.credential {
@@ -80,16 +95,30 @@ pub async fn authenticate(
         Ok(()) => know(&site, peer, lease, request.headers()).await,
         Err(problem) => Err(problem),
     };
-    match known {
+    match known.and_then(|known| known.calls(request.uri().path())) {
         Ok(known) => {
             known.lease.renew();
             request.extensions_mut().insert(known);
-            next.run(request).await
+            serve(request, next).await
         }
-        Err(problem) => Status::from(problem)
-            .into_http::<axum::body::Body>()
-            .into_response(),
+        Err(problem) => answer(Status::from(problem)),
     }
+}
+
+/// Serves a call, in its time if it is no subscription: a client that does not send its request would keep it for ever.
+async fn serve(request: Request, next: Next) -> Response {
+    let patience = match request.uri().path() {
+        SUBSCRIBE => return next.run(request).await,
+        SET => LONG_PATIENCE + PATIENCE_FOR_A_COMMIT,
+        _ => LONG_PATIENCE,
+    };
+    let served = in_time(patience, async { Ok(next.run(request).await) }).await;
+    served.unwrap_or_else(answer)
+}
+
+/// An error as the answer of a call.
+fn answer(status: Status) -> Response {
+    status.into_http::<axum::body::Body>().into_response()
 }
 
 async fn know(

@@ -72,6 +72,7 @@ fn who_may_what() {
         get(&right, "/configuration"),
         get(&support, "/state/sessions[id=0000000000000007]/user"),
         set,
+        {"call": "silent", "as": support},
     ]));
     assert_eq!(told[0]["gNMIVersion"], "0.10.0");
     assert_eq!(told[0]["supportedModels"].as_array().unwrap().len(), 3);
@@ -82,6 +83,7 @@ fn who_may_what() {
         (5, "PERMISSION_DENIED", "needs the role support"),
         (6, "PERMISSION_DENIED", "needs the role support"),
         (8, "PERMISSION_DENIED", "needs the role configure"),
+        (9, "PERMISSION_DENIED", "needs the role configure"),
     ] {
         let (found, detail) = error(&told[number]);
         assert_eq!(found, code, "{number}: {told:?}");
