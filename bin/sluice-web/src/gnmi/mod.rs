@@ -38,6 +38,8 @@ const LARGEST_REQUEST: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a call may take that is no subscription, with its request, which may come slowly.
 const LONG_PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum length of the sentence of an error, in octets: it goes in a header, of which clients take little.
+const SENTENCE: usize = 1024;
 /// Maximum number of subscriptions that are served at once.
 const STREAMS: usize = 32;
 /// Maximum number of paths of a request.
@@ -122,6 +124,15 @@ impl From<Problem> for Status {
     }
 }
 
+/// An error whose sentence is not too long: what a client sent may be in it.
+fn shortened(status: Status) -> Status {
+    let text = status.message();
+    match text.len() > SENTENCE {
+        true => Status::new(status.code(), &text[..text.floor_char_boundary(SENTENCE)]),
+        false => status,
+    }
+}
+
 /// An answer, or that it takes too long.
 async fn in_time<T>(
     patience: Duration,
@@ -152,14 +163,16 @@ impl GNmi for Service {
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
         let known = Known::of(&request)?;
         let answer = read::get(&self.site, &known, request.into_inner());
-        in_time(PATIENCE, answer).await.map(Response::new)
+        let answer = in_time(PATIENCE, answer).await;
+        answer.map(Response::new).map_err(shortened)
     }
 
     async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {
         let known = Known::of(&request)?;
         let answer = set::set(&self.site, &self.commits, &known, request.into_inner());
         let patience = PATIENCE + PATIENCE_FOR_A_COMMIT;
-        in_time(patience, answer).await.map(Response::new)
+        let answer = in_time(patience, answer).await;
+        answer.map(Response::new).map_err(shortened)
     }
 
     type SubscribeStream =
@@ -179,5 +192,20 @@ impl GNmi for Service {
         let asked = request.into_inner();
         let answers = stream::begin(self.shared.clone(), known, asked, room);
         Ok(Response::new(Box::pin(answers)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_sentence_is_cut_between_two_characters() {
+        let cut = shortened(Status::not_found("é".repeat(SENTENCE) + "x"));
+        assert_eq!(cut.code(), tonic::Code::NotFound);
+        assert_eq!(cut.message(), "é".repeat(SENTENCE / 2));
+        let odd = shortened(Status::not_found("x".to_owned() + &"é".repeat(SENTENCE)));
+        assert_eq!(odd.message().len(), SENTENCE - 1);
+        assert_eq!(shortened(Status::not_found("x")).message(), "x");
     }
 }

@@ -26,6 +26,8 @@ use tonic::Status;
 const LARGEST_TREE: usize = 3 << 20;
 /// Maximum size of an answer, in octets.
 const LARGEST_ANSWER: usize = 4 << 20;
+/// Maximum length of a target, in octets. Each notification has it.
+const TARGET: usize = 256;
 
 /// Where data comes from.
 #[derive(Clone, Copy, Debug)]
@@ -249,7 +251,7 @@ pub async fn get(site: &Site, known: &Known, request: GetRequest) -> Result<GetR
         Ok(DataType::State | DataType::Operational) => !source.model().is_configuration,
         _ => true,
     };
-    let target = target(request.prefix.as_ref());
+    let target = target(request.prefix.as_ref())?;
     let (mut answer, mut size) = (GetResponse::default(), 0);
     for path in paths {
         // each costs what a request costs
@@ -310,11 +312,20 @@ pub fn read_paths(
     paths.iter().map(read).collect()
 }
 
-/// The target of a request, which answers have as well.
-pub fn target(prefix: Option<&proto::Path>) -> Option<proto::Path> {
-    let target = prefix.map(|prefix| prefix.target.clone())?;
-    Some(proto::Path {
+/// The target of a request, which answers have as well (section 2.2.2.1 of the specification).
+///
+/// # Errors
+/// It is too long.
+pub fn target(prefix: Option<&proto::Path>) -> Result<Option<proto::Path>, Status> {
+    let target = prefix.map(|prefix| prefix.target.clone());
+    let length = target.as_ref().map_or(0, String::len);
+    if length > TARGET {
+        let why =
+            format!("the prefix's target has {length} octets: expected at most {TARGET} octets");
+        return Err(Status::invalid_argument(why));
+    }
+    Ok(target.map(|target| proto::Path {
         target,
         ..proto::Path::default()
-    })
+    }))
 }

@@ -47,6 +47,7 @@ pub async fn set(
     request: SetRequest,
 ) -> Result<SetResponse, Status> {
     let who = &known.caller.name;
+    let prefix = target(request.prefix.as_ref())?;
     let confirmation = confirmation(&request.extension)?;
     if !request.union_replace.is_empty() {
         let why = "union_replace is not offered: use replace";
@@ -82,7 +83,7 @@ pub async fn set(
         .into(),
     };
     Ok(SetResponse {
-        prefix: target(request.prefix.as_ref()),
+        prefix,
         response: operations.iter().map(result).collect(),
         timestamp: now(),
         extension: Vec::new(),

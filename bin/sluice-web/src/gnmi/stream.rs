@@ -4,7 +4,7 @@ use super::shared::Shared;
 use super::subscribe::Order;
 use super::subscription::Subscription;
 use super::who::Known;
-use super::{PATIENCE, in_time};
+use super::{PATIENCE, in_time, shortened};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use gnmi::proto::subscription_list::Mode;
@@ -64,6 +64,7 @@ impl Task {
             // the client is gone
             () = gone.closed() => Ok(()),
         };
+        let ended = ended.map_err(shortened);
         let result = ended.as_ref().map_or_else(Status::message, |()| "ended");
         tracing::info!(who, result, "a subscription ends");
         if let Err(status) = ended {

@@ -55,7 +55,7 @@ impl Order {
             updates_only: list.updates_only,
             subscriptions: subscriptions.collect::<Result<_, _>>()?,
             encoding: Encoding::read(list.encoding).map_err(Status::unimplemented)?,
-            target: target(prefix),
+            target: target(prefix)?,
         })
     }
 
