@@ -5,6 +5,7 @@ peer.py PROTO-FOLDER ADDRESS CERTIFICATE; reads a JSON list of calls and prints 
   call      capabilities, get, set, subscribe, or silent: a set whose request never comes
   as        metadata: {"authorization": "Bearer TOKEN"} or {"username": NAME, "password": PASSWORD}
   request   the request as protobuf writes it in JSON, with paths as texts such as /state/ports[name=core0], and values as {"json": VALUE}
+  seconds   of a set: how long its answer is waited for
   until     of a subscribe: how many messages are read
   then      of a subscribe: calls that are made after the sync, while it goes on
   polls     of a subscribe: how often it polls
@@ -112,7 +113,7 @@ class Client:
     def set(self, order, metadata):
         gnmi = self.gnmi
         ask = self.method("Set", gnmi.SetRequest, gnmi.SetResponse)
-        answer = ask(self.request(gnmi.SetRequest, order), SECONDS, metadata)
+        answer = ask(self.request(gnmi.SetRequest, order), order.get("seconds", SECONDS), metadata)
         return [[gnmi.UpdateResult.Operation.Name(r.op), text(r.path)] for r in answer.response]
 
     def silent(self, order, metadata):

@@ -71,7 +71,7 @@ pub fn run(input: &[u8]) {
     };
     let example = include_str!("../../deploy/examples/sluice.yaml");
     let mut tree = check::read(example).expect("the example is good").tree;
-    match edits(tree.clone(), &operations) {
+    match edits(&tree, &operations) {
         Ok(edits) => {
             for edit in edits {
                 edit.apply(&mut tree).expect("it was tried before");

@@ -168,11 +168,6 @@ pub async fn confirm(
 ) -> Result<Response, Problem> {
     read(admit(&caller, request).await?).await?;
     let kept = site.gateway.confirm(&caller.name).await;
-    let result = kept.as_ref().map_or_else(
-        |status| status.message().to_owned(),
-        |version| format!("version {version}"),
-    );
-    tracing::info!(who = caller.name, result, "a confirmation");
     let version = kept.map_err(|status| site.gateway.problem(&status))?;
     Ok(done(&json!({"version": version})))
 }
@@ -273,14 +268,20 @@ impl Gateway {
         Ok(json!({"version": done.version, "effects": done.effects, "pending": done.pending}))
     }
 
-    /// Confirms the version that waits for that, on behalf of a person. Returns its number.
+    /// Confirms the version that waits for that, on behalf of a person, and logs it. Returns its number.
     ///
     /// # Errors
     /// Nothing waits, or the control plane does not answer.
     pub async fn confirm(&self, person: &str) -> Result<u64, Status> {
         let request = on_behalf_of(person, ConfirmRequest { lock: 0 });
-        let kept = self.configuration().confirm(request).await?;
-        Ok(kept.into_inner().version)
+        let kept = self.configuration().confirm(request).await;
+        let kept = kept.map(|kept| kept.into_inner().version);
+        let result = kept.as_ref().map_or_else(
+            |status| status.message().to_owned(),
+            |version| format!("version {version}"),
+        );
+        tracing::info!(who = person, result, "a confirmation");
+        kept
     }
 }
 

@@ -26,7 +26,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
@@ -98,8 +98,8 @@ impl Gateway {
     }
 
     /// The turn of a request that reads or writes a document of the configuration. Nobody closes what it waits for.
-    pub async fn document(&self) -> Option<SemaphorePermit<'_>> {
-        self.documents.acquire().await.ok()
+    pub async fn document(&self) -> Option<OwnedSemaphorePermit> {
+        self.documents.clone().acquire_owned().await.ok()
     }
 
     /// A page of a table.

@@ -78,6 +78,7 @@ impl Problem {
                     Code::Aborted | Code::FailedPrecondition => StatusCode::CONFLICT,
                     Code::PermissionDenied => StatusCode::FORBIDDEN,
                     Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+                    Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
                     _ => StatusCode::BAD_GATEWAY,
                 };
                 Problem::new(code, message)

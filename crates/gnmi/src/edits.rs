@@ -9,12 +9,13 @@ use serde_json::Value;
 /// Maximum number of edits of a Set.
 pub const MOST: usize = 20_000;
 
-/// The edits that carry out these operations, one after the other, on the configuration whose tree this is.
+/// The edits that carry out these operations, one after the other, on the configuration whose tree this is. None, where the configuration
+/// is afterwards as it was: a client may repeat its request.
 ///
 /// # Errors
 /// An operation cannot be carried out; the sentence names its path. No value is in it, which may be a secret.
-pub fn edits(mut tree: Value, operations: &[Operation]) -> Result<Vec<Edit>, String> {
-    let mut edits = Vec::new();
+pub fn edits(start: &Value, operations: &[Operation]) -> Result<Vec<Edit>, String> {
+    let (mut tree, mut edits) = (start.clone(), Vec::new());
     for operation in operations {
         let path = &operation.path;
         let said = |why: String| format!("{path}: {why}");
@@ -38,7 +39,10 @@ pub fn edits(mut tree: Value, operations: &[Operation]) -> Result<Vec<Edit>, Str
                 .map_err(|error| said(error.to_string()))?;
         }
     }
-    Ok(edits)
+    match tree == *start {
+        true => Ok(Vec::new()),
+        false => Ok(edits),
+    }
 }
 
 /// A place of the configuration: its node, and the words that lead there.

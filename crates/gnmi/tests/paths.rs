@@ -53,7 +53,7 @@ fn after(operations: &[(Verb, &str, Value)]) -> Result<Value, String> {
     };
     let operations: Vec<_> = operations.iter().map(operation).collect();
     let mut tree = tree();
-    for edit in edits(tree.clone(), &operations)? {
+    for edit in edits(&tree, &operations)? {
         edit.apply(&mut tree).map_err(|error| error.to_string())?;
     }
     Ok(tree)
@@ -254,6 +254,34 @@ fn a_set_is_made_of_edits() {
 }
 
 #[test]
+fn what_is_there_already_is_no_edit() {
+    let pool = json!({"prefix": "100.64.0.0/16", "net-length": "26"});
+    let gateways = json!(["100.64.0.1", "192.0.2.1"]);
+    let rule = json!({"value": "permit ip from any to any"});
+    let operation = |verb, at, value| Operation {
+        verb,
+        path: path(at),
+        value,
+    };
+    for (at, value) in [
+        ("/configuration/ipv4-pools[name=homes]", pool),
+        (
+            "/configuration/network-instances[name=default]/gateway",
+            gateways,
+        ),
+        ("/configuration/acls[name=base]/rules[name=10]", rule),
+    ] {
+        for verb in [Verb::Replace, Verb::Update] {
+            let again = operation(verb, at, value.clone());
+            assert_eq!(edits(&tree(), &[again]), Ok(vec![]), "{verb:?} {at}");
+        }
+    }
+    let pool = "/configuration/ipv4-pools[name=homes]";
+    let without = operation(Verb::Delete, pool, Value::Null);
+    assert_eq!(edits(&tree(), &[without]).unwrap().len(), 1);
+}
+
+#[test]
 fn rfc_7951_has_texts_for_wide_numbers_and_modules_at_the_top() {
     let node = &model("state").unwrap().node.part("ports").unwrap();
     let row = json!({"user_plane": "up1", "rx_octets": 5, "link_up": true});
@@ -349,7 +377,7 @@ proptest! {
         let said = path.to_string();
         let verb = [Verb::Delete, Verb::Replace, Verb::Update][usize::from(verb)];
         let operation = Operation { verb, path, value };
-        match edits(tree(), &[operation]) {
+        match edits(&tree(), &[operation]) {
             Ok(edits) => {
                 let mut tree = tree();
                 for edit in edits {
@@ -379,7 +407,7 @@ proptest! {
         let path = Path { steps: vec![Step::to("configuration")] };
         let operation = Operation { verb: Verb::Replace, path, value: decode(Some(&sent)).unwrap() };
         let mut after = json!({"users": {"a": {}}});
-        for edit in edits(after.clone(), &[operation]).unwrap() {
+        for edit in edits(&after, &[operation]).unwrap() {
             edit.apply(&mut after).unwrap();
         }
         prop_assert_eq!(after, before);

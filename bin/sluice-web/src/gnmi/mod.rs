@@ -21,7 +21,6 @@ use gnmi::proto::{
     SetResponse, SubscribeRequest, SubscribeResponse,
 };
 use gnmi::value::Encoding;
-use northbound::PATIENCE_FOR_A_COMMIT;
 use shared::Shared;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -51,7 +50,7 @@ struct Service {
     site: Arc<Site>,
     shared: Arc<Shared>,
     streams: Arc<Semaphore>,
-    commits: set::Commits,
+    commits: Arc<set::Commits>,
 }
 
 /// The service behind the checks that all calls pass.
@@ -60,7 +59,7 @@ pub fn router(site: Arc<Site>) -> Router {
         shared: Arc::new(Shared::new(site.clone())),
         site: site.clone(),
         streams: Arc::new(Semaphore::new(STREAMS)),
-        commits: set::Commits::default(),
+        commits: Arc::default(),
     });
     let service = service.max_decoding_message_size(LARGEST_REQUEST);
     let routes = Routes::new(service).into_axum_router();
@@ -119,6 +118,7 @@ impl From<Problem> for Status {
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => {
                 Status::unavailable(detail)
             }
+            StatusCode::GATEWAY_TIMEOUT => Status::deadline_exceeded(detail),
             _ => Status::internal(detail),
         }
     }
@@ -169,9 +169,7 @@ impl GNmi for Service {
 
     async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {
         let known = Known::of(&request)?;
-        let answer = set::set(&self.site, &self.commits, &known, request.into_inner());
-        let patience = PATIENCE + PATIENCE_FOR_A_COMMIT;
-        let answer = in_time(patience, answer).await;
+        let answer = set::set(&self.site, &self.commits, &known, request.into_inner()).await;
         answer.map(Response::new).map_err(shortened)
     }
 

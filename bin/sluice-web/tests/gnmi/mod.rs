@@ -208,6 +208,115 @@ fn a_set_is_one_commit() {
 }
 
 #[test]
+fn a_set_that_changes_nothing_succeeds_without_a_commit() {
+    let web = Web::start();
+    let netops = bearer(&web.token("netops", "configure", &[]));
+    let set = |request: &Value| json!({"call": "set", "as": netops, "request": request});
+    let pool = "/configuration/ipv4-pools[name=more]";
+    let replace =
+        json!({"replace": [{"path": pool, "val": {"json": {"prefix": "100.96.0.0/16"}}}]});
+    // what is in force is told without its secrets: only the control plane can tell that it is the same
+    let password = "/configuration/users[name=alice]/password";
+    let secret = json!({"update": [{"path": password, "val": {"string_val": "wonderland"}}]});
+    let confirmed = |request: &Value| {
+        let mut request = request.clone();
+        request["extension"] = json!([{"commit": {"id": "c1", "commit": {}}}]);
+        set(&request)
+    };
+    let told = web.gnmi(&json!([
+        set(&replace),
+        set(&replace),
+        set(&secret),
+        set(&secret),
+        confirmed(&replace),
+        confirmed(&secret),
+        set(&json!({"extension": [{"commit": {"id": "c1", "confirm": {}}}]})),
+        get(&netops, "/state/versions"),
+    ]));
+    for number in [0, 1] {
+        assert_eq!(told[number], json!([["REPLACE", pool]]), "{told:?}");
+        assert_eq!(told[number + 2], json!([["UPDATE", password]]), "{told:?}");
+    }
+    for (number, says) in [
+        (4, "nothing changes"),
+        (5, "nothing changes"),
+        (6, "no commit"),
+    ] {
+        let (found, detail) = error(&told[number]);
+        assert_eq!(found, "FAILED_PRECONDITION", "{number}: {told:?}");
+        assert!(detail.contains(says), "{detail}");
+    }
+    let versions = told[7][0]["update"].as_object().unwrap();
+    assert!(
+        versions.keys().eq(["/state/versions[version=9]"]),
+        "{versions:?}"
+    );
+}
+
+#[test]
+fn a_set_goes_on_without_its_client() {
+    let web = Web::start();
+    let netops = bearer(&web.token("netops", "configure", &[]));
+    let extension = |action: &str| json!([{"commit": {"id": "c1", action: {}}}]);
+    let prefix = "/configuration/ipv4-pools[name=slow]/prefix";
+    let told = web.gnmi(&json!([
+        {"call": "set", "as": netops, "seconds": 2, "request": {
+            "update": [{"path": prefix, "val": {"string_val": "100.96.0.0/16"}}],
+            "extension": extension("commit")}},
+        // its turn comes when the other is through
+        {"call": "set", "as": netops, "request": {"extension": extension("confirm")}},
+    ]));
+    assert_eq!(error(&told[0]).0, "DEADLINE_EXCEEDED", "{told:?}");
+    assert_eq!(told[1], json!([]), "{told:?}");
+    let log = web.log();
+    let told = |words: &str| log.iter().any(|line| line.contains(words));
+    assert!(told("kind=\"gnmi\" result=\"version 8: "), "{log:?}");
+}
+
+#[test]
+fn a_confirmation_is_of_the_version_that_has_the_id() {
+    let web = Web::start();
+    let netops = bearer(&web.token("netops", "configure", &[]));
+    let set = |prefix: &str, id: &str| {
+        let pool = "/configuration/ipv4-pools[name=more]/prefix";
+        let mut request = json!({"update": [{"path": pool, "val": {"string_val": prefix}}]});
+        if !id.is_empty() {
+            request["extension"] = json!([{"commit": {"id": id, "commit": {}}}]);
+        }
+        json!({"call": "set", "as": netops, "request": request})
+    };
+    let confirm = |id: &str| {
+        let request = json!({"extension": [{"commit": {"id": id, "confirm": {}}}]});
+        json!({"call": "set", "as": netops, "request": request})
+    };
+    let told = web.gnmi(&json!([
+        set("100.96.0.0/16", "c1"),
+        set("100.97.0.0/16", ""),
+        confirm("c1"),
+        set("100.98.0.0/16", "c2"),
+        confirm("c2"),
+        confirm("c2"),
+    ]));
+    for (number, says) in [
+        (2, "version 8, which has this id, is not the newest"),
+        (5, "no commit"),
+    ] {
+        let (found, detail) = error(&told[number]);
+        assert_eq!(found, "FAILED_PRECONDITION", "{number}: {told:?}");
+        assert!(detail.contains(says), "{detail}");
+    }
+    assert_eq!(told[4], json!([]), "{told:?}");
+    let log = web.log();
+    let kept = log.iter().filter(|line| line.contains("a confirmation"));
+    let kept: Vec<_> = kept.collect();
+    assert_eq!(kept.len(), 1, "{log:?}");
+    assert!(
+        kept[0].contains("who=\"netops\" result=\"version 10\""),
+        "{kept:?}"
+    );
+}
+
+#[test]
 fn subscriptions_tell_what_there_is() {
     let web = Web::start();
     let support = bearer(&web.token("noc", "support", &[]));
