@@ -45,6 +45,8 @@ pub enum Source {
 pub struct Part {
     /// The value.
     pub value: Arc<Value>,
+    /// When it was read, in nanoseconds since 1970.
+    pub at: i64,
     /// Whether every plane has answered.
     pub complete: bool,
 }
@@ -114,10 +116,7 @@ impl Source {
         match self {
             Source::Configuration => {
                 let _one = site.gateway.document().await;
-                Ok(Part {
-                    value: Arc::new(configuration(site).await?.1),
-                    complete: true,
-                })
+                Ok(Part::new(configuration(site).await?.1, true))
             }
             Source::Table(table) => {
                 let (rows, complete) = rows(site, table, path).await?;
@@ -140,9 +139,25 @@ impl Source {
             }
             _ => openconfig::of_ports(rows),
         };
+        Part::new(value, complete)
+    }
+}
+
+impl Part {
+    /// Data that was read just now.
+    pub fn new(value: Value, complete: bool) -> Self {
         Part {
             value: Arc::new(value),
+            at: now(),
             complete,
+        }
+    }
+
+    /// Shares the value of what was read before, if it is the same: then nobody compares it again. Where planes answer again, it is compared,
+    /// because only they say what is gone.
+    pub fn share(&mut self, before: &Part) {
+        if self.complete == before.complete && self.value == before.value {
+            self.value = before.value.clone();
         }
     }
 }
@@ -328,4 +343,23 @@ pub fn target(prefix: Option<&proto::Path>) -> Result<Option<proto::Path>, Statu
         target,
         ..proto::Path::default()
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_equal_and_as_complete_is_shared() {
+        let part = |name: &str, complete| Part::new(name.into(), complete);
+        let before = part("a", true);
+        for (mut read, shared) in [
+            (part("a", true), true),
+            (part("a", false), false),
+            (part("b", true), false),
+        ] {
+            read.share(&before);
+            assert_eq!(Arc::ptr_eq(&read.value, &before.value), shared, "{read:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Data for all subscriptions together: each source is read once a second at most, however many subscribe to it.
 
+use super::now;
 use super::read::{self, Part, Source};
 use crate::api::Site;
 use crate::query::Query;
@@ -50,7 +51,7 @@ impl Shared {
     }
 
     /// Data of a source that may be read again and again, not older than a second. While it cannot be read, what was read before is
-    /// told, as incomplete.
+    /// told, as incomplete and with the time of then.
     ///
     /// # Errors
     /// It cannot be read, and was not read before.
@@ -72,7 +73,10 @@ impl Shared {
         let read = timeout(PATIENCE, self.read(source, last.as_ref())).await;
         let late = |_| Err(Status::unavailable("The control plane takes too long."));
         match (read.unwrap_or_else(late), &mut *last) {
-            (Ok(read), last) => {
+            (Ok(mut read), last) => {
+                if let Some(before) = last {
+                    read.part.share(&before.part);
+                }
                 let part = read.part.clone();
                 *last = Some(read);
                 Ok(part)
@@ -108,14 +112,15 @@ impl Shared {
         let newest = self.site.gateway.newest().await;
         let newest = newest.map_err(|status| self.site.gateway.problem(&status))?;
         if let Some(last) = last.filter(|last| last.version == newest) {
-            let value = last.part.value.clone();
-            let complete = true;
-            return Ok((Part { value, complete }, newest));
+            let same = Part {
+                value: last.part.value.clone(),
+                at: now(),
+                complete: true,
+            };
+            return Ok((same, newest));
         }
         let _one = self.site.gateway.document().await;
         let (version, value) = read::configuration(&self.site).await?;
-        let value = Arc::new(value);
-        let complete = true;
-        Ok((Part { value, complete }, version))
+        Ok((Part::new(value, true), version))
     }
 }

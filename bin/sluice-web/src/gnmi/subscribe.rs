@@ -4,7 +4,7 @@ use super::PATHS;
 use super::read::{Part, Source, target};
 use super::subscription::{Subscription, Watched, split, values};
 use super::who::Known;
-use super::{check_models, now, refuse_extensions};
+use super::{check_models, refuse_extensions};
 use gnmi::path::Path;
 use gnmi::proto::subscription_list::Mode;
 use gnmi::proto::{self, Notification, SubscribeRequest, Update, subscribe_request};
@@ -59,10 +59,12 @@ impl Order {
         })
     }
 
-    /// Notifications of these values, one for each row, and of deleted ones.
+    /// Notifications of these values, one for each row, and of deleted ones, with the time when they were read (section 2.1 of the
+    /// specification).
     fn notifications(
         &self,
         source: Source,
+        at: i64,
         told: &[Found<'_>],
         gone: &[Path],
     ) -> Vec<Notification> {
@@ -83,7 +85,7 @@ impl Order {
             }
         }
         let notification = |prefix: &Path| Notification {
-            timestamp: now(),
+            timestamp: at,
             prefix: Some(proto::Path {
                 target: self
                     .target
@@ -133,7 +135,7 @@ impl Order {
         part: &Part,
     ) -> Result<Vec<Notification>, Status> {
         let values = values(source, &part.value, &of.path)?;
-        Ok(self.notifications(source, &values, &[]))
+        Ok(self.notifications(source, part.at, &values, &[]))
     }
 
     /// What there is to tell of a part now, since it was told last.
@@ -147,6 +149,34 @@ impl Order {
         part: &Part,
     ) -> Result<Vec<Notification>, Status> {
         let (told, gone) = of.news(watched, part)?;
-        Ok(self.notifications(watched.source, &told, &gone))
+        Ok(self.notifications(watched.source, part.at, &told, &gone))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gnmi::path::Step;
+    use northbound::catalogue::PORTS;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_told_has_the_time_when_it_was_read() {
+        let order = Order {
+            mode: Mode::Stream,
+            updates_only: false,
+            subscriptions: Vec::new(),
+            encoding: Encoding::Json,
+            target: None,
+        };
+        let source = Source::Table(&PORTS);
+        let part = source.part(&[json!({"user_plane": "up1", "name": "a"})], true);
+        let path = Path {
+            steps: vec![Step::to("state"), Step::to("ports")],
+        };
+        let values = values(source, &part.value, &path).unwrap();
+        let told = order.notifications(source, 7, &values, &[path]);
+        let times = told.iter().map(|told| told.timestamp);
+        assert!(times.eq([7, 7]), "a deletion and a row: {told:?}");
     }
 }
