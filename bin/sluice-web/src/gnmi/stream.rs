@@ -14,7 +14,7 @@ use gnmi::proto::{
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tonic::{Status, Streaming};
 
 /// Messages that wait for a client.
@@ -139,9 +139,10 @@ impl Task {
             }
             self.check()?;
             for number in 0..order.subscriptions.len() {
-                if order.subscriptions[number].is_due() {
+                let now = Instant::now();
+                if order.subscriptions[number].is_due(now) {
                     let told = !(is_first && order.updates_only);
-                    self.news(&mut order, number, told).await?;
+                    self.news(&mut order, number, told, now).await?;
                 }
             }
             order.check_size()?;
@@ -152,20 +153,26 @@ impl Task {
         }
     }
 
-    /// Tells what is due of a subscription.
-    async fn news(&self, order: &mut Order, number: usize, told: bool) -> Result<(), Status> {
+    /// Tells what is due of a subscription now. What becomes due meanwhile, because its client reads slowly, is told the next time.
+    async fn news(
+        &self,
+        order: &mut Order,
+        number: usize,
+        told: bool,
+        now: Instant,
+    ) -> Result<(), Status> {
         let sources = order.subscriptions[number].sources().len();
         for source in 0..sources {
             let subscription: &Subscription = &order.subscriptions[number];
             let watched = &subscription.sources()[source];
             let part = self.shared.part(watched.source).await?;
-            let news = order.news(subscription, watched, &part)?;
+            let news = order.news(subscription, watched, &part, now)?;
             if told {
                 self.tell(news).await?;
             }
             order.subscriptions[number].told(source, part)?;
         }
-        order.subscriptions[number].is_told();
+        order.subscriptions[number].is_told(now);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use gnmi::proto::subscription_list::Mode;
 use gnmi::proto::{self, Notification, SubscribeRequest, Update, subscribe_request};
 use gnmi::select::Found;
 use gnmi::value::Encoding;
+use tokio::time::Instant;
 use tonic::Status;
 
 /// Maximum number of values of all subscriptions of a request.
@@ -147,8 +148,9 @@ impl Order {
         of: &Subscription,
         watched: &Watched,
         part: &Part,
+        now: Instant,
     ) -> Result<Vec<Notification>, Status> {
-        let (told, gone) = of.news(watched, part)?;
+        let (told, gone) = of.news(watched, part, now)?;
         Ok(self.notifications(watched.source, part.at, &told, &gone))
     }
 }

@@ -80,12 +80,13 @@ impl Subscription {
         let mode =
             mode.map_err(|_| Status::invalid_argument("the subscription's mode is not known"))?;
         let changes = sources.iter().all(|source| source.tells_changes());
-        let interval = Duration::from_nanos(sent.sample_interval);
         let sample = match mode {
+            // a single answer, and each poll, is told at once
+            _ if order != Mode::Stream => None,
             SubscriptionMode::OnChange => None,
             SubscriptionMode::TargetDefined if changes => None,
-            SubscriptionMode::TargetDefined if interval.is_zero() => Some(USUAL),
-            _ => Some(interval.clamp(SHORTEST, LONGEST)),
+            SubscriptionMode::TargetDefined if sent.sample_interval == 0 => Some(USUAL),
+            _ => Some(interval(sent.sample_interval)?),
         };
         let heartbeat = Some(sent.heartbeat_interval).filter(|interval| *interval > 0);
         let heartbeat = heartbeat.map(Duration::from_nanos);
@@ -114,13 +115,13 @@ impl Subscription {
     }
 
     /// Whether something is to be told now: its next sample is due, or it may have changed.
-    pub fn is_due(&self) -> bool {
-        self.beats() || self.sample.is_none() || Instant::now() >= self.next_sample
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.beats(now) || self.sample.is_none() || now >= self.next_sample
     }
 
     /// Whether everything is told, because nothing else was for long.
-    fn beats(&self) -> bool {
-        self.heartbeat.is_some() && Instant::now() >= self.next_heartbeat
+    fn beats(&self, now: Instant) -> bool {
+        self.heartbeat.is_some() && now >= self.next_heartbeat
     }
 
     /// Remembers what was told of a source.
@@ -157,12 +158,13 @@ impl Subscription {
         &self,
         watched: &Watched,
         part: &'a Part,
+        now: Instant,
     ) -> Result<(Vec<Found<'a>>, Vec<Path>), Status> {
         let source = watched.source;
         let Some(before) = &watched.told else {
             return Ok((values(source, &part.value, &self.path)?, Vec::new()));
         };
-        let in_full = self.sample.is_some() && !self.suppress_redundant || self.beats();
+        let in_full = self.sample.is_some() && !self.suppress_redundant || self.beats(now);
         if !in_full && Arc::ptr_eq(before, &part.value) {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -203,10 +205,10 @@ impl Subscription {
         rows.chain(values.map(|path| (*path).clone())).collect()
     }
 
-    /// Everything was told that was due.
-    pub fn is_told(&mut self) {
-        let after = |time: Option<Duration>| Instant::now() + time.unwrap_or(SHORTEST) - SOON;
-        if self.beats() {
+    /// Everything was told that was due now.
+    pub fn is_told(&mut self, now: Instant) {
+        let after = |time: Option<Duration>| now + time.unwrap_or(SHORTEST) - SOON;
+        if self.beats(now) {
             self.next_heartbeat = after(self.heartbeat);
         }
         self.next_sample = after(self.sample);
@@ -221,6 +223,22 @@ impl Source {
             Source::Table(table) => ["alarms", "associations"].contains(&table.name),
             Source::Interfaces => false,
         }
+    }
+}
+
+/// Time between two samples; 0 stands for the shortest (section 3.5.1.5.2 of the specification).
+///
+/// # Errors
+/// It is too short.
+fn interval(nanoseconds: u64) -> Result<Duration, Status> {
+    let asked = Duration::from_nanos(nanoseconds);
+    match nanoseconds {
+        0 => Ok(SHORTEST),
+        _ if asked < SHORTEST => Err(Status::invalid_argument(format!(
+            "sample_interval is {nanoseconds} ns: expected 0, or at least {} ns",
+            SHORTEST.as_nanos()
+        ))),
+        _ => Ok(asked.min(LONGEST)),
     }
 }
 
@@ -294,7 +312,11 @@ mod tests {
 
     /// Tells what is new: values and what is gone, by their paths.
     fn tell(of: &mut Subscription, part: &Part) -> (Vec<String>, Vec<String>) {
-        let (told, gone) = of.news(&of.sources[0], part).unwrap();
+        tell_at(of, part, Instant::now())
+    }
+
+    fn tell_at(of: &mut Subscription, part: &Part, now: Instant) -> (Vec<String>, Vec<String>) {
+        let (told, gone) = of.news(&of.sources[0], part, now).unwrap();
         let told = told.iter().map(|found| found.path.to_string()).collect();
         let gone = gone.iter().map(Path::to_string).collect();
         of.told(0, part.clone()).unwrap();
@@ -343,16 +365,43 @@ mod tests {
             let mut of = subscription(&["state", "ports"], Some(SHORTEST), suppress);
             let part = ports(&[("a", 1)], true);
             tell(&mut of, &part);
-            of.is_told();
-            assert!(!of.is_due());
+            let now = Instant::now();
+            of.is_told(now);
+            assert!(!of.is_due(now));
             assert_eq!(tell(&mut of, &part).0.len(), count);
         }
-        let mut of = subscription(&["state", "ports"], None, true);
-        let part = ports(&[("a", 1)], true);
-        tell(&mut of, &part);
-        of.heartbeat = Some(LONGEST);
-        assert_eq!(tell(&mut of, &part).0.len(), 3, "the heartbeat is due");
-        of.is_told();
-        assert_eq!(tell(&mut of, &part).0.len(), 0);
+    }
+
+    #[test]
+    fn a_heartbeat_tells_what_has_not_changed_and_is_not_lost() {
+        for sample in [None, Some(LONGEST)] {
+            let mut of = subscription(&["state", "ports"], sample, true);
+            let part = ports(&[("a", 1)], true);
+            let begin = Instant::now();
+            tell_at(&mut of, &part, begin);
+            of.heartbeat = Some(USUAL);
+            of.next_heartbeat = begin + USUAL;
+            of.is_told(begin);
+            assert_eq!(tell_at(&mut of, &part, begin).0.len(), 0);
+            // it becomes due while something else is told
+            of.is_told(begin + USUAL - SOON);
+            let due = begin + USUAL;
+            assert!(of.is_due(due));
+            assert_eq!(tell_at(&mut of, &part, due).0.len(), 3);
+            of.is_told(due);
+            assert_eq!(tell_at(&mut of, &part, due).0.len(), 0);
+            assert!(of.is_due(due + USUAL));
+            assert_eq!(tell_at(&mut of, &part, due + USUAL).0.len(), 3);
+        }
+    }
+
+    #[test]
+    fn a_sample_interval_that_is_too_short_is_refused() {
+        let second = 1_000_000_000;
+        assert_eq!(interval(0).unwrap(), SHORTEST);
+        assert_eq!(interval(second).unwrap(), SHORTEST);
+        assert_eq!(interval(u64::MAX).unwrap(), LONGEST);
+        let refused = interval(second - 1).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
     }
 }

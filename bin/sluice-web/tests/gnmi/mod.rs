@@ -317,6 +317,51 @@ fn a_confirmation_is_of_the_version_that_has_the_id() {
 }
 
 #[test]
+fn what_is_too_much_or_missing_is_refused() {
+    let web = Web::start();
+    let netops = bearer(&web.token("netops", "configure", &[]));
+    let call = |call: &str, request: Value| json!({"call": call, "as": netops, "request": request});
+    let target = json!({"target": "x".repeat(257)});
+    let right = json!({"target": "x".repeat(256)});
+    let ports = |interval: &str| json!([{"path": "/state/ports", "mode": "SAMPLE", "sample_interval": interval}]);
+    let rule = "/configuration/acls[name=base]/rules[name=10]";
+    let long = format!("/state{}", format!("/{}", "x".repeat(200)).repeat(30));
+    let told = web.gnmi(&json!([
+        call("get", json!({"path": ["/state/ports"], "prefix": target})),
+        call("set", json!({"delete": [rule], "prefix": target})),
+        call(
+            "subscribe",
+            json!({"subscription": ports("0"), "prefix": target})
+        ),
+        call("subscribe", json!({"subscription": ports("999999999")})),
+        call("set", json!({"update": [{"path": rule}]})),
+        call(
+            "set",
+            json!({"replace": [{"path": rule, "val": {"json": {}}}]})
+        ),
+        get(&netops, &long),
+        call("get", json!({"path": ["/state/ports"], "prefix": right})),
+    ]));
+    for (number, says) in [
+        (0, "target has 257 octets"),
+        (1, "target has 257 octets"),
+        (2, "target has 257 octets"),
+        (
+            3,
+            "sample_interval is 999999999 ns: expected 0, or at least",
+        ),
+        (4, "rules[name=10]: the value is missing"),
+        (5, "rules[name=10]: an entry has no `value`"),
+        (6, "/state/xxx"),
+    ] {
+        let (found, detail) = error(&told[number]);
+        assert_eq!(found, "INVALID_ARGUMENT", "{number}: {told:?}");
+        assert!(detail.contains(says) && detail.len() <= 1024, "{detail}");
+    }
+    assert_eq!(told[7][0]["target"], right["target"]);
+}
+
+#[test]
 fn subscriptions_tell_what_there_is() {
     let web = Web::start();
     let support = bearer(&web.token("noc", "support", &[]));
