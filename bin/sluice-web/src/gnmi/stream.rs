@@ -1,7 +1,7 @@
 //! Subscriptions at work: each is a task that ends with its client, with its caller's right, or when its client reads too slowly.
 
 use super::shared::Shared;
-use super::subscribe::Order;
+use super::subscribe::{Order, check_count};
 use super::subscription::Subscription;
 use super::who::Known;
 use super::{PATIENCE, in_time, shortened};
@@ -83,6 +83,8 @@ impl Task {
         let (who, mode) = (&self.known.caller.name, order.mode.as_str_name());
         tracing::info!(who, mode, paths = order.subscriptions.len(), "subscribes");
         match order.mode {
+            // section 3.5.1.2 of the specification: without what is there at first, only that this was all
+            Mode::Once if order.updates_only => self.synced().await,
             Mode::Once => self.snapshot(&order).await,
             Mode::Poll => self.poll(order).await,
             Mode::Stream => self.stream(order).await,
@@ -91,23 +93,27 @@ impl Task {
 
     /// Everything that is there, then that this was all.
     async fn snapshot(&self, order: &Order) -> Result<(), Status> {
+        let mut count = 0;
         for subscription in &order.subscriptions {
             // each costs what a request costs
             self.known.admit(&self.shared.site)?;
             for watched in subscription.sources() {
-                if order.updates_only {
-                    break;
-                }
                 let source = watched.source;
                 let part = source.read(&self.shared.site, &subscription.path);
                 let part = in_time(PATIENCE, part).await?;
-                self.tell(order.all(subscription, source, &part)?).await?;
+                let all = order.all(subscription, source, &part)?;
+                count += all.iter().map(|row| row.update.len()).sum::<usize>();
+                check_count(count)?;
+                self.tell(all).await?;
             }
         }
         self.synced().await
     }
 
     async fn poll(&mut self, order: Order) -> Result<(), Status> {
+        if order.updates_only {
+            self.synced().await?;
+        }
         while let Some(asked) = self.asked.message().await? {
             let Some(subscribe_request::Request::Poll(_)) = asked.request else {
                 return Err(Status::invalid_argument("expected `poll`"));
@@ -143,9 +149,9 @@ impl Task {
                 if order.subscriptions[number].is_due(now) {
                     let told = !(is_first && order.updates_only);
                     self.news(&mut order, number, told, now).await?;
+                    order.check_size()?;
                 }
             }
-            order.check_size()?;
             if is_first {
                 self.synced().await?;
                 is_first = false;

@@ -117,12 +117,7 @@ impl Order {
     /// They are.
     pub fn check_size(&self) -> Result<(), Status> {
         let sources = self.subscriptions.iter().flat_map(|of| of.sources());
-        match sources.map(Watched::count).sum::<usize>() {
-            ..=VALUES => Ok(()),
-            count => Err(Status::resource_exhausted(format!(
-                "{count} values are subscribed to: expected at most {VALUES}"
-            ))),
-        }
+        check_count(sources.map(Watched::count).sum())
     }
 
     /// Everything that is there of a part.
@@ -155,6 +150,19 @@ impl Order {
     }
 }
 
+/// Whether so many values are not too many for a request.
+///
+/// # Errors
+/// They are.
+pub fn check_count(count: usize) -> Result<(), Status> {
+    match count {
+        ..=VALUES => Ok(()),
+        count => Err(Status::resource_exhausted(format!(
+            "{count} values are subscribed to: expected at most {VALUES}"
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,5 +188,12 @@ mod tests {
         let told = order.notifications(source, 7, &values, &[path]);
         let times = told.iter().map(|told| told.timestamp);
         assert!(times.eq([7, 7]), "a deletion and a row: {told:?}");
+    }
+
+    #[test]
+    fn there_may_be_so_many_values_and_no_more() {
+        assert!(check_count(VALUES).is_ok());
+        let refused = check_count(VALUES + 1).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
     }
 }

@@ -362,6 +362,21 @@ fn what_is_too_much_or_missing_is_refused() {
 }
 
 #[test]
+fn polls_are_answered_where_only_updates_are_wanted() {
+    let web = Web::start();
+    let viewer = bearer(&web.token("noc", "view", &[]));
+    let subscribe = |mode: &str, polls: usize, until: usize| {
+        json!({"call": "subscribe", "as": viewer, "until": until, "polls": polls, "request": {
+            "mode": mode, "updates_only": true, "subscription": [{"path": "/state/ports"}]}})
+    };
+    let told = web.gnmi(&json!([subscribe("POLL", 1, 3), subscribe("ONCE", 0, 9)]));
+    let polled = told[0].as_array().unwrap();
+    let synced = polled.iter().map(|heard| heard == "sync");
+    assert!(synced.eq([true, false, true]), "{polled:?}");
+    assert_eq!(told[1], json!(["sync"]));
+}
+
+#[test]
 fn subscriptions_tell_what_there_is() {
     let web = Web::start();
     let support = bearer(&web.token("noc", "support", &[]));
