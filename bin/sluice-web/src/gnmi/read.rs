@@ -102,7 +102,7 @@ impl Source {
         };
         let mut steps = path.steps.get(1..).unwrap_or_default().to_vec();
         // its rows, not all of the state
-        if let (Source::Table(table), [] | [Step { name: None, .. }]) = (self, &*steps) {
+        if let (Source::Table(table), []) = (self, &*steps) {
             steps = vec![Step::to(&model::node_name(table))];
         }
         select(&model.node, value, &top, &steps)
@@ -247,8 +247,13 @@ async fn rows(site: &Site, table: &Table, path: &Path) -> Result<(Vec<Value>, bo
     };
     let page = site.gateway.page(table, &query).await.map_err(failed)?;
     if page.next.is_some() {
+        // the only key that is looked up
+        let way = match table.name == SESSIONS.name {
+            true => "name the key `id`, or read it",
+            false => "read it",
+        };
         return Err(Status::resource_exhausted(format!(
-            "{} has more than {MOST_LIMIT} rows: name keys, or read it page by page by REST",
+            "{} has more than {MOST_LIMIT} rows: {way} page by page by REST",
             table.name
         )));
     }
@@ -348,6 +353,37 @@ pub fn target(prefix: Option<&proto::Path>) -> Result<Option<proto::Path>, Statu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use northbound::catalogue::{ASSOCIATIONS, PORTS};
+
+    fn steps(name: Option<&str>, key: &str, value: &str) -> Path {
+        let step = Step {
+            name: name.map(str::to_owned),
+            keys: BTreeMap::from([(key.to_owned(), value.to_owned())]),
+        };
+        Path {
+            steps: vec![Step::to("state"), step],
+        }
+    }
+
+    #[test]
+    fn keys_count_behind_any_name() {
+        let rows = [
+            json!({"user_plane": "up1", "name": "a"}),
+            json!({"user_plane": "up2", "name": "b"}),
+        ];
+        let ports = Source::Table(&PORTS);
+        let part = ports.part(&rows, true);
+        for name in [None, Some("ports")] {
+            let found = ports.find(&part.value, &steps(name, "user_plane", "up2"));
+            let paths: Vec<String> = found.iter().map(|found| found.path.to_string()).collect();
+            assert_eq!(paths, ["/state/ports[name=b][user_plane=up2]"]);
+        }
+        // a table without this key has no such rows
+        let other = Source::Table(&ASSOCIATIONS);
+        let part = other.part(&[json!({"node_id": "up1"})], true);
+        let found = other.find(&part.value, &steps(None, "user_plane", "up1"));
+        assert!(found.is_empty(), "{found:?}");
+    }
 
     #[test]
     fn only_what_is_equal_and_as_complete_is_shared() {
