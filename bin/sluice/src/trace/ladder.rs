@@ -1,7 +1,7 @@
 //! Messages as a ladder: a column for each who speaks, a line for each message.
 
-use super::describe::describe;
 use northbound::{TracedPacket, TracedPath};
+use trace::describe;
 
 /// Where the columns of home, gateway, RADIUS server and user plane are.
 const HOME: usize = 0;

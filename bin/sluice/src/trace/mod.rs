@@ -1,22 +1,18 @@
 //! `sluice trace`: what a subscriber and the gateway say to each other, as it happens.
 
-mod describe;
 mod ladder;
-mod pcapng;
 
 use crate::cli::units::counted;
 use crate::cli::{Answer, Failure, Sockets, terminal_width};
 use crate::screen::Interrupt;
-use describe::describe;
 use ladder::{HEADING, Ladder};
-use northbound::{TraceRequest, TraceResponse, TracedPacket};
-use pcapng::Writer;
-use serde::Serialize;
+use northbound::{TraceRequest, TraceResponse};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
+use trace::{Line, Writer};
 
 /// How long Ctrl-C may wait.
 const LOOK: Duration = Duration::from_millis(100);
@@ -44,15 +40,6 @@ pub struct Trace {
     json: bool,
 }
 
-/// A message for scripts.
-#[derive(Serialize)]
-struct Line<'p> {
-    #[serde(flatten)]
-    packet: &'p TracedPacket,
-    /// In words.
-    says: String,
-}
-
 impl Trace {
     /// Follows until somebody has seen enough, or the time is over.
     pub fn run(self, sockets: &Sockets) -> Result<Answer, Failure> {
@@ -78,7 +65,7 @@ impl Trace {
             }
             if let Some(file) = &mut file {
                 let packets = &mut part.packets.iter();
-                packets.try_for_each(|packet| file.packet(packet, &describe(packet)))?;
+                packets.try_for_each(|packet| file.packet(packet))?;
                 file.flush()?;
             }
             seen += part.packets.len();
@@ -106,10 +93,7 @@ impl Trace {
         let width = terminal_width().unwrap_or(usize::MAX);
         for packet in &part.packets {
             let line = match self.json {
-                true => {
-                    let says = describe(packet);
-                    serde_json::to_string(&Line { packet, says })?
-                }
+                true => serde_json::to_string(&Line::of(packet))?,
                 false => ladder.line(packet).chars().take(width).collect(),
             };
             writeln!(out, "{line}")?;

@@ -13,7 +13,7 @@ mod dhcpv6;
 /// Texts of others are cut to so many characters.
 const TEXT: usize = 60;
 
-/// One line.
+/// What a packet says, in one line.
 pub fn describe(packet: &TracedPacket) -> String {
     let described = match packet.path() {
         TracedPath::Radius => radius(&packet.octets),

@@ -1,6 +1,7 @@
 //! Packets as a file that Wireshark reads: an interface for each path on which packets were seen; datagrams get the IP and UDP
 //! headers that they had, as far as those are known.
 
+use crate::describe;
 use northbound::{TracedPacket, TracedPath};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,10 +17,14 @@ const INTERFACES: [(TracedPath, &str, u16); 4] = [
 ];
 
 /// Writes packets one by one; whatever was written can be read when there is no more.
+#[derive(Debug)]
 pub struct Writer<W>(W);
 
 impl<W: Write> Writer<W> {
     /// Begins a file.
+    ///
+    /// # Errors
+    /// What is written to says so.
     pub fn begin(mut to: W) -> io::Result<Self> {
         let mut out = Vec::new();
         pcap::begin("sluice trace", &mut out);
@@ -32,9 +37,12 @@ impl<W: Write> Writer<W> {
         Ok(Writer(to))
     }
 
-    /// Adds a packet, with a comment. One that was seen on no path that is known has no place in the file.
-    pub fn packet(&mut self, packet: &TracedPacket, comment: &str) -> io::Result<()> {
-        let path = packet.path();
+    /// Adds a packet, with what it says as a comment. One that was seen on no path that is known has no place in the file.
+    ///
+    /// # Errors
+    /// What is written to says so.
+    pub fn packet(&mut self, packet: &TracedPacket) -> io::Result<()> {
+        let (path, comment) = (packet.path(), describe(packet));
         let Some(interface) = INTERFACES.iter().position(|(of, ..)| *of == path) else {
             return Ok(());
         };
@@ -54,11 +62,19 @@ impl<W: Write> Writer<W> {
             length: length.max(octets.len()) as u32,
             octets,
         };
-        packet.emit(comment, Some(direction), &mut out);
+        packet.emit(&comment, Some(direction), &mut out);
         self.0.write_all(&out)
     }
 
+    /// What was written.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.0
+    }
+
     /// Whatever was added is in the file then.
+    ///
+    /// # Errors
+    /// What is written to says so.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
@@ -131,7 +147,7 @@ mod tests {
                 octets,
                 ..TracedPacket::default()
             };
-            writer.packet(&packet, "a comment").unwrap();
+            writer.packet(&packet).unwrap();
         }
         writer.flush().unwrap();
         let capture = pcap::Capture::parse(&file).unwrap();
