@@ -183,6 +183,23 @@ await browser.run('live', async () => {
   await page.locator('.notice', { hasText: home.mac }).waitFor();
 }, [[404, '/actions/clear-back-off']]);
 
+await browser.run('messages', async () => {
+  await browser.show(`#/session/${home.id}`);
+  await page.getByRole('button', { name: 'Follow messages' }).click();
+  await page.getByText(`Following ${home.mac}`).waitFor();
+  // the lab's homes send packets, of which some are shown
+  await page.getByRole('img', { name: 'home to user plane' }).first().waitFor();
+  await browser.check('messages');
+  await page.getByRole('button', { name: 'Stop' }).click();
+  const link = await page.getByRole('link', { name: /for Wireshark/ }).getAttribute('href');
+  const head = await page.evaluate(async (url) => {
+    const answer = await fetch(url);
+    return [answer.headers.get('content-disposition'), ...new Uint8Array(await answer.arrayBuffer()).slice(0, 4)];
+  }, link.replace('seconds=60', 'seconds=1'));
+  // a section header block (pcapng)
+  assert.deepEqual(head, [`attachment; filename="${home.id}.pcapng"`, 0x0a, 0x0d, 0x0d, 0x0a]);
+});
+
 await browser.run('disconnect', async () => {
   await browser.show(`#/session/${other.id}`);
   await page.getByRole('button', { name: 'Disconnect…' }).click();

@@ -18,7 +18,9 @@ use crate::sign_in::{self, ME, SIGN_IN, SIGN_OUT};
 use crate::sign_ins::SignIns;
 use crate::tokens::Token;
 use crate::users::User;
-use crate::{changes, destinations, feed, live, metrics, openapi, pages, questions, test_aaa};
+use crate::{
+    changes, destinations, feed, live, metrics, openapi, pages, questions, test_aaa, trace,
+};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Query as Parameters, Request, State};
@@ -81,6 +83,8 @@ pub struct Site {
     pub feed: Gateway,
     /// Room for clients that follow the events.
     pub followers: Arc<Semaphore>,
+    /// Room for clients that trace.
+    pub tracers: Arc<Semaphore>,
     /// Where events are sent to.
     pub destinations: Destinations,
 }
@@ -136,6 +140,8 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/api/v1/openapi.json", get(describe))
         .route(live::PATH, get(live::top))
         .route(feed::PATH, get(feed::events))
+        .route(trace::PATH, get(trace::messages))
+        .route(trace::FILE, get(trace::file))
         .route(&path(&DESTINATIONS), get(destinations::list))
         .route("/api/v1/{*table}", get(read_table))
         .route("/api/v1/actions/{action}", post(act))

@@ -33,6 +33,7 @@ mod sign_in;
 mod sign_ins;
 mod test_aaa;
 mod tokens;
+mod trace;
 mod users;
 
 use clap::Parser;

@@ -7,11 +7,11 @@ use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
 use crate::questions::{self, QUESTIONS};
 use crate::role::Role;
 use crate::sign_in::{ME, SIGN_IN, SIGN_OUT};
-use crate::{feed, live, test_aaa};
+use crate::{feed, live, test_aaa, trace};
 use clap::ValueEnum;
 use northbound::catalogue::{
     self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, DESTINATIONS, Kind, TABLES,
-    TEST_AAA, TOP, Table, Takes, Unit, WATCH_EVENTS,
+    TEST_AAA, TOP, TRACE, Table, Takes, Unit, WATCH_EVENTS,
 };
 use serde_json::{Map, Value, json};
 
@@ -31,14 +31,21 @@ pub fn document() -> Value {
     );
     paths.insert(
         live::PATH.into(),
-        json!({ "get": stream(&TOP, "the `data` of each is the state as a JSON object") }),
+        json!({ "get": stream(&TOP, Role::Support, "the `data` of each is the state as a JSON object") }),
     );
     let events = "the `data` of each is an event as in the table `events`, its `id` the number of the event: with it in `Last-Event-ID` a \
                   client goes on where it was. An event of type `lost` says that events behind that number are gone";
     paths.insert(
         feed::PATH.into(),
-        json!({ "get": stream(&WATCH_EVENTS, events) }),
+        json!({ "get": stream(&WATCH_EVENTS, Role::Support, events) }),
     );
+    let messages = "the `data` of each is a message as `sluice trace --json` prints it. An event of type `followed` says which line is \
+                    traced, one of type `ended` why it ends and how many were missed";
+    paths.insert(
+        trace::PATH.into(),
+        json!({ "get": stream(&TRACE, Role::Operate, messages) }),
+    );
+    paths.insert(trace::FILE.into(), json!({ "get": capture() }));
     for action in ACTIONS {
         paths.insert(action_path(action), json!({ "post": order(action) }));
     }
@@ -158,17 +165,35 @@ fn test() -> Value {
 }
 
 /// What comes as it changes or happens.
-fn stream(action: &Action, data: &str) -> Value {
+fn stream(action: &Action, role: Role, data: &str) -> Value {
     let parameters: Vec<Value> = action.arguments.iter().map(parameter).collect();
     json!({
         "operationId": action.name.replace(' ', "-"),
         "summary": action.about,
-        "x-sluice-role": "support",
+        "x-sluice-role": role.word(),
         "parameters": parameters,
         "responses": {
             "200": {
                 "description": format!("Server-sent events; {data}"),
                 "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+/// A trace as a file.
+fn capture() -> Value {
+    let parameters: Vec<Value> = TRACE.arguments.iter().map(parameter).collect();
+    json!({
+        "operationId": "trace-file",
+        "summary": "Follow a subscriber's control messages and packets, into a file for Wireshark",
+        "x-sluice-role": Role::Operate.word(),
+        "parameters": parameters,
+        "responses": {
+            "200": {
+                "description": "A file in pcapng, which ends when the time is over",
+                "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
             },
             "default": {"$ref": "#/components/responses/problem"},
         },

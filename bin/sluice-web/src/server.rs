@@ -14,6 +14,7 @@ use crate::lists::{List, ListFile};
 use crate::live::WATCHERS;
 use crate::passwords::Passwords;
 use crate::sign_ins::SignIns;
+use crate::trace::TRACERS;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -67,6 +68,7 @@ pub fn run(start: &Web, plans: Vec<Plan>) -> Result<(), String> {
             destinations: Destinations::start(plans, &start.state, &feed)?,
             feed,
             followers: Arc::new(Semaphore::new(FOLLOWERS)),
+            tracers: Arc::new(Semaphore::new(TRACERS)),
             tokens: List::open(ListFile::of(&start.state))?,
             users: List::open(ListFile::of(&start.state))?,
             links: List::open(ListFile::of(&start.state))?,

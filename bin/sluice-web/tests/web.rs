@@ -6,6 +6,7 @@ mod gnmi;
 mod pages;
 mod plane;
 mod sign_in;
+mod trace;
 
 use northbound::catalogue::{TABLES, Table};
 use plane::Plane;

@@ -11,6 +11,7 @@ import { isRow, number, rows, text, texts, type Row } from '../row';
 import { useRefusal } from '../session';
 import { Explain } from './Explain';
 import { History } from './History';
+import { Messages } from './Messages';
 import { Directions } from './Policy';
 
 /** Seconds between two readings of a session. */
@@ -78,6 +79,7 @@ export function Session({ route }: { route: Route }) {
       <Warnings session={session} />
       <Explain key={id} subscriber={id} />
       <Traffic session={session} readings={readings} />
+      <Messages key={`messages ${id}`} who={id} />
       <Settings settings={rows(session, 'settings')} />
       <Directions session={session} />
       <h2>History of this subscriber</h2>

@@ -7,10 +7,11 @@ use northbound::{
     ConfigurationResponse, DropCounter, Edit, Effect, Event, EventKind, Figure,
     FindHoldersResponse, FindSubscriberResponse, FollowEventsRequest, FollowEventsResponse,
     GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse,
-    ListFiguresResponse, ListLinesResponse, LiveCall, LiveResponse, PolicySetting, Pool, Port,
-    Refusal, Request, Response, Session, SessionClear, SessionCounts, SessionState, Subscriber,
-    SubscriberState, TestAaaResponse, UserPlane, UserPlaneState, UserPlaneTable, Version,
-    WatchStateResponse, WatchedUserPlane, Worker, change, serve,
+    ListFiguresResponse, ListLinesResponse, LiveCall, LiveRequest, LiveResponse, PolicySetting,
+    Pool, Port, Refusal, Request, Response, Session, SessionClear, SessionCounts, SessionState,
+    Subscriber, SubscriberState, TestAaaResponse, TracedPacket, TracedPath, Tracing, UserPlane,
+    UserPlaneState, UserPlaneTable, Version, WatchStateResponse, WatchedUserPlane, Worker, change,
+    serve,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -24,6 +25,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 const SESSIONS: usize = 1300;
 /// Time that a slow commit takes.
 const SLOW: Duration = Duration::from_secs(4);
+
+/// A frame of a home that looks for a gateway.
+const PADI: &[u8] = b"\xff\xff\xff\xff\xff\xff\x02\0\x5e\x10\0\x01\x88\x63\x11\x09\0\0\0\0";
 
 /// A control plane.
 pub struct Plane {
@@ -107,8 +111,8 @@ fn listen(socket: &Path, most: Arc<AtomicUsize>, events: Arc<watch::Sender<Vec<E
         }
     });
     tokio::spawn(async move {
-        while let Some((_, reply)) = watched.recv().await {
-            let _ = reply.send(Ok(LiveResponse::State(Box::new(state()))));
+        while let Some((request, reply)) = watched.recv().await {
+            let _ = reply.send(watch(request));
         }
     });
     tokio::spawn(async move {
@@ -562,6 +566,34 @@ pub fn holders(address: &str, at: Option<u64>) -> FindHoldersResponse {
         }],
         ..FindHoldersResponse::default()
     }
+}
+
+fn watch(request: LiveRequest) -> Result<LiveResponse, Refusal> {
+    let asked = match request {
+        LiveRequest::GetState => return Ok(LiveResponse::State(Box::new(state()))),
+        LiveRequest::Trace(asked) => asked,
+    };
+    if asked.subject == "nobody" {
+        return Err(Refusal::NotFound("`nobody` is no subscriber".into()));
+    }
+    let (packet, packets) = mpsc::channel(8);
+    let padi = TracedPacket {
+        at_nanoseconds: 1_700_000_000_000_000_000,
+        path: TracedPath::Access.into(),
+        octets: PADI.into(),
+        length: PADI.len() as u32,
+        ..TracedPacket::default()
+    };
+    packet.try_send(padi).unwrap();
+    if asked.seconds > 1 {
+        // it goes on until its client goes
+        tokio::spawn(async move { packet.closed().await });
+    }
+    Ok(LiveResponse::Tracing(Tracing {
+        followed: format!("{} at up1/access0.100.7", asked.subject),
+        packets,
+        missed: Arc::default(),
+    }))
 }
 
 fn state() -> WatchStateResponse {

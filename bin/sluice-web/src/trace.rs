@@ -1,0 +1,202 @@
+//! What a subscriber and the gateway say to each other: as server-sent events (HTML Living Standard, section 9.2), and as a file for
+//! Wireshark.
+
+use crate::access::Caller;
+use crate::api::{Site, parameters};
+use crate::gateway::{Gateway, value};
+use crate::problem::Problem;
+use crate::query::Arguments;
+use crate::role::Role;
+use ::trace::{Line, Writer};
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use northbound::catalogue::TRACE;
+use northbound::live_client::LiveClient;
+use northbound::{TraceRequest, TraceResponse};
+use serde_json::json;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+use tonic::{Status, Streaming};
+
+/// Path of the messages as they happen.
+pub const PATH: &str = "/api/v1/trace";
+/// Path of the same as a file.
+pub const FILE: &str = "/api/v1/trace/file";
+/// Subscribers that are traced at once from here. The control plane traces 8: some are left for the command line.
+pub const TRACERS: usize = 4;
+/// What is traced if nothing else is asked: for so many seconds, so many forwarded packets in a second.
+const SECONDS: u64 = 60;
+const SAMPLES: u64 = 10;
+/// After so long without a message a client gets a comment, so that whoever has gone is noticed.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// A trace that runs, with its room.
+type Traced = (Streaming<TraceResponse>, OwnedSemaphorePermit);
+
+/// Tells messages until the time is over or the client goes.
+///
+/// # Errors
+/// The caller may not, there is no such subscriber, too many are traced, or the control plane does not answer.
+pub async fn messages(
+    State(site): State<Arc<Site>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let (_, traced) = begin(&site, &caller, &uri).await?;
+    let told = unfold(traced, async |(mut parts, room)| {
+        let text = match timeout(SILENCE, parts.message()).await {
+            Err(_) => Bytes::from_static(b":\n\n"),
+            Ok(part) => text(&part.ok()??).into(),
+        };
+        Some((Ok::<_, Infallible>(text), (parts, room)))
+    });
+    let head = [(CONTENT_TYPE, "text/event-stream")];
+    Ok((head, Body::from_stream(told)).into_response())
+}
+
+/// Writes messages to a file until the time is over or the client goes.
+///
+/// # Errors
+/// As with [`messages`].
+pub async fn file(
+    State(site): State<Arc<Site>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let (who, traced) = begin(&site, &caller, &uri).await?;
+    // into memory, which does not fail
+    let file = Writer::begin(Vec::new()).map_err(failed)?;
+    let told = unfold((traced, file), async |((mut parts, room), mut file)| {
+        let begun = std::mem::take(file.get_mut());
+        if !begun.is_empty() {
+            return Some((Ok(begun), ((parts, room), file)));
+        }
+        let part = parts.message().await.ok()??;
+        let mut packets = part.packets.iter();
+        let written = packets.try_for_each(|packet| file.packet(packet));
+        let written = written.map(|()| std::mem::take(file.get_mut()));
+        Some((written, ((parts, room), file)))
+    });
+    let name = format!("attachment; filename=\"{}.pcapng\"", plain(&who));
+    let head = [
+        (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CONTENT_DISPOSITION, name),
+    ];
+    Ok((head, Body::from_stream(told)).into_response())
+}
+
+/// Begins a trace. Returns who is traced.
+async fn begin(site: &Site, caller: &Caller, uri: &Uri) -> Result<(String, Traced), Problem> {
+    // it shows what subscribers send, as on the command line
+    caller.needs(Role::Operate)?;
+    let arguments = Arguments::read(TRACE.arguments, parameters(uri)?, &[]);
+    let arguments = arguments.map_err(Problem::bad_request)?;
+    let Ok(room) = site.tracers.clone().try_acquire_owned() else {
+        let detail =
+            format!("{TRACERS} subscribers are traced from here already: ask again later.");
+        return Err(Problem::later(StatusCode::SERVICE_UNAVAILABLE, 10, detail));
+    };
+    let number = |name, default| arguments.number(name).unwrap_or(default) as u32;
+    let who = arguments.text("who").unwrap_or_default().to_owned();
+    let request = TraceRequest {
+        subject: who.clone(),
+        seconds: number("seconds", SECONDS),
+        sample_one_in: number("one-in", 1),
+        samples_per_second: number("samples", SAMPLES),
+    };
+    let parts = site.gateway.trace(request).await;
+    let result = parts.as_ref().map_or_else(|s| s.message(), |_| "begun");
+    // who looks at subscribers can be told afterwards
+    tracing::info!(who = caller.name, %arguments, result, "a trace");
+    let parts = parts.map_err(|status| site.gateway.problem(&status))?;
+    Ok((who, (parts, room)))
+}
+
+/// A part as text.
+fn text(part: &TraceResponse) -> String {
+    let mut text = String::new();
+    if !part.followed.is_empty() {
+        let followed = json!({"line": part.followed});
+        let _ = write!(text, "event: followed\ndata: {followed}\n\n");
+    }
+    for packet in &part.packets {
+        let _ = write!(text, "data: {}\n\n", value(&Line::of(packet)));
+    }
+    if !part.ended.is_empty() {
+        let ended = json!({"why": part.ended, "missed": part.missed});
+        let _ = write!(text, "event: ended\ndata: {ended}\n\n");
+    }
+    text
+}
+
+/// A name of a file.
+fn plain(who: &str) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_.@".contains(*c);
+    let of = |c: char| if is_plain(&c) { c } else { '-' };
+    who.chars().take(64).map(of).collect()
+}
+
+fn failed(error: io::Error) -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+}
+
+impl Gateway {
+    /// Follows a subscriber.
+    ///
+    /// # Errors
+    /// There is none, too many are followed, or why the control plane does not answer.
+    pub async fn trace(&self, request: TraceRequest) -> Result<Streaming<TraceResponse>, Status> {
+        Ok(LiveClient::new(self.channel())
+            .trace(request)
+            .await?
+            .into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use northbound::TracedPacket;
+
+    #[test]
+    fn messages_have_words_and_the_last_part_says_why_it_is_the_last() {
+        let first = TraceResponse {
+            followed: "02:00:5e:10:00:01 at up1/access0.100.7".into(),
+            packets: vec![TracedPacket::default()],
+            ..TraceResponse::default()
+        };
+        let told = text(&first);
+        let mut parts = told.split_terminator("\n\n");
+        let followed =
+            "event: followed\ndata: {\"line\":\"02:00:5e:10:00:01 at up1/access0.100.7\"}";
+        assert_eq!(parts.next(), Some(followed));
+        let data = parts.next().unwrap().strip_prefix("data: ").unwrap();
+        let data: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert_eq!(data["says"], "0 octets that cannot be read");
+        assert_eq!(parts.next(), None);
+        let last = TraceResponse {
+            missed: 3,
+            ended: "its time is over".into(),
+            ..TraceResponse::default()
+        };
+        let ended = "event: ended\ndata: {\"missed\":3,\"why\":\"its time is over\"}\n\n";
+        assert_eq!(text(&last), ended);
+    }
+
+    #[test]
+    fn nobody_names_a_file_as_he_likes() {
+        assert_eq!(plain("home7@sluice"), "home7@sluice");
+        assert_eq!(plain("02:00:5e:10:00:01"), "02-00-5e-10-00-01");
+        assert_eq!(plain("../x\"\r\n;é"), "..-x-----");
+    }
+}
