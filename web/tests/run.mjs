@@ -264,6 +264,13 @@ await browser.run('audit', async () => {
   await browser.check('audit');
 });
 
+await browser.run('backup', async () => {
+  await browser.show('#/events/backup');
+  await page.getByRole('button', { name: 'Back up the history' }).click();
+  await page.getByText('has the history up to now').waitFor();
+  await browser.check('backup');
+});
+
 await changeConfiguration(browser);
 
 await browser.run('hide names', async () => {

@@ -8,24 +8,29 @@ import { useRefusal } from '../session';
 import { useStore } from '../store';
 import { live } from '../stream';
 import { Alarms } from './Alarms';
+import { Backup } from './Backup';
 import { History } from './History';
 
 /** Rows of the alarm history that are read at most. */
 const MOST = 5000;
 
+/** Parts of the page, and the ends of their addresses. */
+const PARTS: [name: string, path?: string][] = [['Events'], ['Alarms', 'alarms'], ['Alarm history', 'history'], ['Backup', 'backup']];
+
 export function Events({ route }: { route: Route }) {
-  const part = route.parts[1] === 'alarms' ? 'Alarms' : route.parts[1] === 'history' ? 'Alarm history' : 'Events';
+  const part = PARTS.find(([, path]) => path === route.parts[1])?.[0] ?? 'Events';
   return (
     <>
       <h1>Events and alarms</h1>
       <Tabs
         label="Events and alarms"
         now={part}
-        tabs={[['Events', '#/events'], ['Alarms', '#/events/alarms'], ['Alarm history', '#/events/history']]}
+        tabs={PARTS.map(([name, path]) => [name, path ? `#/events/${path}` : '#/events'])}
       />
       {part === 'Events' && <Filtered route={route} />}
       {part === 'Alarms' && <Raised />}
       {part === 'Alarm history' && <AlarmHistory />}
+      {part === 'Backup' && <Backup />}
     </>
   );
 }

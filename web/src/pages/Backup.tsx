@@ -1,0 +1,33 @@
+import { useState } from 'preact/hooks';
+import { post } from '../api';
+import { octets } from '../format';
+import { Button, ErrorBox, Notice } from '../parts/basics';
+import { number, text, type Row } from '../row';
+
+/** A copy of the history, made while it is written. */
+export function Backup() {
+  const [made, setMade] = useState<Row | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const [busy, setBusy] = useState(false);
+  const run = async () => {
+    setBusy(true);
+    setMade(null);
+    setError(null);
+    try {
+      setMade(await post<Row>('actions/backup-history', {}));
+    } catch (problem) {
+      setError(problem instanceof Error ? problem : new Error(String(problem)));
+    }
+    setBusy(false);
+  };
+  return (
+    <section>
+      <p>Copies all events and figures up to now into one file beside the history, on the machine of the control plane. The next backup takes its place.</p>
+      <div class="actions">
+        <Button needs="operate" kind="main" disabled={busy} onClick={() => void run()}>{busy ? 'It is copied…' : 'Back up the history'}</Button>
+      </div>
+      {error && <ErrorBox error={error} />}
+      {made && <Notice kind="good"><code>{text(made, 'path')}</code>{` has the history up to now, ${octets(number(made, 'octets') ?? 0)}.`}</Notice>}
+    </section>
+  );
+}
