@@ -1,11 +1,12 @@
-//! The server's certificate: the operator's own, or one that is generated at the first start.
+//! TLS of the server: its certificate, the operator's own or one that is generated at the first start, and whose certificates clients need.
 
 use config::start::Web;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{ServerConfig, crypto::ring};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
 
 /// TLS 1.2 and 1.3 with the certificate that the start file names, or with a generated one of the state folder.
 ///
@@ -34,12 +35,36 @@ pub fn tls(start: &Web) -> Result<Arc<ServerConfig>, String> {
     let private = PrivateKeyDer::from_pem_file(key).map_err(|error| said(key)(&error))?;
     let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_no_client_auth()
-        .with_single_cert(chain, private);
+        .map_err(|error| error.to_string())?;
+    let tls = match &start.client_authority {
+        None => tls.with_no_client_auth(),
+        Some(file) => {
+            let clients = WebPkiClientVerifier::builder_with_provider(
+                Arc::new(authorities(file)?),
+                Arc::new(ring::default_provider()),
+            );
+            tls.with_client_cert_verifier(clients.build().map_err(|error| said(file)(&error))?)
+        }
+    };
+    let tls = tls.with_single_cert(chain, private);
     let mut tls = tls.map_err(|error| said(certificate)(&error))?;
     tls.alpn_protocols = vec![b"h2".into(), b"http/1.1".into()];
     Ok(Arc::new(tls))
+}
+
+/// The certificates of authorities in a PEM file.
+///
+/// # Errors
+/// The file cannot be read, or has none; the text names it.
+pub fn authorities(file: &Path) -> Result<RootCertStore, String> {
+    let said = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut roots = RootCertStore::empty();
+    let (known, _) = roots.add_parsable_certificates(read.map_err(|error| said(&error))?);
+    match known {
+        0 => Err(said(&"it has no certificate of an authority")),
+        _ => Ok(roots),
+    }
 }
 
 /// Generates a certificate for these hosts that signs itself, unless there is one.
@@ -102,6 +127,18 @@ mod tests {
         assert!(tls(&own("certificate.pem")).is_ok());
         for (wrong, says) in [("nowhere.pem", "nowhere.pem"), ("key.pem", "key.pem")] {
             let said = tls(&own(wrong)).unwrap_err();
+            assert!(said.contains(says), "{said}");
+        }
+        let clients = |file: &str| Web {
+            client_authority: Some(start.state.join(file)),
+            ..start.clone()
+        };
+        assert!(tls(&clients("certificate.pem")).is_ok());
+        for (wrong, says) in [
+            ("nowhere.pem", "nowhere.pem"),
+            ("key.pem", "no certificate of an authority"),
+        ] {
+            let said = tls(&clients(wrong)).unwrap_err();
             assert!(said.contains(says), "{said}");
         }
     }

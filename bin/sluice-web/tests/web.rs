@@ -1,5 +1,6 @@
 //! The real program before a control plane that tells what it is asked, with curl and promtool as its clients.
 
+mod clients;
 mod destinations;
 mod feed;
 mod gnmi;
@@ -79,14 +80,14 @@ impl Web {
 
     /// The program with this log.
     fn start_with(log: &str) -> Self {
-        Web::start_of(Plane::start(), log, "{}")
+        Web::start_of(Plane::start(), log, "destinations: {}")
     }
 
-    /// The program with this log and these destinations.
-    fn start_of(plane: Plane, log: &str, destinations: &str) -> Self {
+    /// The program with this log and these settings besides.
+    fn start_of(plane: Plane, log: &str, more: &str) -> Self {
         let folder = plane.folder.path();
         let start = format!(
-            "{{listen: ['127.0.0.1:0'], state: {0}/web, api-socket: {0}/cp.sock, destinations: {destinations}, \
+            "{{listen: ['127.0.0.1:0'], state: {0}/web, api-socket: {0}/cp.sock, {more}, \
              gnmi: {{listen: ['127.0.0.1:0']}}}}",
             folder.display()
         );

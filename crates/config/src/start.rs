@@ -136,6 +136,9 @@ pub struct Web {
     pub state: PathBuf,
     /// Certificate for HTTPS and gNMI. Default: one is generated at the first start.
     pub tls: Option<ServerCertificate>,
+    /// Certificates of the authorities that sign those of clients, in PEM. With it, only clients with such a certificate may connect; each
+    /// needs its token or sign-in as well. Default: clients need no certificate.
+    pub client_authority: Option<PathBuf>,
     /// Destinations of events by their names, at most 16. Each gets the events that happen after it was named here. Default: none.
     pub destinations: BTreeMap<String, Destination>,
     /// gNMI over TLS. Default: it is not served.
@@ -194,6 +197,7 @@ impl Default for Web {
             api_socket: cp_socket(),
             state: "/var/lib/sluice/web".into(),
             tls: None,
+            client_authority: None,
             destinations: BTreeMap::new(),
             gnmi: None,
         }

@@ -1,6 +1,7 @@
 //! Connections to destinations: TCP, with TLS where the URL says so.
 
 use super::target::Target;
+use crate::certificate::authorities;
 use socket2::SockRef;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// Authorities that Debian's ca-certificates keeps: those of destinations that name none.
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -30,17 +30,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection for S {}
 /// # Errors
 /// The file cannot be read, or has no certificate; the text names it.
 pub fn tls(authority: Option<&Path>) -> Result<TlsConnector, String> {
-    let file = authority.unwrap_or(Path::new(AUTHORITIES));
-    let said = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let mut roots = RootCertStore::empty();
-    let (known, _) = roots.add_parsable_certificates(read.map_err(|error| said(&error))?);
-    if known == 0 {
-        return Err(said(&"it has no certificate of an authority"));
-    }
+    let roots = authorities(authority.unwrap_or(Path::new(AUTHORITIES)))?;
     let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| said(&error))?
+        .map_err(|error| error.to_string())?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(tls)))

@@ -153,7 +153,11 @@ fn a_webhook_gets_every_event_whatever_dies_and_holds_back_nobody_else() {
             "{{to: 'https://localhost:{port}/hook?key=hidden', authority: {at}/tls.pem, secret: {at}/secret}}"
         )
     };
-    let all = format!("{{hook: {}, other: {}}}", of(first), of(second));
+    let all = format!(
+        "destinations: {{hook: {}, other: {}}}",
+        of(first),
+        of(second)
+    );
     let mut web = Web::start_of(plane, "info", &all);
     let token = web.token("noc", "view", &[]);
     begun(&web, &token);
@@ -225,7 +229,7 @@ fn what_left_the_history_meanwhile_is_told() {
     receiver.set("refuse");
     let (port, at) = (&receiver.port, hook.display());
     let all = format!(
-        "{{hook: {{to: 'https://localhost:{port}/', authority: {at}/tls.pem, secret: {at}/secret, kinds: [alarm-raised]}}}}"
+        "destinations: {{hook: {{to: 'https://localhost:{port}/', authority: {at}/tls.pem, secret: {at}/secret, kinds: [alarm-raised]}}}}"
     );
     let web = Web::start_of(plane, "info", &all);
     let token = web.token("noc", "view", &[]);
@@ -269,7 +273,7 @@ fn rsyslog_reads_the_fields_and_misses_none() {
     let mut by_tcp = Receiver::rsyslog(&tcp, ports[0]);
     let by_udp = Receiver::rsyslog(&udp, ports[1]);
     let all = format!(
-        "{{tcp: {{to: 'syslog+tcp://127.0.0.1:{}'}}, udp: {{to: 'syslog+udp://127.0.0.1:{}'}}}}",
+        "destinations: {{tcp: {{to: 'syslog+tcp://127.0.0.1:{}'}}, udp: {{to: 'syslog+udp://127.0.0.1:{}'}}}}",
         ports[0], ports[1]
     );
     let mut web = Web::start_of(plane, "info", &all);
@@ -336,7 +340,11 @@ fn syslog_with_tls_comes_from_whom_the_authority_has_signed() {
     let web = Web::start_of(
         plane,
         "info",
-        &format!("{{right: {}, wrong: {}}}", of(&right), of(&wrong)),
+        &format!(
+            "destinations: {{right: {}, wrong: {}}}",
+            of(&right),
+            of(&wrong)
+        ),
     );
     let token = web.token("noc", "view", &[]);
     begun(&web, &token);
