@@ -7,28 +7,22 @@ use crate::gateway::{Gateway, value};
 use crate::problem::Problem;
 use crate::query::Arguments;
 use crate::role::Role;
+use crate::sse;
 use axum::Extension;
-use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
-use futures_util::stream::unfold;
+use axum::response::Response;
+use axum::response::sse::Event as Told;
 use northbound::catalogue::WATCH_EVENTS;
 use northbound::{EventKind, FollowEventsRequest, FollowEventsResponse};
-use std::convert::Infallible;
-use std::fmt::Write;
+use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
 /// Path of the events.
 pub const PATH: &str = "/api/v1/events/stream";
 /// Clients that follow at once. With 16 destinations they stay below the 32 calls that the control plane takes of a connection.
 pub const FOLLOWERS: usize = 12;
-/// After so long without an event a client gets a comment, so that it, and whatever is between, knows that the stream stands.
-const SILENCE: Duration = Duration::from_secs(15);
 
 /// Tells events until the client goes, reads too slowly, or its connection's time is over. It goes on with the last number that it knows.
 ///
@@ -61,15 +55,7 @@ pub async fn events(
     let parts = site.feed.follow(request).await;
     let parts = parts.map_err(|status| site.gateway.problem(&status))?;
     // a client that does not read keeps the control plane from sending, which ends the call then
-    let told = unfold((parts, room), async |(mut parts, room)| {
-        let text = match timeout(SILENCE, parts.message()).await {
-            Err(_) => Bytes::from_static(b":\n\n"),
-            Ok(part) => text(&part.ok()??).into(),
-        };
-        Some((Ok::<_, Infallible>(text), (parts, room)))
-    });
-    let head = [(CONTENT_TYPE, "text/event-stream")];
-    Ok((head, Body::from_stream(told)).into_response())
+    Ok(sse::response(parts, room, told))
 }
 
 /// Number of the last event that a client has got.
@@ -84,27 +70,21 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
         .ok_or_else(|| Problem::bad_request(expected))
 }
 
-/// A part as text. An `id` without data moves the client's place where nothing is for it.
-fn text(part: &FollowEventsResponse) -> String {
-    let mut text = String::new();
-    if part.lost > 0 {
-        let _ = write!(
-            text,
-            "event: lost\ndata: {{\"at_least\":{}}}\n\n",
-            part.lost
-        );
-    }
-    for event in &part.events {
-        let _ = write!(text, "id: {}\ndata: {}\n\n", event.number, value(event));
-    }
-    if part
+/// Events of a part. An `id` without data moves the client's place where nothing is for it.
+fn told(part: &FollowEventsResponse) -> Vec<Told> {
+    let of = |number: u64| Told::default().id(number.to_string());
+    let lost = (part.lost > 0).then(|| {
+        let at_least = json!({"at_least": part.lost});
+        Told::default().event("lost").data(at_least.to_string())
+    });
+    let all = part.events.iter();
+    let all = all.map(|event| of(event.number).data(value(event).to_string()));
+    let is_told = part
         .events
         .last()
-        .is_none_or(|event| event.number != part.last)
-    {
-        let _ = write!(text, "id: {}\n\n", part.last);
-    }
-    text
+        .is_some_and(|event| event.number == part.last);
+    let place = (!is_told).then(|| of(part.last));
+    lost.into_iter().chain(all).chain(place).collect()
 }
 
 impl Gateway {
@@ -137,21 +117,21 @@ mod tests {
             last: 7,
             lost: 0,
         };
-        let told = text(&part);
-        let data = told.strip_prefix("id: 7\ndata: ").unwrap();
+        let text = sse::text(told(&part));
+        let data = text.strip_prefix("id: 7\ndata: ").unwrap();
         let data: serde_json::Value = serde_json::from_str(data.trim_end()).unwrap();
         assert_eq!(
             (&data["number"], &data["text"]),
             (&7.into(), &"a\nb".into())
         );
-        assert_eq!(told.lines().count(), 3, "{told}");
+        assert_eq!(text.lines().count(), 3, "{text}");
         let nothing = FollowEventsResponse {
             last: 9,
             lost: 3,
             ..FollowEventsResponse::default()
         };
         assert_eq!(
-            text(&nothing),
+            sse::text(told(&nothing)),
             "event: lost\ndata: {\"at_least\":3}\n\nid: 9\n\n"
         );
     }

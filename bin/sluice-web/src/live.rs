@@ -6,17 +6,15 @@ use crate::gateway::{Gateway, value};
 use crate::problem::Problem;
 use crate::query::Arguments;
 use crate::role::Role;
+use crate::sse;
 use axum::Extension;
-use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
-use futures_util::stream::unfold;
+use axum::response::Response;
+use axum::response::sse::Event;
 use northbound::catalogue::TOP;
 use northbound::live_client::LiveClient;
 use northbound::{WatchStateRequest, WatchStateResponse};
-use std::convert::Infallible;
 use std::sync::Arc;
 use tonic::{Status, Streaming};
 
@@ -49,16 +47,11 @@ pub async fn top(
     let states = site.gateway.watch(seconds as u32).await;
     let states = states.map_err(|status| site.gateway.problem(&status))?;
     // whoever reads slowly misses states: nothing is kept for it
-    let events = unfold((states, room), async |(mut states, room)| {
-        let state = states.message().await.ok()??;
-        Some((Ok::<_, Infallible>(event(&state)), (states, room)))
-    });
-    let head = [(CONTENT_TYPE, "text/event-stream")];
-    Ok((head, Body::from_stream(events)).into_response())
+    Ok(sse::response(states, room, told))
 }
 
-fn event(state: &WatchStateResponse) -> Bytes {
-    format!("data: {}\n\n", value(state)).into()
+fn told(state: &WatchStateResponse) -> Vec<Event> {
+    vec![Event::default().data(value(state).to_string())]
 }
 
 impl Gateway {

@@ -31,6 +31,7 @@ mod server;
 mod sessions;
 mod sign_in;
 mod sign_ins;
+mod sse;
 mod test_aaa;
 mod tokens;
 mod trace;

@@ -43,7 +43,7 @@ pub fn document() -> Value {
                     traced, one of type `ended` why it ends and how many were missed";
     paths.insert(
         trace::PATH.into(),
-        json!({ "get": stream(&TRACE, Role::Operate, messages) }),
+        json!({ "get": stream(&TRACE, role_of(&TRACE), messages) }),
     );
     paths.insert(trace::FILE.into(), json!({ "get": capture() }));
     for action in ACTIONS {
@@ -188,7 +188,7 @@ fn capture() -> Value {
     json!({
         "operationId": "trace-file",
         "summary": "Follow a subscriber's control messages and packets, into a file for Wireshark",
-        "x-sluice-role": Role::Operate.word(),
+        "x-sluice-role": role_of(&TRACE).word(),
         "parameters": parameters,
         "responses": {
             "200": {

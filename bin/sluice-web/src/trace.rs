@@ -2,30 +2,27 @@
 //! Wireshark.
 
 use crate::access::Caller;
-use crate::api::{Site, parameters};
+use crate::api::{Site, parameters, role_of};
 use crate::gateway::{Gateway, value};
 use crate::problem::Problem;
 use crate::query::Arguments;
-use crate::role::Role;
+use crate::sse;
 use ::trace::{Line, Writer};
 use axum::Extension;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{StatusCode, Uri};
+use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::unfold;
+use futures_util::stream::{StreamExt, once, unfold};
 use northbound::catalogue::TRACE;
 use northbound::live_client::LiveClient;
-use northbound::{TraceRequest, TraceResponse};
-use serde_json::json;
-use std::convert::Infallible;
-use std::fmt::Write;
+use northbound::{TRACE_SAMPLES, TRACE_SECONDS, TraceRequest, TraceResponse};
+use serde_json::{Value, json};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
 /// Path of the messages as they happen.
@@ -34,11 +31,6 @@ pub const PATH: &str = "/api/v1/trace";
 pub const FILE: &str = "/api/v1/trace/file";
 /// Subscribers that are traced at once from here. The control plane traces 8: some are left for the command line.
 pub const TRACERS: usize = 4;
-/// What is traced if nothing else is asked: for so many seconds, so many forwarded packets in a second.
-const SECONDS: u64 = 60;
-const SAMPLES: u64 = 10;
-/// After so long without a message a client gets a comment, so that whoever has gone is noticed.
-const SILENCE: Duration = Duration::from_secs(15);
 
 /// A trace that runs, with its room.
 type Traced = (Streaming<TraceResponse>, OwnedSemaphorePermit);
@@ -52,16 +44,8 @@ pub async fn messages(
     Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let (_, traced) = begin(&site, &caller, &uri).await?;
-    let told = unfold(traced, async |(mut parts, room)| {
-        let text = match timeout(SILENCE, parts.message()).await {
-            Err(_) => Bytes::from_static(b":\n\n"),
-            Ok(part) => text(&part.ok()??).into(),
-        };
-        Some((Ok::<_, Infallible>(text), (parts, room)))
-    });
-    let head = [(CONTENT_TYPE, "text/event-stream")];
-    Ok((head, Body::from_stream(told)).into_response())
+    let (_, (parts, room)) = begin(&site, &caller, &uri).await?;
+    Ok(sse::response(parts, room, told))
 }
 
 /// Writes messages to a file until the time is over or the client goes.
@@ -75,30 +59,27 @@ pub async fn file(
 ) -> Result<Response, Problem> {
     let (who, traced) = begin(&site, &caller, &uri).await?;
     // into memory, which does not fail
-    let file = Writer::begin(Vec::new()).map_err(failed)?;
-    let told = unfold((traced, file), async |((mut parts, room), mut file)| {
-        let begun = std::mem::take(file.get_mut());
-        if !begun.is_empty() {
-            return Some((Ok(begun), ((parts, room), file)));
-        }
+    let mut file = Writer::begin(Vec::new()).map_err(failed)?;
+    let head = std::mem::take(file.get_mut());
+    let packets = unfold((traced, file), async |((mut parts, room), mut file)| {
         let part = parts.message().await.ok()??;
         let mut packets = part.packets.iter();
         let written = packets.try_for_each(|packet| file.packet(packet));
         let written = written.map(|()| std::mem::take(file.get_mut()));
         Some((written, ((parts, room), file)))
     });
+    let whole = once(async { Ok(head) }).chain(packets);
     let name = format!("attachment; filename=\"{}.pcapng\"", plain(&who));
     let head = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_DISPOSITION, name),
     ];
-    Ok((head, Body::from_stream(told)).into_response())
+    Ok((head, Body::from_stream(whole)).into_response())
 }
 
 /// Begins a trace. Returns who is traced.
 async fn begin(site: &Site, caller: &Caller, uri: &Uri) -> Result<(String, Traced), Problem> {
-    // it shows what subscribers send, as on the command line
-    caller.needs(Role::Operate)?;
+    caller.needs(role_of(&TRACE))?;
     let arguments = Arguments::read(TRACE.arguments, parameters(uri)?, &[]);
     let arguments = arguments.map_err(Problem::bad_request)?;
     let Ok(room) = site.tracers.clone().try_acquire_owned() else {
@@ -106,13 +87,17 @@ async fn begin(site: &Site, caller: &Caller, uri: &Uri) -> Result<(String, Trace
             format!("{TRACERS} subscribers are traced from here already: ask again later.");
         return Err(Problem::later(StatusCode::SERVICE_UNAVAILABLE, 10, detail));
     };
-    let number = |name, default| arguments.number(name).unwrap_or(default) as u32;
+    let number = |name, default| {
+        arguments
+            .number(name)
+            .map_or(default, |number| number as u32)
+    };
     let who = arguments.text("who").unwrap_or_default().to_owned();
     let request = TraceRequest {
         subject: who.clone(),
-        seconds: number("seconds", SECONDS),
+        seconds: number("seconds", TRACE_SECONDS),
         sample_one_in: number("one-in", 1),
-        samples_per_second: number("samples", SAMPLES),
+        samples_per_second: number("samples", TRACE_SAMPLES),
     };
     let parts = site.gateway.trace(request).await;
     let result = parts.as_ref().map_or_else(|s| s.message(), |_| "begun");
@@ -122,21 +107,16 @@ async fn begin(site: &Site, caller: &Caller, uri: &Uri) -> Result<(String, Trace
     Ok((who, (parts, room)))
 }
 
-/// A part as text.
-fn text(part: &TraceResponse) -> String {
-    let mut text = String::new();
-    if !part.followed.is_empty() {
-        let followed = json!({"line": part.followed});
-        let _ = write!(text, "event: followed\ndata: {followed}\n\n");
-    }
-    for packet in &part.packets {
-        let _ = write!(text, "data: {}\n\n", value(&Line::of(packet)));
-    }
-    if !part.ended.is_empty() {
-        let ended = json!({"why": part.ended, "missed": part.missed});
-        let _ = write!(text, "event: ended\ndata: {ended}\n\n");
-    }
-    text
+/// Events of a part.
+fn told(part: &TraceResponse) -> Vec<Event> {
+    let event = |name: &str, data: Value| Event::default().event(name).data(data.to_string());
+    let followed =
+        (!part.followed.is_empty()).then(|| event("followed", json!({"line": part.followed})));
+    let packets = part.packets.iter();
+    let packets = packets.map(|packet| Event::default().data(value(&Line::of(packet)).to_string()));
+    let ended = (!part.ended.is_empty())
+        .then(|| event("ended", json!({"why": part.ended, "missed": part.missed})));
+    followed.into_iter().chain(packets).chain(ended).collect()
 }
 
 /// A name of a file.
@@ -175,8 +155,8 @@ mod tests {
             packets: vec![TracedPacket::default()],
             ..TraceResponse::default()
         };
-        let told = text(&first);
-        let mut parts = told.split_terminator("\n\n");
+        let text = sse::text(told(&first));
+        let mut parts = text.split_terminator("\n\n");
         let followed =
             "event: followed\ndata: {\"line\":\"02:00:5e:10:00:01 at up1/access0.100.7\"}";
         assert_eq!(parts.next(), Some(followed));
@@ -190,7 +170,7 @@ mod tests {
             ..TraceResponse::default()
         };
         let ended = "event: ended\ndata: {\"missed\":3,\"why\":\"its time is over\"}\n\n";
-        assert_eq!(text(&last), ended);
+        assert_eq!(sse::text(told(&last)), ended);
     }
 
     #[test]

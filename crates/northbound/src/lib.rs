@@ -61,7 +61,10 @@ pub use generated::*;
 pub use history::{Followed, HistoryCall, HistoryClient};
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
-pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
+pub use live::{
+    LiveCall, LiveClient, LiveRequest, LiveResponse, States, TRACE_SAMPLES, TRACE_SECONDS, Traced,
+    Tracing,
+};
 pub use rows::{LineRow, SubscriberRow, WorkerRow};
 pub use serve::{
     Answer, CLEAR_RATE, Call, MOST_CLEAR_RATE, MOST_COMMENT, MOST_WATCH_SECONDS, PAGE, Password,

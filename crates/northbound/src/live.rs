@@ -24,6 +24,10 @@ const MAX_REQUEST: usize = 4096;
 const SECONDS: RangeInclusive<u32> = 1..=3600;
 /// Packets of a session in a second.
 const SAMPLES: RangeInclusive<u32> = 0..=1000;
+/// How long a trace runs if nothing else is asked, in seconds.
+pub const TRACE_SECONDS: u32 = 600;
+/// Forwarded packets of a session that a trace shows in a second if nothing else is asked.
+pub const TRACE_SAMPLES: u32 = 10;
 /// Packets of a trace that are told together.
 const TOGETHER: usize = 64;
 

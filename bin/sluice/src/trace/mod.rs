@@ -6,7 +6,7 @@ use crate::cli::units::counted;
 use crate::cli::{Answer, Failure, Sockets, terminal_width};
 use crate::screen::Interrupt;
 use ladder::{HEADING, Ladder};
-use northbound::{TraceRequest, TraceResponse};
+use northbound::{TRACE_SAMPLES, TRACE_SECONDS, TraceRequest, TraceResponse};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -24,10 +24,10 @@ pub struct Trace {
     #[arg(value_name = "WHO")]
     who: String,
     /// End after so many seconds
-    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, default_value_t = TRACE_SECONDS, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Show at most so many forwarded packets of a session in a second; 0: none
-    #[arg(long, value_name = "PER_SECOND", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    #[arg(long, value_name = "PER_SECOND", default_value_t = TRACE_SAMPLES, value_parser = clap::value_parser!(u32).range(0..=1000))]
     samples: u32,
     /// Show only one in so many forwarded packets
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
