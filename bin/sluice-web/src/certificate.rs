@@ -1,11 +1,13 @@
 //! TLS of the server: its certificate, the operator's own or one that is generated at the first start, and whose certificates clients need.
 
 use config::start::Web;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
 
 /// TLS 1.2 and 1.3 with the certificate that the start file names, or with a generated one of the state folder.
@@ -13,43 +15,58 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
 /// # Errors
 /// A file cannot be read or written, or is no certificate or key; the text names it.
 pub fn tls(start: &Web) -> Result<Arc<ServerConfig>, String> {
-    let generated = (
-        start.state.join("certificate.pem"),
-        start.state.join("key.pem"),
-    );
-    let (certificate, key) = match &start.tls {
-        Some(own) => (&own.certificate, &own.key),
-        None => {
-            generate(&start.hosts, &generated.0, &generated.1)?;
-            (&generated.0, &generated.1)
-        }
-    };
-    let said = |path: &Path| {
-        let path = path.display().to_string();
-        move |error: &dyn std::fmt::Display| format!("{path}: {error}")
-    };
+    if let Some(own) = &start.tls {
+        return server(start, &own.certificate, &own.key);
+    }
+    let certificate = start.state.join("certificate.pem");
+    let key = start.state.join("key.pem");
+    generate(&start.hosts, &certificate, &key)?;
+    server(start, &certificate, &key)
+}
+
+/// Reads the files that the start file names, and generates nothing.
+///
+/// # Errors
+/// A file cannot be read, or is no certificate or key; the text names it.
+pub fn check(start: &Web) -> Result<(), String> {
+    match &start.tls {
+        Some(own) => server(start, &own.certificate, &own.key).map(drop),
+        None => clients(start).map(drop),
+    }
+}
+
+fn server(start: &Web, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, String> {
     let chain = CertificateDer::pem_file_iter(certificate);
     let chain: Vec<_> = chain
         .and_then(Iterator::collect)
-        .map_err(|error| said(certificate)(&error))?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| said(key)(&error))?;
+        .map_err(|error| said(certificate, &error))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| said(key, &error))?;
     let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let tls = match &start.client_authority {
-        None => tls.with_no_client_auth(),
-        Some(file) => {
-            let clients = WebPkiClientVerifier::builder_with_provider(
-                Arc::new(authorities(file)?),
-                Arc::new(ring::default_provider()),
-            );
-            tls.with_client_cert_verifier(clients.build().map_err(|error| said(file)(&error))?)
-        }
-    };
-    let tls = tls.with_single_cert(chain, private);
-    let mut tls = tls.map_err(|error| said(certificate)(&error))?;
+        .map_err(|error| error.to_string())?
+        .with_client_cert_verifier(clients(start)?)
+        .with_single_cert(chain, private);
+    let mut tls = tls.map_err(|error| said(certificate, &error))?;
     tls.alpn_protocols = vec![b"h2".into(), b"http/1.1".into()];
     Ok(Arc::new(tls))
+}
+
+/// Whose certificates clients need, if they need one.
+fn clients(start: &Web) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let Some(file) = &start.client_authority else {
+        return Ok(WebPkiClientVerifier::no_client_auth());
+    };
+    let provider = Arc::new(ring::default_provider());
+    let clients =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(authorities(file)?), provider);
+    clients
+        .build()
+        .map(|clients| clients as _)
+        .map_err(|error| said(file, &error))
+}
+
+fn said(file: &Path, error: &dyn Display) -> String {
+    format!("{}: {error}", file.display())
 }
 
 /// The certificates of authorities in a PEM file.
@@ -57,12 +74,11 @@ pub fn tls(start: &Web) -> Result<Arc<ServerConfig>, String> {
 /// # Errors
 /// The file cannot be read, or has none; the text names it.
 pub fn authorities(file: &Path) -> Result<RootCertStore, String> {
-    let said = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let mut roots = RootCertStore::empty();
-    let (known, _) = roots.add_parsable_certificates(read.map_err(|error| said(&error))?);
+    let (known, _) = roots.add_parsable_certificates(read.map_err(|error| said(file, &error))?);
     match known {
-        0 => Err(said(&"it has no certificate of an authority")),
+        0 => Err(said(file, &"it has no certificate of an authority")),
         _ => Ok(roots),
     }
 }
@@ -88,7 +104,7 @@ fn generate(hosts: &[String], certificate: &Path, key: &Path) -> Result<(), Stri
         let write = |(path, text): (&Path, String)| crate::files::replace(path, text.as_bytes());
         parts.into_iter().try_for_each(write)
     });
-    written.map_err(|error| format!("{}: {error}", folder.display()))?;
+    written.map_err(|error| said(folder, &error))?;
     tracing::info!(certificate = %certificate.display(), "a certificate is generated");
     Ok(())
 }

@@ -74,7 +74,8 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Some(command) if !arguments.check => command.run(&start),
         _ => {
-            let plans = match destinations::plans(&start) {
+            let plans = certificate::check(&start).and_then(|()| destinations::plans(&start));
+            let plans = match plans {
                 Ok(plans) => plans,
                 Err(said) => {
                     eprintln!("sluice-web: {said}");
@@ -108,6 +109,9 @@ fn read(named: Option<&Path>) -> Result<Web, String> {
     if let Some(tls) = &mut start.tls {
         tls.certificate = file.with_file_name(&tls.certificate);
         tls.key = file.with_file_name(&tls.key);
+    }
+    if let Some(authority) = &mut start.client_authority {
+        *authority = file.with_file_name(&*authority);
     }
     for destination in start.destinations.values_mut() {
         let paths = [&mut destination.authority, &mut destination.secret];
