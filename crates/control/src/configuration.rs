@@ -478,7 +478,10 @@ impl Keeper {
                 pending: self.management.settle(SETTLE).await,
                 ..CommitResponse::default()
             }),
-            Err(why) => Ok(refuse(faults_of(why))),
+            Err(why) => Ok(CommitResponse {
+                unchanged: matches!(why, Refusal::Nothing),
+                ..refuse(faults_of(why))
+            }),
         }
     }
 

@@ -112,6 +112,21 @@ fn changes(gnmi: &Gnmi<'_>, site: &Site) -> Result<()> {
     let now = json!({"name": "more", "prefix": "100.97.0.0/16", "net-length": 25});
     ensure!(told[1][0]["update"][POOL] == now, "{told:?}");
     ensure!(told[3]["error"] == "NOT_FOUND", "{told:?}");
+    // a client that keeps a wished state sends all of it again, also what it cannot read
+    let secret = json!({"path": "/configuration/users[name=keeper]", "val": {"json": {"password": PASSWORD}}});
+    let set = json!({"call": "set", "request": {"update": [secret]}});
+    let newest = |site: &Site| site.sluice().run(&["show", "versions", "--json"]);
+    let first = gnmi.call(&json!([set]))?;
+    let kept = newest(site)?;
+    let again = gnmi.call(&json!([set]))?;
+    ensure!(
+        again == first && again[0].get("error").is_none(),
+        "{first:?}: {again:?}"
+    );
+    ensure!(
+        newest(site)? == kept,
+        "a version is written in which nothing changes"
+    );
     Ok(())
 }
 

@@ -4,7 +4,6 @@ use super::read::{target, tree};
 use super::who::Known;
 use super::{PATIENCE, in_time, now};
 use crate::api::Site;
-use config::transactions::Refusal;
 use gnmi::edits::edits;
 use gnmi::gnmi_ext::{Extension, commit::Action, extension::Ext};
 use gnmi::operations::{Operation, Verb, operations};
@@ -157,7 +156,7 @@ impl Work {
         match committed.faults.first() {
             None => Ok(Some(committed.version)),
             // secrets were hidden in what was read, and others may have made the same change: only the control plane can compare
-            Some(_) if changes_nothing(&committed) => Ok(None),
+            Some(_) if committed.unchanged => Ok(None),
             Some(fault) => Err(refused(fault)),
         }
     }
@@ -207,16 +206,10 @@ fn said(committed: &Result<CommitResponse, Status>) -> String {
             let effects = effects.collect::<Vec<_>>().join("; ");
             format!("version {}: {effects}", of.version)
         }
-        Ok(of) if changes_nothing(of) => Refusal::Nothing.to_string(),
+        Ok(of) if of.unchanged => "nothing changes".to_owned(),
         Ok(of) => format!("{} faults", of.faults.len()),
         Err(status) => status.message().to_owned(),
     }
-}
-
-/// Whether the control plane says that it is in force already.
-fn changes_nothing(committed: &CommitResponse) -> bool {
-    let first = committed.faults.first();
-    first.is_some_and(|fault| fault.message == Refusal::Nothing.to_string())
 }
 
 /// Why a commit is refused.
