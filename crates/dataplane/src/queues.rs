@@ -81,6 +81,8 @@ struct PortQueues {
     profiles: Vec<(PolicyIndex, u32, ProfileIndex)>,
     /// The profile of frames that are in no session's queue, and their queue.
     others: (ProfileIndex, Option<SubscriberIndex>),
+    /// They wait: for the port's rate, or for those that have waited for a rate that is gone.
+    others_wait: bool,
     aggregates: Aggregates,
     /// Place of the session of each queue's subscriber.
     owners: Vec<u32>,
@@ -139,6 +141,7 @@ impl PortQueues {
             rate: None,
             profiles: Vec::new(),
             others: (profile, Some(others)),
+            others_wait: false,
             aggregates: Aggregates::default(),
             owners: Vec::with_capacity(limits.sessions + 1),
             left: Burst::new(),
@@ -188,6 +191,7 @@ impl PortQueues {
         }
         // without a rate, what waits and what comes behind it has the room that it had, until all of it has left
         if rate.is_some() {
+            self.others_wait = true;
             let (profile, _) = &self.others;
             self.scheduler.set_profile(*profile, &others_profile(rate));
         }
@@ -258,15 +262,17 @@ impl Queues {
 
     /// Do frames without queues wait at a port? Where the rate is gone, until those have left that waited for it: none overtakes them.
     #[inline]
-    pub fn holds_others(&self, PortIndex(port): PortIndex) -> bool {
-        let Some(port) = &self.ports[usize::from(port)] else {
+    pub fn holds_others(&mut self, PortIndex(port): PortIndex) -> bool {
+        let Some(port) = &mut self.ports[usize::from(port)] else {
             return false;
         };
-        match (port.rate, port.others.1) {
-            (Some(_), _) => true,
-            (None, Some(others)) => port.scheduler.holds(others, 0) || !port.left.is_empty(),
-            (None, None) => false,
+        if port.others_wait && port.rate.is_none() {
+            let (_, others) = port.others;
+            let waits = others.is_some_and(|others| port.scheduler.holds(others, 0));
+            // among those that the port did not take may be some of them
+            port.others_wait = waits || !port.left.is_empty();
         }
+        port.others_wait
     }
 
     /// The rates of the segments of a port.
@@ -361,7 +367,7 @@ impl Queues {
         };
         queues.left.take_all(&mut leave);
         let (_, others) = &mut queues.others;
-        queues.rate = None;
+        (queues.rate, queues.others_wait) = (None, false);
         if let Some(others) = others.take() {
             (queues.scheduler).remove(others, &mut |WaitingFrame(mbuf)| leave(mbuf));
         }
