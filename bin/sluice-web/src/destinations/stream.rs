@@ -54,12 +54,16 @@ impl Stream {
         let written = timeout(PATIENCE, write).await;
         let written = written.map_err(|_| "nothing is read there for 30 s".to_owned())?;
         written.map_err(|error| format!("the connection breaks: {error}"))?;
-        let now = Instant::now();
+        self.remember(Instant::now(), last);
+        Ok(())
+    }
+
+    /// A part was written at this time, whose last event has this number.
+    fn remember(&mut self, now: Instant, last: u64) {
         match self.written.back_mut() {
             Some((at, waiting)) if *at > now => *waiting = last,
             _ => self.written.push_back((now + TOGETHER, last)),
         }
-        Ok(())
     }
 
     /// Nothing is to be sent of what is up to this number. It is passed when what was written before has arrived.
@@ -120,4 +124,28 @@ async fn closed(connection: &mut (dyn Connection + '_)) {
         .await
         .is_ok_and(|octets| octets > 0)
     {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn few_times_are_kept_however_much_is_sent() {
+        let target = Target::parse("syslog+tcp://localhost:514").unwrap();
+        let mut stream = Stream::new(target, None);
+        let begun = Instant::now();
+        for last in 1..=10_000 {
+            stream.remember(begun + Duration::from_micros(100) * last, last.into());
+        }
+        // 10,000 parts within a second
+        assert!(stream.written.len() <= 11, "{}", stream.written.len());
+        assert_eq!(stream.written.back().map(|(_, last)| *last), Some(10_000));
+        let all = stream.written.iter();
+        for ((at, last), written) in all.zip((0..).map(|k| begun + TOGETHER * k)) {
+            // no part counts as written before it is
+            let wrote = begun + Duration::from_micros(100) * *last as u32;
+            assert!(*at >= wrote && *at >= written, "{last}");
+        }
+    }
 }
