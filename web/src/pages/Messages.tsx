@@ -22,17 +22,18 @@ export function Messages({ who }: { who: string }) {
   const [running, setRunning] = useState(false);
   const [messages, setMessages] = useState<Row[]>([]);
   const [said, setSaid] = useState('');
-  const full = messages.length >= MOST;
-  useEffect(() => {
-    if (!running || full) return;
+  const begin = () => {
     setMessages([]);
     setSaid('');
+    setRunning(true);
+  };
+  const end = (why: string) => {
+    setRunning(false);
+    setSaid(why);
+  };
+  useEffect(() => {
+    if (!running) return;
     const source = new EventSource(url('trace', { who, seconds: PAGE_SECONDS }));
-    const end = (why: string) => {
-      source.close();
-      setRunning(false);
-      setSaid(why);
-    };
     source.onmessage = (event: MessageEvent<string>) => {
       const message = JSON.parse(event.data) as Row;
       setMessages((before) => [message, ...before]);
@@ -45,19 +46,21 @@ export function Messages({ who }: { who: string }) {
     // the browser would begin a new trace by itself
     source.onerror = () => end('The trace has ended, or was refused: too many may run, or the subscriber may be gone.');
     return () => source.close();
-  }, [running, full, who]);
+  }, [running, who]);
+  useEffect(() => {
+    if (running && messages.length >= MOST) end(`${MOST} messages are enough for a page: the command \`sluice trace\` goes on.`);
+  }, [running, messages]);
   const first = number(messages[messages.length - 1] ?? {}, 'at_nanoseconds') ?? 0;
   return (
     <section aria-labelledby="messages">
       <h2 id="messages">Messages</h2>
       <div class="actions">
-        {running && !full
-          ? <Button onClick={() => { setRunning(false); setSaid(''); }}>Stop</Button>
-          : <Button needs="operate" onClick={() => { setMessages([]); setRunning(true); }}>Follow messages</Button>}
+        {running
+          ? <Button onClick={() => end('')}>Stop</Button>
+          : <Button needs="operate" onClick={begin}>Follow messages</Button>}
         <File who={who} />
       </div>
       {said && <Notice>{said}</Notice>}
-      {full && <Notice kind="warn">{`${MOST} messages are enough for a page: the command \`sluice trace\` goes on.`}</Notice>}
       {(running || messages.length > 0) && (
         <Table
           caption="The newest first, seconds since the first one"
