@@ -257,6 +257,37 @@ await browser.run('filter and disconnect several', async () => {
   assert.notEqual((await browser.ask(wanted)).body.rows[0].id, found.rows[0].id);
 }, [[404, '/api/v1/session?']]);
 
+await browser.run('test aaa', async () => {
+  await browser.show('#/network/aaa-servers');
+  await page.locator('form.row [name=user]').fill(home.user);
+  await page.locator('form.row [name=password]').fill('not the password');
+  await page.getByRole('button', { name: 'Ask', exact: true }).click();
+  await page.getByText('Not accepted').waitFor();
+  await browser.check('test aaa');
+});
+
+await browser.run('drain', async () => {
+  await browser.show('#/network/user-planes');
+  const state = async () => (await browser.ask('configuration')).body.tree['user-planes'];
+  const before = await state();
+  await page.getByRole('button', { name: 'Drain…' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('It takes no new sessions').waitFor();
+  await browser.check('drain');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  assert.deepEqual(await state(), before);
+  await page.getByRole('button', { name: 'Drain…' }).first().click();
+  await dialog.getByRole('button', { name: 'Drain', exact: true }).click();
+  await page.getByText('is in force').waitFor();
+  const drained = Object.values(await state()).filter((plane) => plane['admin-state'] === 'shutting-down');
+  assert.equal(drained.length, 1);
+  await page.getByRole('button', { name: 'Take sessions again' }).click();
+  await page.waitForFunction(async (text) => {
+    const answer = await fetch('/api/v1/configuration');
+    return !JSON.stringify((await answer.json()).tree['user-planes']).includes(text);
+  }, 'shutting-down');
+});
+
 await browser.run('audit', async () => {
   await browser.show('#/network/audit');
   await page.getByRole('button', { name: 'Run the audit' }).click();

@@ -11,6 +11,8 @@ import { live, type Live } from '../stream';
 import { useStore } from '../store';
 import { Audit } from './Audit';
 import { ClearBackOff, offender } from './ClearBackOff';
+import { Drain } from './Drain';
+import { TestAaa } from './TestAaa';
 
 /** Parts of the page: name in the address, heading. */
 const PARTS: [path: string, name: string][] = [
@@ -45,7 +47,12 @@ function Part({ part, route }: { part: string; route: Route }) {
   const now = useStore(live);
   if (part === 'acl') return <Acl route={route} />;
   if (part === 'audit') return <Audit />;
-  return <TablePanel {...panel(part, now)} />;
+  return (
+    <>
+      <TablePanel {...panel(part, now)} />
+      {part === 'aaa-servers' && <TestAaa />}
+    </>
+  );
 }
 
 /** What the table of a part shows. */
@@ -56,7 +63,7 @@ function panel(part: string, now: Live): PanelProps {
   switch (part) {
     case 'user-planes':
       return { path: part, every, views: ['node_id', 'state', 'address', 'sessions', 'since_seconds', 'started_at', 'restarts', 'access_ports',
-        'drain.rate', 'drain.remaining_seconds'], actions: drain };
+        'drain.rate', 'drain.remaining_seconds'], actions: (row) => <Drain plane={row} /> };
     case 'workers':
       return { path: part, every, views: ['user_plane', 'number', { field: 'busy', label: 'Busy now', kind: 'number', order: busy, cell: (row) => percent(busy(row), 1) },
         'busy_nanoseconds', 'bursts', 'rx_packets', 'tx_packets', 'handed_over', 'taken_over', 'punted', 'injected'] };
@@ -97,14 +104,6 @@ const shares = (pool: Row) => rows(pool, 'shares').map((share) => {
   const group = text(share, 'group') || text(share, 'user_plane');
   return <div key={group}>{`${group}: ${count(number(share, 'used') ?? 0)} used`}</div>;
 });
-
-/** A drain is a change of the configuration: the line is typed there, with its effects before the commit. */
-function drain(row: Row) {
-  const name = text(row, 'node_id');
-  const drained = row['drain'] !== null && row['drain'] !== false;
-  const state = drained ? 'unlocked' : 'shutting-down';
-  return <a href={link(['configuration'], { lines: `set user-planes ${name} admin-state ${state}` })}>{drained ? 'Take sessions again…' : 'Drain…'}</a>;
-}
 
 /** Rules of an ACL. Their names are in the configuration, which the role `view` cannot read: it types one. */
 function Acl({ route }: { route: Route }) {
