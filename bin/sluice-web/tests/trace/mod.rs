@@ -5,7 +5,7 @@ use std::process::Output;
 
 const PATH: &str = "/api/v1/trace?who=02:00:5e:10:00:01";
 
-/// What curl wrote within a time, also if it has to be ended then.
+/// What curl wrote until the trace had ended.
 fn read(web: &Web, token: &str, path: &str, more: &[&str]) -> Output {
     let more = [&["--no-buffer"], more].concat();
     web.curl(token, path, &more).wait_with_output().unwrap()
@@ -18,10 +18,9 @@ fn messages_of_a_subscriber_come_as_they_happen() {
     let told = read(&web, &token, &format!("{PATH}&seconds=1"), &[]);
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains("content-type: text/event-stream"), "{told}");
-    let lines: Vec<&str> = told.lines().filter(|line| line.contains(": {")).collect();
-    let lines: Vec<Value> = lines
-        .iter()
-        .filter_map(|line| Some(serde_json::from_str(line.strip_prefix("data: ")?).unwrap()))
+    let data = told.lines().filter_map(|line| line.strip_prefix("data: "));
+    let lines: Vec<Value> = data
+        .map(|data| serde_json::from_str(data).unwrap())
         .collect();
     let [followed, message, ended] = &lines[..] else {
         panic!("{told}");
