@@ -7,6 +7,7 @@ mod configuration;
 mod destinations;
 mod feed;
 mod gnmi;
+mod matrix;
 mod pages;
 mod plane;
 mod questions;
