@@ -11,14 +11,14 @@ export const MOST = 1000;
  * Events that happen behind the one with the number `after` (`undefined`: from now on), the newest first. While it is paused, or nobody
  * sees the page, nothing is asked, and nothing is missed: it goes on behind the last one. `null` follows nothing.
  */
-export function useFollow(after: number | null | undefined, subscriber: string, paused: boolean): Row[] {
+export function useFollow(after: number | null | undefined, subscriber: string, kinds: string, paused: boolean): Row[] {
   const [events, setEvents] = useState<Row[]>([]);
   const place = useRef(after);
   const full = events.length >= MOST;
   useEffect(() => {
     place.current = after;
     setEvents([]);
-  }, [after, subscriber]);
+  }, [after, subscriber, kinds]);
   useEffect(() => {
     if (after === null || paused || full) return;
     let source: EventSource | null = null;
@@ -31,7 +31,7 @@ export function useFollow(after: number | null | undefined, subscriber: string, 
     const listen = () => {
       stop();
       if (document.hidden) return;
-      const own = new EventSource(url('events/stream', { subscriber, after: String(place.current ?? '') }));
+      const own = new EventSource(url('events/stream', { subscriber, kinds, after: String(place.current ?? '') }));
       source = own;
       own.onmessage = (message: MessageEvent<string>) => {
         const event = JSON.parse(message.data) as Row;
@@ -49,6 +49,6 @@ export function useFollow(after: number | null | undefined, subscriber: string, 
       document.removeEventListener('visibilitychange', listen);
       stop();
     };
-  }, [after, subscriber, paused, full]);
+  }, [after, subscriber, kinds, paused, full]);
   return events;
 }

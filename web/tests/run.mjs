@@ -94,6 +94,7 @@ const PAGES = {
   'figures-month': '#/figures?figure=up&since=-30d',
   events: '#/events',
   'events-of-one': `#/events?subscriber=${home?.user}&since=-2h`,
+  'events-of-kinds': `#/events?subscriber=${encodeURIComponent('up1/*')}&also=${home?.user}&kinds=online,ended`,
   alarms: '#/events/alarms',
   'alarm-history': '#/events/history',
   configuration: '#/configuration',
@@ -286,6 +287,19 @@ await browser.run('drain', async () => {
     const answer = await fetch('/api/v1/configuration');
     return !JSON.stringify((await answer.json()).tree['user-planes']).includes(text);
   }, 'shutting-down');
+});
+
+await browser.run('events by combination', async () => {
+  await browser.show('#/events');
+  await page.locator('form.row [name=subscriber]').fill('home*');
+  await page.locator('form.row [name=also]').fill(home.mac);
+  await page.locator('form.row [name=kinds]').selectOption('online');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.waitForURL(/kinds=online/);
+  const found = (await browser.ask(`events?subscriber=home*&also=${home.mac}&kinds=online&last=100`)).body;
+  assert.ok(found.total >= 1 && found.total === found.rows.length, JSON.stringify(found));
+  assert.ok(found.rows.every((row) => row.kind === 'online' && row.subscriber.mac === home.mac));
+  await page.getByText(found.total === 1 ? '1 event' : `${found.total} events`, { exact: true }).waitFor();
 });
 
 await browser.run('audit', async () => {

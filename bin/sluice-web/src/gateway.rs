@@ -13,7 +13,7 @@ use northbound::history_client::HistoryClient;
 use northbound::tables_client::TablesClient;
 use northbound::{
     AcknowledgeAlarmRequest, Association, BackupRequest, BackupResponse, CheckLedgerRequest,
-    CheckUserPlaneLedgerRequest, ClearBackOffRequest, ClearSessionRequest, LineRow,
+    CheckUserPlaneLedgerRequest, ClearBackOffRequest, ClearSessionRequest, EventKind, LineRow,
     ListAaaServersRequest, ListAclRulesRequest, ListAlarmsRequest, ListAssociationsRequest,
     ListDropsRequest, ListEventsRequest, ListEventsResponse, ListFiguresRequest,
     ListFiguresResponse, ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest,
@@ -422,6 +422,8 @@ impl Gateway {
     }
 
     async fn happened(&self, query: &Query) -> Result<Page, Status> {
+        let kinds = EventKind::list(query.arguments.text("kinds").unwrap_or_default());
+        let kinds = kinds.map_err(Status::invalid_argument)?;
         let last = query
             .arguments
             .number("last")
@@ -437,14 +439,22 @@ impl Gateway {
             until: query.arguments.time("until"),
             last: last.or((!all).then_some(LATEST)),
             alarms: false,
+            kinds: kinds.into_iter().map(Into::into).collect(),
+            also: query.arguments.text("also").unwrap_or_default().into(),
+            count: true,
         };
         self.events(request, query).await
     }
 
     async fn events(&self, request: ListEventsRequest, query: &Query) -> Result<Page, Status> {
         let listing = self.history().list_events(request).await?.into_inner();
-        let read = |part: ListEventsResponse| (part.events, None);
-        parts(listing, query, read).await
+        let mut total = None;
+        let read = |part: ListEventsResponse| {
+            total = part.matching.or(total);
+            (part.events, None)
+        };
+        let page = parts(listing, query, read).await?;
+        Ok(Page { total, ..page })
     }
 
     async fn figures(&self, query: &Query) -> Result<Page, Status> {
@@ -522,7 +532,7 @@ pub fn cut<R: Serialize>(rows: impl IntoIterator<Item = R>, query: &Query) -> Pa
 async fn parts<M, R: Serialize>(
     mut listing: Streaming<M>,
     query: &Query,
-    read: impl Fn(M) -> (Vec<R>, Option<String>),
+    mut read: impl FnMut(M) -> (Vec<R>, Option<String>),
 ) -> Result<Page, Status> {
     let (mut page, mut place) = (Page::default(), 0);
     while let Some(part) = listing.message().await? {

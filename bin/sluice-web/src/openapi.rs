@@ -378,7 +378,7 @@ fn page(table: &Table) -> Value {
         "properties": {
             "rows": {"type": "array", "items": row(table.columns)},
             "next": {"type": ["integer", "null"], "description": "`cursor` of the next page; null: this is the last one"},
-            "total": {"type": "integer", "description": "Of `sessions`, on the first page: how many there are on all pages"},
+            "total": {"type": "integer", "description": "Of `sessions`, on the first page: how many there are on all pages. Of `events`: how many match, counted up to 10,000 or more"},
             "missing": {"type": "array", "items": {"type": "string"}, "description": "Why any user plane could not be asked"},
         },
     })

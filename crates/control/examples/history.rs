@@ -1,9 +1,10 @@
 //! What the history costs: `cargo run --release -p control --example history [SESSIONS]`. Half a million sessions come and go, 2,000
-//! each second, which are a million events; then it is asked who had an address and what befell a subscriber. It writes
+//! each second, which are a million events; then it is asked who had an address, what befell a subscriber, and for kinds of events. It writes
 //! about 500 MiB into the directory for temporary files, and syncs some thousand times.
 
-use control::history::{Bounds, Database, Event, Query, Step, Subject, Subscriber, What};
+use control::history::{Bounds, Database, Event, Query, Reader, Step, Subject, Subscriber, What};
 use core::ops::ControlFlow;
+use northbound::EventKind;
 use policy::Bindings;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
@@ -22,6 +23,8 @@ const BEGAN: u32 = 1_800_000_000;
 /// How long each session lasts, in seconds.
 const LASTS: u64 = 30;
 const HOMES: u64 = 100_000;
+/// Matching events that are counted.
+const COUNTED: usize = 10_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sessions = std::env::args().nth(1).map(|n| n.parse()).transpose()?;
@@ -61,20 +64,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("who had an address {ago} sessions ago: {took:.1?}");
         }
     }
-    let began = Instant::now();
-    let query = Query {
-        subject: Some(Subject::parse("home77777@sluice.example")),
+    let of = |subjects: &[&str], kinds: &[EventKind]| Query {
+        subjects: subjects.iter().map(|text| Subject::parse(text)).collect(),
+        kinds: kinds.to_vec(),
         ..Query::default()
     };
-    let mut found = 0;
-    reader.forward(&query, |_| {
-        found += 1;
-        ControlFlow::Continue(())
-    });
-    println!(
-        "{found} events of one subscriber in {:.1?}",
-        began.elapsed()
+    let subscriber = "home77777@sluice.example";
+    find(&reader, "of one subscriber", &of(&[subscriber], &[]));
+    let ended = [EventKind::Ended];
+    find(
+        &reader,
+        "ends of one subscriber",
+        &of(&[subscriber], &ended),
     );
+    find(&reader, "ends", &of(&[], &ended));
+    find(
+        &reader,
+        "ends of a part of the names",
+        &of(&["home777*"], &ended),
+    );
+    find(&reader, "refusals", &of(&[], &[EventKind::Refused]));
     let began = Instant::now();
     let mut found = 0;
     reader.forward(&Query::default(), |_| {
@@ -83,6 +92,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     println!("all {found} events in {:.1?}", began.elapsed());
     Ok(())
+}
+
+/// The latest events of a query, counted as the local API does it.
+fn find(reader: &Reader, what: &str, query: &Query) {
+    let began = Instant::now();
+    let mut found = 0;
+    reader.backward(query, |_| {
+        found += 1;
+        match found < COUNTED {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    println!("{found} events, {what}, in {:.1?}", began.elapsed());
 }
 
 /// How many there are when so many sessions have come.

@@ -189,23 +189,25 @@ impl HistoryClient {
         Ok(HistoryClient { connection, client })
     }
 
-    /// What happened, in its order, one event after the other as they come. Stops when `tell` says false.
+    /// What happened, in its order, one event after the other as they come. Stops when `tell` says false. Returns how many events match, if
+    /// that was asked for.
     pub fn events(
         &mut self,
         request: ListEventsRequest,
         mut tell: impl FnMut(Event) -> bool,
-    ) -> Result<(), CallError> {
+    ) -> Result<Option<u64>, CallError> {
         let HistoryClient { connection, client } = self;
         let listing = connection.wait_for(PATIENCE_FOR_YEARS, client.list_events(request))?;
-        let mut listing = listing.into_inner();
+        let (mut listing, mut matching) = (listing.into_inner(), None);
         while let Some(part) = connection.wait_for(PATIENCE_FOR_YEARS, listing.message())? {
+            matching = part.matching.or(matching);
             for event in part.events {
                 if !tell(event) {
-                    return Ok(());
+                    return Ok(None);
                 }
             }
         }
-        Ok(())
+        Ok(matching)
     }
 
     /// What happens, as it happens.

@@ -17,6 +17,18 @@ const MOST = 5000;
 /** Parts of the page, and the ends of their addresses. */
 const PARTS: [name: string, path?: string][] = [['Events'], ['Alarms', 'alarms'], ['Alarm history', 'history'], ['Backup', 'backup']];
 
+/** Kinds of events that are asked for together. */
+const KINDS: [name: string, kinds: string][] = [
+  ['All', ''],
+  ['Online', 'online'],
+  ['Ended', 'ended'],
+  ['Refused or failed', 'refused,failed'],
+  ['Changed or authorized', 'changed,authorized'],
+  ['Accepted by fallback', 'fell-back'],
+  ['Alarms', 'alarm-raised,alarm-cleared,alarm-acknowledged'],
+  ['Gateway', 'started,stopped,user-plane-back,user-plane-lost,committed,confirmed,rolled-back'],
+];
+
 export function Events({ route }: { route: Route }) {
   const part = PARTS.find(([, path]) => path === route.parts[1])?.[0] ?? 'Events';
   return (
@@ -44,22 +56,29 @@ function Filtered({ route }: { route: Route }) {
   const refusal = useRefusal('support');
   if (refusal) return <Notice kind="warn">{refusal}</Notice>;
   const of = (name: string) => route.values.get(name) ?? '';
-  const values = { subscriber: of('subscriber'), since: of('since'), until: of('until') };
+  const values = { subscriber: of('subscriber'), also: of('also'), kinds: of('kinds'), since: of('since'), until: of('until') };
   const ask = (event: Event) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const typed = (name: string) => String(form.get(name) ?? '').trim();
-    go(link(['events'], { subscriber: typed('subscriber'), since: typed('since'), until: typed('until') }));
+    go(link(['events'], Object.fromEntries(Object.keys(values).map((name) => [name, typed(name)]))));
   };
   return (
     <>
       <form class="row" onSubmit={ask} key={JSON.stringify(values)}>
-        <label>Subscriber <input name="subscriber" class="names" defaultValue={values.subscriber} placeholder="name, MAC, session or address" autocomplete="off" /></label>
+        <label>Subscriber <input name="subscriber" class="names" defaultValue={values.subscriber} placeholder="name, line, MAC, session or address" autocomplete="off" /></label>
+        <label>And <input name="also" class="names" defaultValue={values.also} placeholder="up1/access0.100.*" autocomplete="off" /></label>
+        <label>
+          Events
+          <select name="kinds" defaultValue={values.kinds}>
+            {KINDS.map(([name, kinds]) => <option key={name} value={kinds} selected={kinds === values.kinds}>{name}</option>)}
+          </select>
+        </label>
         <label>Since <input name="since" defaultValue={values.since} placeholder="-2h" autocomplete="off" /></label>
         <label>Until <input name="until" defaultValue={values.until} placeholder="now" autocomplete="off" /></label>
         <button type="submit" class="main">Show</button>
       </form>
-      <History {...values} follows={values.until === ''} />
+      <History {...values} follows={values.until === '' && values.also === ''} />
     </>
   );
 }

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { get, type Page } from '../api';
 import { place, reason, who } from '../derive';
 import { MOST, useFollow } from '../follow';
-import { iso } from '../format';
+import { count, iso, plural } from '../format';
 import { Button, ErrorBox, Loading } from '../parts/basics';
 import { Table, type View } from '../parts/Table';
 import { usePoll } from '../poll';
@@ -22,8 +22,15 @@ const VIEWS: View[] = [
   { field: 'why', label: 'Why, or with what', cell: reason, order: reason },
 ];
 
+/** Events that are counted as they are; above, there may be more. */
+const MOST_COUNTED = 10_000;
+
 interface HistoryProps {
   subscriber?: string;
+  /** Of whom as well. */
+  also?: string;
+  /** Kinds, with commas between them. */
+  kinds?: string;
   since?: string;
   until?: string;
   /** Events appear as they happen. */
@@ -31,24 +38,25 @@ interface HistoryProps {
 }
 
 /** Events, the newest first. Older ones are asked for from the end of what is there. */
-export function History({ subscriber = '', since = '', until = '', follows = false }: HistoryProps) {
+export function History({ subscriber = '', also = '', kinds = '', since = '', until = '', follows = false }: HistoryProps) {
   const [older, setOlder] = useState<Row[]>([]);
   const [end, setEnd] = useState(false);
   const [turn, setTurn] = useState(0);
   const [paused, setPaused] = useState(false);
-  const key = `events ${subscriber} ${since} ${until} ${turn}`;
+  const wanted = { subscriber, also, kinds, since };
+  const key = `events ${JSON.stringify(wanted)} ${until} ${turn}`;
   useEffect(() => {
     setOlder([]);
     setEnd(false);
   }, [key]);
-  const values = { subscriber, since, until, last: String(LAST), limit: String(LAST) };
+  const values = { ...wanted, until, last: String(LAST), limit: String(LAST) };
   const answer = usePoll(key, (signal) => get<Page>('events', values, signal));
   const newest = answer.data?.rows[answer.data.rows.length - 1];
-  const fresh = useFollow(follows && answer.data ? newest && number(newest, 'number') : null, subscriber, paused);
+  const fresh = useFollow(follows && answer.data ? newest && number(newest, 'number') : null, subscriber, kinds, paused);
   if (!answer.data) return answer.error ? <ErrorBox error={answer.error} retry={answer.refresh} /> : <Loading />;
   const events = [...fresh, ...[...answer.data.rows].reverse(), ...older];
   const more = async () => {
-    const page = await before(events, { subscriber, since });
+    const page = await before(events, wanted);
     setOlder([...older, ...page]);
     if (page.length === 0) setEnd(true);
   };
@@ -56,7 +64,7 @@ export function History({ subscriber = '', since = '', until = '', follows = fal
     <section class="panel">
       <Table caption="Events, the newest first" views={VIEWS} rows={events} whole={false} empty="Nothing has happened." />
       <footer class="bar">
-        <span>{`${events.length} events`}</span>
+        <span>{shown(events.length, answer.data.total === undefined ? undefined : answer.data.total + fresh.length)}</span>
         {follows && fresh.length >= MOST && <span>Many events have happened: refresh to go on.</span>}
         {follows && <Button onClick={() => setPaused(!paused)}>{paused ? 'Go on' : 'Pause'}</Button>}
         {events.length >= LAST && !end && <Button onClick={() => void more()}>Older</Button>}
@@ -67,8 +75,14 @@ export function History({ subscriber = '', since = '', until = '', follows = fal
   );
 }
 
+/** How many events are shown, of how many. */
+function shown(events: number, all: number | undefined): string {
+  if (all === undefined || all <= events) return plural(events, 'event');
+  return `${count(events)} of ${all < MOST_COUNTED ? count(all) : `${count(MOST_COUNTED)} or more`} events`;
+}
+
 /** The events before those that are shown. A second may have several of them: it is asked for again, and what is known goes. */
-async function before(events: Row[], values: { subscriber: string; since: string }): Promise<Row[]> {
+async function before(events: Row[], values: { [name: string]: string }): Promise<Row[]> {
   const oldest = number(events[events.length - 1] ?? {}, 'at') ?? 0;
   const known = new Set(events.map((event) => JSON.stringify(event)));
   for (const until of [oldest, oldest - 1]) {

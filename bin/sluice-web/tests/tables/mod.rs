@@ -196,3 +196,23 @@ fn an_audit_tells_what_it_found() {
     assert_eq!(told["balanced"], true);
     assert_eq!(told["missing"], json!(["up2 does not answer"]));
 }
+
+#[test]
+fn events_are_asked_for_by_any_combination_and_counted() {
+    let web = Web::start();
+    let token = web.token("support", "support", &[]);
+    let path = "/api/v1/events?subscriber=alice&also=up1/access0.100.*&kinds=refused,failed";
+    let page = web.rows(&token, path);
+    assert_eq!(
+        (page["rows"].as_array().unwrap().len(), &page["total"]),
+        (1, &json!(4))
+    );
+    let row = &page["rows"][0];
+    assert_eq!(
+        (&row["kind"], &row["text"]),
+        (&json!("refused"), &json!("alice and up1/access0.100.*"))
+    );
+    let wrong = web.ask(&token, "/api/v1/events?kinds=refused,lost", &[]);
+    assert_eq!(wrong.status, 400, "{wrong:?}");
+    assert!(wrong.detail().contains("`lost` is no kind"), "{wrong:?}");
+}

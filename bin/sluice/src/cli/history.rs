@@ -9,6 +9,8 @@ use northbound::{Event, FindHoldersResponse, Holder, LineHistory, ListEventsRequ
 
 /// How many of the latest events are shown where nothing else is said.
 pub(super) const LATEST: u32 = 100;
+/// Events that are counted as they are; above, there may be more.
+const MOST_COUNTED: u64 = 10_000;
 
 /// `sluice who`.
 #[derive(Debug, clap::Args)]
@@ -29,16 +31,28 @@ fn read(text: Option<&String>) -> Result<Option<u64>, Failure> {
     read.transpose().map_err(Failure::Other)
 }
 
-/// Every event that is asked for.
-pub(super) fn events(sockets: &Sockets, request: ListEventsRequest) -> Result<Vec<Event>, Failure> {
+/// Every event that is asked for, and how many match if that is asked for.
+pub(super) fn events(
+    sockets: &Sockets,
+    request: ListEventsRequest,
+) -> Result<(Vec<Event>, Option<u64>), Failure> {
     let mut events = Vec::new();
-    sockets.history(|history| {
+    let matching = sockets.history(|history| {
         history.events(request, |event| {
             events.push(event);
             true
         })
     })?;
-    Ok(events)
+    Ok((events, matching))
+}
+
+/// That these are not all events that match.
+pub(super) fn cut(shown: usize, matching: u64) -> String {
+    let all = match matching < MOST_COUNTED {
+        true => matching.to_string(),
+        false => format!("{MOST_COUNTED} or more"),
+    };
+    format!("the latest {shown} of {all} events: --last shows more of them")
 }
 
 /// The columns of an event that its message has no field for.
@@ -174,6 +188,12 @@ mod tests {
             c_tag: Some(7),
             ..Subscriber::default()
         }
+    }
+
+    #[test]
+    fn that_there_are_more_events_is_said() {
+        assert!(cut(100, 1234).starts_with("the latest 100 of 1234 events"));
+        assert!(cut(100, 10_000).contains("of 10000 or more"));
     }
 
     #[test]

@@ -331,7 +331,7 @@ fn alarm_history(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
         last: Some(LATEST),
         ..ListEventsRequest::default()
     };
-    let changes = events(sockets, request)?;
+    let (changes, _) = events(sockets, request)?;
     if changes.is_empty() && !asked.json() {
         return Ok(Answer::of(vec!["no alarm was raised".into()]));
     }
@@ -345,6 +345,8 @@ fn alarm_history(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
 }
 
 fn happened(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let kinds = EventKind::list(asked.text("kinds").unwrap_or_default());
+    let kinds = kinds.map_err(Failure::Other)?;
     let all = asked.text("since").is_some();
     let last = asked.number("last");
     let last = last.and_then(|last| u32::try_from(last).ok());
@@ -354,12 +356,21 @@ fn happened(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
         until: asked.time("until")?,
         last: last.or((!all).then_some(LATEST)),
         alarms: false,
+        kinds: kinds.into_iter().map(Into::into).collect(),
+        also: asked.text("also").unwrap_or_default().into(),
+        count: !asked.json(),
     };
-    let events = events(sockets, request)?;
+    let (events, matching) = events(sockets, request)?;
     if events.is_empty() && !asked.json() {
         return Ok(Answer::of(vec!["nothing is known of that".into()]));
     }
-    asked.derived(&events, history::derive)
+    let answer = asked.derived(&events, history::derive)?;
+    Ok(match matching {
+        Some(all) if all > events.len() as u64 => {
+            asked.with_total(answer, history::cut(events.len(), all))
+        }
+        _ => answer,
+    })
 }
 
 fn figures(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
@@ -518,6 +529,7 @@ mod tests {
         for line in [
             "ports up1 --json",
             "events alice --since -2h --last 5",
+            "events alice --also up1/access0.100.* --kinds refused,failed",
             "alarms",
             "alarms history --json",
             "drops --all",

@@ -30,6 +30,9 @@ const FORMAT: Format = Format {
     tables: TABLES,
     synchronous: "FULL",
 };
+/// Octet behind the lengths of a segment all of whose events have keys of their kinds. An earlier version writes no such keys, and drops what
+/// is behind the lengths: so whoever asks for a kind knows where to look at every event.
+const WITH_KINDS: u8 = 1;
 const TABLES: &str = "
     CREATE TABLE progress (last INTEGER NOT NULL) STRICT;
     INSERT INTO progress VALUES (0);
@@ -110,10 +113,13 @@ pub(super) struct Segment {
     pub latest: u32,
     /// Lengths of the prefixes in its keys.
     pub lengths: Lengths,
+    /// Whether its events have keys of their kinds.
+    pub has_kinds: bool,
 }
 
 impl Segment {
-    const COLUMNS: &str = "first, last, events, octets, earliest, latest, lengths";
+    const ALL: &str =
+        "SELECT first, last, events, octets, earliest, latest, lengths FROM segment ORDER BY first";
 
     fn new(first: u64) -> Self {
         Segment {
@@ -124,10 +130,12 @@ impl Segment {
             earliest: u32::MAX,
             latest: 0,
             lengths: Lengths::default(),
+            has_kinds: true,
         }
     }
 
     fn of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let lengths: Vec<u8> = row.get(6)?;
         Ok(Segment {
             first: row.get(0)?,
             last: row.get(1)?,
@@ -135,7 +143,8 @@ impl Segment {
             octets: row.get(3)?,
             earliest: row.get(4)?,
             latest: row.get(5)?,
-            lengths: Lengths::of(&row.get::<_, Vec<u8>>(6)?),
+            has_kinds: lengths.len() % 2 == 1,
+            lengths: Lengths::of(&lengths),
         })
     }
 
@@ -153,11 +162,7 @@ pub(super) fn id(block: u64, place: usize) -> u64 {
 /// Segments, the oldest or the latest first.
 pub(super) fn segments(connection: &Connection, backward: bool) -> rusqlite::Result<Vec<Segment>> {
     let order = if backward { "DESC" } else { "ASC" };
-    let all = format!(
-        "SELECT {} FROM segment ORDER BY first {order}",
-        Segment::COLUMNS
-    );
-    let mut all = connection.prepare_cached(&all)?;
+    let mut all = connection.prepare_cached(&format!("{} {order}", Segment::ALL))?;
     all.query_map([], Segment::of)?.collect()
 }
 
@@ -417,10 +422,7 @@ impl Database {
 
     /// The oldest segment if it has to be removed, and whether that is early.
     fn to_let_go(&self, now: u32) -> rusqlite::Result<Option<(Segment, bool)>> {
-        let oldest = format!(
-            "SELECT {} FROM segment ORDER BY first LIMIT 1",
-            Segment::COLUMNS
-        );
+        let oldest = format!("{} LIMIT 1", Segment::ALL);
         let mut oldest = self.connection.prepare_cached(&oldest)?;
         let oldest = oldest.query_map([], Segment::of)?.next().transpose()?;
         let open = self.open.as_ref().map(|open| open.first);
@@ -538,6 +540,8 @@ impl<'a> Batch<'a> {
         let Some(segment) = &self.segment else {
             return Ok(());
         };
+        let mut lengths = segment.lengths.octets();
+        lengths.extend(segment.has_kinds.then_some(WITH_KINDS));
         let mut save = self
             .transaction
             .prepare_cached("INSERT OR REPLACE INTO segment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
@@ -548,7 +552,7 @@ impl<'a> Batch<'a> {
             segment.octets,
             segment.earliest,
             segment.latest,
-            segment.lengths.octets()
+            lengths
         ])?;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::bindings::{self, Others};
 use super::keys::Key;
+use super::rows;
 use crate::alarms::Fault;
 use policy::Bindings;
 use serde::{Deserialize, Serialize};
@@ -200,6 +201,7 @@ pub enum Kind {
 impl<'a> Event<'a> {
     /// Keys with which the event is found.
     pub(crate) fn keys(&self, mut found: impl FnMut(Key<'a>)) {
+        found(Key::Kind(rows::kind(&self.what)));
         match &self.what {
             What::System { resource, .. } => found(Key::Resource(resource)),
             What::Alarm { resource, .. } | What::Acknowledged { resource, .. } => {

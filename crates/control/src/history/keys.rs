@@ -1,6 +1,7 @@
 //! Keys with which events are found.
 
 use ipnet::IpNet;
+use northbound::EventKind;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -21,6 +22,8 @@ pub(crate) enum Key<'a> {
     Resource(&'a str),
     /// Alarms of any kind.
     Alarms,
+    /// A kind of events.
+    Kind(EventKind),
 }
 
 impl Key<'_> {
@@ -39,12 +42,24 @@ impl Key<'_> {
             }
             Key::Resource(name) => with(b'r', name.as_bytes()),
             Key::Alarms => vec![b'a'],
+            Key::Kind(kind) => with(b'k', &(*kind as i32).to_be_bytes()),
         }
     }
 }
 
 fn with(kind: u8, octets: &[u8]) -> Vec<u8> {
     [&[kind], octets].concat()
+}
+
+/// Keys that begin as this one does, and perhaps the one behind them.
+pub(super) fn beginning(key: &Key<'_>) -> RangeInclusive<Vec<u8>> {
+    let begin = key.octets();
+    let mut end = begin.clone();
+    while end.pop_if(|last| *last == u8::MAX).is_some() {}
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    begin..=end
 }
 
 /// Beginning of the keys of prefixes with this one's first or last address.
@@ -76,7 +91,7 @@ pub(super) fn around(prefix: IpNet, lengths: &Lengths) -> Vec<RangeInclusive<Vec
 pub(super) struct Lengths(BTreeSet<[u8; 2]>);
 
 impl Lengths {
-    /// Reads what [`Self::octets`] wrote.
+    /// Reads what [`Self::octets`] wrote, and nothing of what is behind that.
     pub fn of(octets: &[u8]) -> Self {
         let (pairs, _) = octets.as_chunks::<2>();
         Lengths(pairs.iter().copied().collect())

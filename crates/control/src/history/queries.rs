@@ -34,6 +34,8 @@ const DAY: u32 = 86_400;
 const PAGE: usize = 512;
 /// Maximum number of latest events in one request.
 const MOST: u32 = 100_000;
+/// Matching events that are counted at least, if there are so many.
+const COUNTED: usize = 10_000;
 /// Time to wait for an event that is not on disk yet.
 const ON_ITS_WAY: Duration = Duration::from_millis(300);
 
@@ -134,8 +136,8 @@ impl HistoryQueries {
         self.read_in_turn(move |reader| {
             let query = query_of(reader, &request, &listener);
             match last {
-                Some(last) => tell_last(reader, &query, last as usize, listener),
-                None => tell_all(reader, &query, listener),
+                Some(last) => tell_last(reader, &query, (last as usize, request.count), listener),
+                None => tell_all(reader, &query, request.count, listener),
             }
         })
         .await;
@@ -170,7 +172,7 @@ impl HistoryQueries {
             return;
         };
         let query = Query {
-            subject: subject(&request.subscriber),
+            subjects: subject(&request.subscriber).into_iter().collect(),
             since: time(request.since),
             ..Query::default()
         };
@@ -340,24 +342,23 @@ pub(super) fn subject(text: &str) -> Option<Subject> {
 }
 
 fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -> Query {
+    let subjects = [&request.subscriber, &request.also];
+    let subjects: Vec<Subject> = subjects.iter().filter_map(|text| subject(text)).collect();
     let mut query = Query {
-        subject: subject(&request.subscriber),
+        subjects,
+        kinds: Vec::new(),
         alarms: request.alarms,
         since: time(request.since),
         until: time(request.until),
     };
     // what befell the user planes that it was on is of interest, too
-    if let Some(subject) = query.subject.take() {
-        let planes = planes_of(
-            reader,
-            &Query {
-                subject: Some(subject.clone()),
-                ..query.clone()
-            },
-            listener,
-        );
-        query.subject = Some(subject.and_resources(planes));
+    if !query.subjects.is_empty() {
+        let planes = planes_of(reader, &query, listener);
+        let subjects = std::mem::take(&mut query.subjects).into_iter();
+        let with_planes = subjects.map(|subject| subject.and_resources(planes.iter().cloned()));
+        query.subjects = with_planes.collect();
     }
+    query.kinds = request.kinds().collect();
     query
 }
 
@@ -379,28 +380,38 @@ fn planes_of(reader: &Reader, query: &Query, listener: &Listener) -> Vec<String>
     planes
 }
 
-fn tell_all(reader: &Reader, query: &Query, mut listener: Listener) {
-    let mut page = Vec::new();
+fn tell_all(reader: &Reader, query: &Query, count: bool, mut listener: Listener) {
+    let (mut page, mut matching) = (Vec::new(), 0);
     reader.visit(query, false, listener.is_there(), |number, event| {
         page.push(row(number, event));
+        matching += 1;
         match page.len() < PAGE || listener.tell(std::mem::take(&mut page)) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
     });
-    listener.tell(page);
+    if listener.tell(page) && count {
+        listener.tell_count(matching);
+    }
 }
 
-fn tell_last(reader: &Reader, query: &Query, last: usize, mut listener: Listener) {
-    let mut events = VecDeque::new();
-    if last > 0 {
+fn tell_last(reader: &Reader, query: &Query, (last, count): (usize, bool), mut listener: Listener) {
+    let most = if count { last.max(COUNTED) } else { last };
+    let (mut events, mut matching) = (VecDeque::new(), 0);
+    if most > 0 {
         reader.visit(query, true, listener.is_there(), |number, event| {
-            events.push_front(row(number, event));
-            match events.len() < last {
+            if matching < last {
+                events.push_front(row(number, event));
+            }
+            matching += 1;
+            match matching < most {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         });
+    }
+    if count && !listener.tell_count(matching) {
+        return;
     }
     while !events.is_empty() {
         let page = events.drain(..PAGE.min(events.len())).collect();
@@ -443,10 +454,23 @@ impl Listener {
 
     /// Tells events. False if whoever asked has gone, or does not read. While they do not, others have the turn.
     fn tell(&mut self, events: Vec<northbound::Event>) -> bool {
-        if events.is_empty() {
-            return true;
-        }
-        match self.parts.try_send(Ok(ListEventsResponse { events })) {
+        let part = ListEventsResponse {
+            events,
+            matching: None,
+        };
+        part.events.is_empty() || self.send(part)
+    }
+
+    /// Tells how many events match.
+    fn tell_count(&mut self, matching: usize) -> bool {
+        self.send(ListEventsResponse {
+            events: Vec::new(),
+            matching: Some(matching as u64),
+        })
+    }
+
+    fn send(&mut self, part: ListEventsResponse) -> bool {
+        match self.parts.try_send(Ok(part)) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
             Err(TrySendError::Full(part)) => {

@@ -51,31 +51,23 @@ pub(super) fn row(number: u64, event: &Event<'_>) -> northbound::Event {
     let mut row = northbound::Event {
         number,
         at: event.unix.into(),
+        kind: kind(&event.what).into(),
         ..northbound::Event::default()
     };
     match &event.what {
         What::System {
-            kind,
-            resource,
-            by,
-            text,
+            resource, by, text, ..
         } => {
-            row.kind = kind_of(*kind).into();
             row.resource = (*resource).to_owned();
             row.by = by.map(str::to_owned);
             row.text = (*text).to_owned();
         }
         What::Alarm {
-            raised,
             fault,
             resource,
             text,
+            ..
         } => {
-            row.kind = match raised {
-                true => EventKind::AlarmRaised,
-                false => EventKind::AlarmCleared,
-            }
-            .into();
             row.resource = (*resource).to_owned();
             row.text = (*text).to_owned();
             row.alarm = Some(fault.name().into());
@@ -87,7 +79,6 @@ pub(super) fn row(number: u64, event: &Event<'_>) -> northbound::Event {
             by,
             comment,
         } => {
-            row.kind = EventKind::AlarmAcknowledged.into();
             row.resource = (*resource).to_owned();
             row.by = Some((*by).to_owned());
             row.text = (*comment).to_owned();
@@ -111,14 +102,12 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             why,
             reply,
         } => {
-            row.kind = EventKind::Refused.into();
             row.since = since(*dialled);
             row.server_group = servers.map(str::to_owned);
             row.text = (*why).to_owned();
             row.reply = Some(text(reply)).filter(|reply| !reply.is_empty());
         }
         Step::Failed { dialled, cause } => {
-            row.kind = EventKind::Failed.into();
             row.since = since(*dialled);
             row.text = cause.text().into();
         }
@@ -129,7 +118,6 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             instance,
             bindings,
         } => {
-            row.kind = EventKind::Online.into();
             row.since = since(*dialled);
             row.server_group = servers.map(str::to_owned);
             row.text = profile.map_or(String::new(), |name| format!("profile {name}"));
@@ -140,12 +128,10 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             before,
             bindings,
         } => {
-            row.kind = EventKind::Changed.into();
             row.text = format!("before: {}", list(before));
             put_bindings(row, instance, bindings);
         }
         Step::Authorized { by, text } => {
-            row.kind = EventKind::Authorized.into();
             row.by = Some((*by).to_owned());
             row.text = (*text).to_owned();
         }
@@ -156,14 +142,12 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             instance,
             bindings,
         } => {
-            row.kind = EventKind::Ended.into();
             row.since = since(*started);
             row.by = by.map(str::to_owned);
             row.text = cause.text().into();
             put_bindings(row, instance, bindings);
         }
         Step::FellBack { servers, fallback } => {
-            row.kind = EventKind::FellBack.into();
             row.server_group = servers.map(str::to_owned);
             row.text = format!("no RADIUS server answered: accepted by fallback {fallback}");
         }
@@ -207,6 +191,25 @@ fn binding_row(binding: &Binding) -> northbound::Binding {
 /// Bindings for which a row has no field of its own.
 pub(crate) fn others(bindings: &Bindings) -> Vec<northbound::Binding> {
     bindings.others().map(binding_row).collect()
+}
+
+/// The kind of an event as the local API tells it.
+pub(super) fn kind(what: &What<'_>) -> EventKind {
+    match what {
+        What::System { kind, .. } => kind_of(*kind),
+        What::Alarm { raised: true, .. } => EventKind::AlarmRaised,
+        What::Alarm { raised: false, .. } => EventKind::AlarmCleared,
+        What::Acknowledged { .. } => EventKind::AlarmAcknowledged,
+        What::Subscriber(_, step) => match step {
+            Step::Refused { .. } => EventKind::Refused,
+            Step::Failed { .. } => EventKind::Failed,
+            Step::Online { .. } => EventKind::Online,
+            Step::Changed { .. } => EventKind::Changed,
+            Step::Authorized { .. } => EventKind::Authorized,
+            Step::Ended { .. } => EventKind::Ended,
+            Step::FellBack { .. } => EventKind::FellBack,
+        },
+    }
 }
 
 fn kind_of(kind: Kind) -> EventKind {

@@ -4,21 +4,28 @@ use super::bindings::overlap;
 use super::database::{Reader, Segment, segments};
 use super::event::{self, Event, Step, Subscriber, What};
 use super::keys::Key;
+use super::rows::kind;
 use super::subject::Subject;
 use crate::alarms::Alarms;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
+use northbound::EventKind;
 use policy::Bindings;
 use rusqlite::{Connection, OptionalExtension, params};
 use session::Cause;
 use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
+/// So many events of a segment are looked at one by one.
+const FEW: usize = 256;
+
 /// Selection of events.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Events about this subject.
-    pub subject: Option<Subject>,
+    /// Events about all of these.
+    pub subjects: Vec<Subject>,
+    /// Events of any of these kinds; empty: of all.
+    pub kinds: Vec<EventKind>,
     /// Only alarms that were raised, acknowledged or cleared.
     pub alarms: bool,
     /// Earliest time, in seconds since 1970.
@@ -31,7 +38,8 @@ impl Query {
     fn wants(&self, event: &Event<'_>) -> bool {
         self.since.is_none_or(|since| event.unix >= since)
             && self.until.is_none_or(|until| event.unix <= until)
-            && self.subject.as_ref().is_none_or(|s| s.matches(event))
+            && self.subjects.iter().all(|subject| subject.matches(event))
+            && (self.kinds.is_empty() || self.kinds.contains(&kind(&event.what)))
             && (!self.alarms
                 || matches!(event.what, What::Alarm { .. } | What::Acknowledged { .. }))
     }
@@ -46,13 +54,20 @@ impl Segment {
 
     /// Identities of the events that may be selected, in order.
     fn selected(&self, connection: &Connection, query: &Query) -> rusqlite::Result<Vec<u64>> {
-        let subject = query.subject.as_ref().map(|s| s.keys(&self.lengths));
-        let alarms = query.alarms.then(|| {
-            let key = Key::Alarms.octets();
-            vec![key.clone()..=key]
-        });
+        let exact = |key: Key<'_>| {
+            let key = key.octets();
+            key.clone()..=key
+        };
+        let subjects = query.subjects.iter().map(|s| s.keys(&self.lengths));
+        let kinds = query.kinds.iter().map(|kind| exact(Key::Kind(*kind)));
+        let kinds = (!query.kinds.is_empty() && self.has_kinds).then(|| kinds.collect());
+        let alarms = query.alarms.then(|| vec![exact(Key::Alarms)]);
         let mut found: Option<BTreeSet<u64>> = None;
-        for keys in subject.into_iter().chain(alarms) {
+        for keys in subjects.chain(alarms).chain(kinds) {
+            // each of a few is looked at sooner than others are found
+            if found.as_ref().is_some_and(|found| found.len() <= FEW) {
+                break;
+            }
             let these = self.with_keys(connection, &keys)?;
             found = Some(match found {
                 Some(others) => &others & &these,
@@ -293,7 +308,7 @@ impl Reader {
         asked: u32,
     ) -> Vec<Held> {
         let query = Query {
-            subject: Some(Subject::prefix(prefix)),
+            subjects: vec![Subject::prefix(prefix)],
             ..Query::default()
         };
         let mut met = Vec::new();

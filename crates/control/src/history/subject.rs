@@ -2,13 +2,13 @@
 
 use super::bindings::{overlap, parse_prefix};
 use super::event::{Event, Subscriber, What};
-use super::keys::{Key, Lengths, around};
+use super::keys::{Key, Lengths, around, beginning};
 use ipnet::IpNet;
 use policy::{Binding, Bindings};
 use std::ops::RangeInclusive;
 
 /// Whom or what events are about, as somebody has typed it: it may be a user name, an access line, a circuit or remote id, a MAC
-/// address, a session's id, an address or a prefix.
+/// address, a session's id, an address or a prefix. With `*` at its end, all names and lines that begin so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// User name, circuit id or remote id as it was typed, and what that stands for if it was typed as names are shown.
@@ -18,6 +18,8 @@ pub struct Subject {
     mac: Option<[u8; 6]>,
     session: Option<u64>,
     prefix: Option<IpNet>,
+    /// How names and lines begin.
+    beginnings: Vec<Vec<u8>>,
     /// Events of the system about these.
     resources: Vec<String>,
 }
@@ -31,13 +33,17 @@ impl Subject {
         if text.len() > MOST_TEXT {
             return Subject::default();
         }
-        let mut names = vec![text.as_bytes().to_vec(), unescaped(text)];
-        names.dedup();
+        let as_names = |text: &str| {
+            let mut names = vec![text.as_bytes().to_vec(), unescaped(text)];
+            names.dedup();
+            names
+        };
         let mac = text.parse::<wire::eth::MacAddr>().ok().map(|mac| mac.0);
         let is_session = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let session = is_session.then(|| u64::from_str_radix(text, 16).ok());
         Subject {
-            names,
+            names: as_names(text),
+            beginnings: text.strip_suffix('*').map(as_names).unwrap_or_default(),
             place: text.contains('/').then(|| text.to_owned()),
             mac,
             session: session.flatten(),
@@ -95,15 +101,15 @@ impl Subject {
         let has = |prefix| bindings.into_iter().any(|own| overlap(own.prefix, prefix));
         let [circuit, remote] = who.line;
         let names = [Some(who.user), circuit, remote].into_iter().flatten();
+        let place = who.place();
+        let begins = |name: &[u8]| self.beginnings.iter().any(|own| name.starts_with(own));
         self.session == Some(who.session)
             || self.mac == Some(who.mac)
             || names
                 .into_iter()
-                .any(|name| self.names.iter().any(|own| own == name))
-            || self
-                .place
-                .as_ref()
-                .is_some_and(|place| *place == who.place())
+                .any(|name| begins(name) || self.names.iter().any(|own| own == name))
+            || self.place.as_ref().is_some_and(|own| *own == place)
+            || begins(place.as_bytes())
             || self.prefix.is_some_and(has)
     }
 
@@ -118,8 +124,14 @@ impl Subject {
         keys.extend(self.session.map(Key::Session));
         keys.extend(self.resources.iter().map(|name| Key::Resource(name)));
         let exact = keys.iter().map(|key| key.octets()..=key.octets());
+        let begin = self.beginnings.iter().flat_map(|own| {
+            let place = String::from_utf8_lossy(own);
+            let keys = [Key::User(own), Key::Line(own), Key::Place(place)];
+            keys.map(|key| beginning(&key))
+        });
         let around = self.prefix.map(|prefix| around(prefix, lengths));
-        exact.chain(around.into_iter().flatten()).collect()
+        let around = around.into_iter().flatten();
+        exact.chain(begin).chain(around).collect()
     }
 }
 

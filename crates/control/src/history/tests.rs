@@ -12,6 +12,7 @@ use std::path::Path;
 mod alarms;
 mod backup;
 mod bindings;
+mod combined;
 mod disk;
 mod figures;
 mod follow;
@@ -112,7 +113,7 @@ fn add(database: &mut Database, number: u64, block: &[u8]) {
 fn times(reader: &Reader, subject: &str) -> Vec<u32> {
     let subject = (!subject.is_empty()).then(|| Subject::parse(subject));
     let query = Query {
-        subject,
+        subjects: subject.into_iter().collect(),
         ..Query::default()
     };
     let (mut forward, mut backward) = (Vec::new(), Vec::new());

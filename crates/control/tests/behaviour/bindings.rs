@@ -311,7 +311,7 @@ fn the_history_leads_from_an_address_in_a_route_to_the_session_that_had_it() {
     w.restart_user_plane();
     w.run(MINUTE);
     let is_about_sessions = Query {
-        subject: Some(Subject::parse("home0")),
+        subjects: vec![Subject::parse("home0")],
         ..Query::default()
     };
     let mut steps = 0;

@@ -157,6 +157,13 @@ pub const WATCH_SESSION: Action = Action {
     ],
 };
 
+/// Kinds of events, as [`EventKind::list`](crate::EventKind::list) reads them.
+pub(super) const EVENT_KINDS: Argument = Argument::new(
+    "kinds",
+    Takes::Text,
+    "Only these kinds, with commas between them, such as alarm-raised,ended",
+);
+
 /// Events as they happen.
 pub const WATCH_EVENTS: Action = Action {
     name: "watch events",
@@ -169,11 +176,7 @@ pub const WATCH_EVENTS: Action = Action {
             Takes::Subscriber,
             "Of whom: a name, a MAC address, a session, or an address",
         ),
-        Argument::new(
-            "kinds",
-            Takes::Text,
-            "Only these kinds, with commas between them, such as alarm-raised,ended",
-        ),
+        EVENT_KINDS,
         Argument::new(
             "after",
             Takes::Number(0, u64::MAX),

@@ -18,6 +18,7 @@ mod filter;
 #[rustfmt::skip]
 mod tables;
 
+use actions::EVENT_KINDS;
 pub use actions::*;
 pub use filter::*;
 pub use tables::*;

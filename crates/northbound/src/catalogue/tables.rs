@@ -6,7 +6,7 @@ use super::Unit::{
     BitsPerSecond, Count, Exact, Id, Microseconds, Nanoseconds, Octets, PrefixLength, Seconds, SecondsAgo, Time,
     TimeAgo,
 };
-use super::{Argument, Column, SESSION_FILTER, Table, Takes, Words};
+use super::{Argument, Column, EVENT_KINDS, SESSION_FILTER, Table, Takes, Words};
 
 /// Every table, in the order in which they are offered.
 pub const TABLES: &[&Table] = &[
@@ -603,7 +603,9 @@ pub const EVENTS: Table = Table {
     access: Read,
     subscribers: true,
     arguments: &[
-        Argument::new("subscriber", Takes::Subscriber, "Of whom: a name, a MAC address, a session, or an address"),
+        Argument::new("subscriber", Takes::Subscriber, "Of whom: a name, a line, a MAC address, a session or an address; or how a name or line begins: up1/access0.100.*"),
+        Argument::new("also", Takes::Subscriber, "Of this as well, which may be the same").named(),
+        EVENT_KINDS,
         Argument::new("since", Takes::Time, "None before this: 2026-11-22T07:15:00Z, 07:15 (UTC), or -2h"),
         Argument::new("until", Takes::Time, "None after this"),
         Argument::new("last", Takes::Number(1, 100_000), "Only the latest, so many [default: 100, or all if --since is given]"),

@@ -23,7 +23,10 @@ fn refused(unix: u32, session: u64, why: &'static str) -> Event<'static> {
 
 fn lines(database: &Database, subject: &str, since: Option<u32>) -> Vec<LineHistory> {
     let query = Query {
-        subject: (!subject.is_empty()).then(|| Subject::parse(subject)),
+        subjects: (!subject.is_empty())
+            .then(|| Subject::parse(subject))
+            .into_iter()
+            .collect(),
         since,
         ..Query::default()
     };

@@ -12,7 +12,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// History queries over a database. The control plane answers with these subscribers.
-fn queries(database: &Database, subscribers: Vec<SubscriberState>) -> mpsc::Sender<HistoryCall> {
+pub(super) fn queries(
+    database: &Database,
+    subscribers: Vec<SubscriberState>,
+) -> mpsc::Sender<HistoryCall> {
     let (plane, mut asked) = mpsc::channel::<Call>(4);
     let (calls, received) = mpsc::channel(64);
     let (_, written) = watch::channel(0);
@@ -43,7 +46,7 @@ async fn holders(queries: &mpsc::Sender<HistoryCall>, address: &str) -> Vec<nort
     answer.await.unwrap().unwrap().holders
 }
 
-fn run(test: impl Future<Output = ()>) {
+pub(super) fn run(test: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().unwrap();
     runtime.block_on(async {
