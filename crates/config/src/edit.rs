@@ -15,6 +15,32 @@ pub enum Verb {
     Delete,
 }
 
+impl Verb {
+    /// All of them.
+    pub const ALL: [Verb; 2] = [Verb::Set, Verb::Delete];
+
+    /// The one that a line begins with.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.word() == word)
+    }
+
+    /// As it is typed.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Verb::Set => "set",
+            Verb::Delete => "delete",
+        }
+    }
+
+    /// What it does.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Verb::Set => "Make something, or give it a value",
+            Verb::Delete => "Delete something with all that is below it",
+        }
+    }
+}
+
 /// One change. Its words are the place and, where a value is set, the value behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
@@ -57,15 +83,9 @@ impl Edit {
     /// A text that says what is expected.
     pub fn parse(line: &str) -> Result<Self, String> {
         let mut words = words(line)?.into_iter();
-        let verb = match words.next().as_deref() {
-            Some("set") => Verb::Set,
-            Some("delete") => Verb::Delete,
-            _ => {
-                return Err(format!(
-                    "`{line}`: expected `set PATH VALUE` or `delete PATH`"
-                ));
-            }
-        };
+        let verb = words.next().and_then(|word| Verb::of_word(&word));
+        let verb =
+            verb.ok_or_else(|| format!("`{line}`: expected `set PATH VALUE` or `delete PATH`"))?;
         Ok(Edit {
             verb,
             words: words.collect(),
@@ -107,10 +127,7 @@ impl Edit {
 /// As it is typed; a secret is hidden, and whatever stands behind it: it may be the rest of one with blanks in it.
 impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.verb {
-            Verb::Set => "set",
-            Verb::Delete => "delete",
-        })?;
+        f.write_str(self.verb.word())?;
         let mut schema = Some(schema::root());
         for word in self.words.steps() {
             let leaf = schema.and_then(Schema::leaf);

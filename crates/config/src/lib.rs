@@ -1,7 +1,7 @@
 //! The configuration: its model, its documents, its changes and its versions, and the daemons' start files.
 //!
 //! [`model`] declares every setting once; [`schema`] is that as data, from which documents are checked ([`check`]), commands
-//! completed and the reference manual made. [`edit`] changes and compares, [`transactions`] commits, [`history`] keeps
+//! completed ([`completion`]) and the reference manual made. [`edit`] changes and compares, [`transactions`] commits, [`history`] keeps
 //! versions. [`start`] is what a daemon has to know before it can be told anything. Whatever is wrong is reported with line,
 //! place and what was expected; an unknown or doubled name is an error, never ignored. Nothing here touches the network.
 //!
@@ -20,6 +20,7 @@
 
 pub mod capabilities;
 pub mod check;
+pub mod completion;
 pub mod edit;
 pub mod folder;
 pub mod history;

@@ -1,7 +1,7 @@
 //! Asking a daemon, and saying in plain words why it did not answer.
 
 use super::units::counted;
-use crate::shell::Candidate;
+use config::completion::Candidate;
 use lab::claim;
 use northbound::CallError;
 use std::fmt;

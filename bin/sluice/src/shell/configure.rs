@@ -1,10 +1,10 @@
 //! `configure`: a candidate is edited, compared, checked and committed.
 
 use super::candidate::{Candidate, compare};
-use super::complete::{Candidate as Word, Places};
 use crate::cli::units::counted;
 use crate::cli::{Answer, Configuration, Failure, Sockets, not_there_yet};
 use config::Verb;
+use config::completion::{Candidate as Word, Places};
 use northbound::{
     Change, CommitRequest, ConfigurationFault, ConfigurationLock, Edit, Edits, Effect, catalogue,
     change,
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 /// The commands, with what each does.
 pub const COMMANDS: [(&str, &str); 15] = [
-    ("set", "Make something, or give it a value"),
-    ("delete", "Delete something with all that is below it"),
+    (Verb::Set.word(), Verb::Set.about()),
+    (Verb::Delete.word(), Verb::Delete.about()),
     ("edit", "Go to a place: commands then begin there"),
     ("up", "Go up by one"),
     ("top", "Go to the top"),

@@ -13,8 +13,8 @@ mod terminal;
 use crate::cli::{Answer, Cli, Failure, Sockets};
 use crate::screen::{Interrupt, is_told_to_end};
 use clap::{CommandFactory, Parser};
-pub use complete::Candidate;
-use complete::{fitting, listing, of_command, split};
+use complete::{listing, of_command};
+use config::completion::{Candidate, Line, fitting};
 use configure::{Configure, Next};
 use pipe::Pipe;
 use std::cell::RefCell;
@@ -292,7 +292,7 @@ impl Session {
 
     /// What may come next, for `?`.
     fn explain(&self, line: &str) -> Vec<String> {
-        let (words, typed) = split(line);
+        let Line { words, typed, .. } = Line::read(line);
         let all = fitting(self.offers(&words, &typed), &typed);
         if all.is_empty() {
             return vec!["  nothing more; enter does it".into()];

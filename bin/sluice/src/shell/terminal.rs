@@ -1,6 +1,6 @@
 //! The line that is typed: editing, history, completion and `?`, by rustyline.
 
-use super::complete::{Candidate, fitting, split};
+use config::completion::{Candidate, Line, fitting};
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -123,36 +123,16 @@ impl Completer for Completion {
         position: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let (words, typed) = split(&line[..position]);
-        let begins = position - typed_length(&line[..position]);
-        let words = fitting((self.0)(&words, &typed), &typed)
+        let line = Line::read(&line[..position]);
+        let words = fitting((self.0)(&line.words, &line.typed), &line.typed)
             .into_iter()
             .filter(Candidate::is_word);
         let pair = |c: Candidate| Pair {
             display: c.word.clone(),
             replacement: c.word + " ",
         };
-        Ok((begins, words.map(pair).collect()))
+        Ok((line.begins, words.map(pair).collect()))
     }
-}
-
-/// How many octets of the line belong to the word that is being typed, an open quote among them.
-fn typed_length(line: &str) -> usize {
-    let mut begins = line.len();
-    let (mut quoted, mut blank) = (false, true);
-    for (at, c) in line.char_indices() {
-        if blank && !c.is_whitespace() {
-            begins = at;
-        }
-        if c == '"' {
-            quoted = !quoted;
-        }
-        blank = c.is_whitespace() && !quoted;
-        if blank {
-            begins = line.len();
-        }
-    }
-    line.len() - begins
 }
 
 impl Hinter for Completion {
@@ -179,23 +159,5 @@ impl ConditionalEventHandler for Question {
         }
         self.0.store(true, Ordering::Relaxed);
         Some(Cmd::AcceptLine)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_word_at_the_cursor_is_what_is_replaced() {
-        for (line, typed) in [
-            ("show ses", 3),
-            ("show ", 0),
-            ("set users \"a b", 4),
-            ("set users \"a b\" ", 0),
-            ("", 0),
-        ] {
-            assert_eq!(typed_length(line), typed, "{line}");
-        }
     }
 }
