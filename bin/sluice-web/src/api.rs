@@ -19,7 +19,8 @@ use crate::sign_ins::SignIns;
 use crate::tokens::Token;
 use crate::users::User;
 use crate::{
-    changes, destinations, feed, live, metrics, openapi, pages, questions, test_aaa, trace,
+    changes, completions, destinations, feed, live, metrics, openapi, pages, questions, test_aaa,
+    trace,
 };
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -149,6 +150,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route(CHECK, post(changes::check).layer(documents))
         .route(COMMIT, post(changes::commit).layer(documents))
         .route(CONFIRM, post(changes::confirm))
+        .route(completions::PATH, post(completions::complete))
         .route(ME, get(sign_in::me))
         .route(SIGN_OUT, post(sign_in::sign_out))
         .method_not_allowed_fallback(no_such_method)

@@ -7,6 +7,7 @@ mod audience;
 mod certificate;
 mod changes;
 mod commands;
+mod completions;
 mod cookie;
 mod destinations;
 mod feed;

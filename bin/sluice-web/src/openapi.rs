@@ -7,7 +7,7 @@ use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
 use crate::questions::{self, QUESTIONS};
 use crate::role::Role;
 use crate::sign_in::{ME, SIGN_IN, SIGN_OUT};
-use crate::{feed, live, test_aaa, trace};
+use crate::{completions, feed, live, test_aaa, trace};
 use clap::ValueEnum;
 use northbound::catalogue::{
     self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, DESTINATIONS, Kind, TABLES,
@@ -54,6 +54,7 @@ pub fn document() -> Value {
         paths.insert(path.into(), json!({ "post": change(action) }));
     }
     paths.insert(CONFIRM.into(), json!({ "post": confirmation() }));
+    paths.insert(completions::PATH.into(), json!({ "post": complete() }));
     paths.insert(SIGN_IN.into(), json!({ "post": sign_in() }));
     paths.insert(SIGN_OUT.into(), json!({ "post": sign_out() }));
     paths.insert(ME.into(), json!({ "get": me() }));
@@ -266,6 +267,52 @@ fn confirmation() -> Value {
                 "description": "The `version` that stays",
                 "content": {"application/json": {"schema": {"type": "object"}}},
             },
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+/// Completions of a line, which is in the body because it may have a secret in it.
+fn complete() -> Value {
+    let body = json!({
+        "type": "object",
+        "required": ["line"],
+        "additionalProperties": false,
+        "properties": {
+            "line": {"type": "string", "maxLength": completions::LONGEST_LINE,
+                "description": "The line up to the cursor, such as `set limits s`"},
+            "edits": {"type": "array", "items": {"type": "string"},
+                "description": "The lines above it: what they make can be chosen, too"},
+        },
+    });
+    let option = json!({
+        "type": "object",
+        "required": ["word", "help"],
+        "properties": {
+            "word": {"type": "string", "description": "As it is typed"},
+            "help": {"type": "string", "description": "What it is; empty for names that the operator has chosen"},
+        },
+    });
+    let answer = json!({
+        "type": "object",
+        "required": ["begins", "place", "about", "expected", "options", "more"],
+        "properties": {
+            "begins": {"type": "integer", "description": "Characters of the line before the word that is being typed"},
+            "place": {"type": "string", "description": "Where in the configuration the line has got to"},
+            "about": {"type": "string", "description": "What is there"},
+            "expected": {"type": ["string", "null"], "description": "What may stand next, where it can be said"},
+            "options": {"type": "array", "maxItems": completions::MOST_OPTIONS, "items": option,
+                "description": "Words that may stand next and begin as what is typed"},
+            "more": {"type": "integer", "description": "How many more there are"},
+        },
+    });
+    json!({
+        "operationId": "configuration-completions",
+        "summary": "What may come next on a line of a change",
+        "x-sluice-role": "support",
+        "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
+        "responses": {
+            "200": {"description": "What may come next", "content": {"application/json": {"schema": answer}}},
             "default": {"$ref": "#/components/responses/problem"},
         },
     })

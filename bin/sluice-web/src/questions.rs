@@ -8,7 +8,8 @@ use northbound::catalogue::{
 };
 use northbound::{
     Explanation, FindHoldersRequest, FindSubscriberRequest, FindSubscriberResponse,
-    GetConfigurationRequest, GetSessionPolicyRequest, GetSessionRequest, SessionDetails,
+    GetConfigurationRequest, GetConfigurationResponse, GetSessionPolicyRequest, GetSessionRequest,
+    SessionDetails,
 };
 use serde_json::{Value, json};
 use tonic::{Code, Status};
@@ -87,12 +88,24 @@ impl Gateway {
     /// A version with its document.
     async fn version(&self, version: Option<u64>) -> Result<Value, Status> {
         let _one = self.document().await;
+        let (told, tree) = self.in_force(version).await?;
+        Ok(json!({"version": told.version, "document": told.document, "tree": tree}))
+    }
+
+    /// The configuration in force, or another version, with its tree. Secrets are hidden. The caller holds [`Gateway::document`].
+    ///
+    /// # Errors
+    /// There is no such version, it is too large, or the control plane does not answer.
+    pub async fn in_force(
+        &self,
+        version: Option<u64>,
+    ) -> Result<(GetConfigurationResponse, Value), Status> {
         let request = GetConfigurationRequest { version };
         let told = self.configuration().get_configuration(request).await;
         let told = told.map_err(too_large)?.into_inner();
-        let tree: Value = serde_json::from_str(&told.tree)
+        let tree = serde_json::from_str(&told.tree)
             .map_err(|error| Status::internal(format!("its tree is no JSON: {error}")))?;
-        Ok(json!({"version": told.version, "document": told.document, "tree": tree}))
+        Ok((told, tree))
     }
 }
 

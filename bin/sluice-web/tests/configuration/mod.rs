@@ -73,3 +73,75 @@ fn the_configuration_is_checked_committed_and_confirmed() {
     );
     assert!(!told("shutting-down"), "an edit may have a secret in it");
 }
+
+#[test]
+fn a_line_is_completed_with_the_model_and_what_is_configured() {
+    let web = Web::start();
+    let token = web.token("support", "support", &[]);
+    let complete = |token: &str, body: &Value| {
+        let body = body.to_string();
+        let path = "/api/v1/configuration/completions";
+        web.ask(token, path, &["--data-binary", &body])
+    };
+    let told = |line: &str| complete(&token, &json!({"line": line})).json();
+    let words = |told: &Value| -> Vec<String> {
+        let options = told["options"].as_array().unwrap().iter();
+        options
+            .map(|o| o["word"].as_str().unwrap().into())
+            .collect()
+    };
+    let viewer = web.token("viewer", "view", &[]);
+    assert_eq!(complete(&viewer, &json!({"line": ""})).status, 403);
+
+    assert_eq!(words(&told("")), ["delete", "set"]);
+    let planes = told("set user-planes ");
+    assert_eq!(words(&planes), ["up1"]);
+    assert_eq!(
+        (&planes["place"], &planes["begins"]),
+        (&json!("user-planes"), &json!(16))
+    );
+    let state = told("set user-planes up1 admin-state shu");
+    let model = config::schema::root();
+    let place = config::Path::parse("user-planes up1 admin-state").unwrap();
+    let about = model.find(&place).unwrap().doc.replace('\n', " ");
+    assert_eq!(state["about"], about);
+    assert_eq!(words(&state), ["shutting-down"]);
+    assert_ne!(state["options"][0]["help"], "");
+    let begins = told("set users \"é ü");
+    assert_eq!(begins["begins"], 10, "characters, not octets");
+
+    let edits = [
+        "set users ann password hunter2",
+        "set ipv4-pools more",
+        "set ipv4-",
+        "nonsense",
+    ];
+    let above = |line: &str| complete(&token, &json!({"line": line, "edits": edits}));
+    assert_eq!(words(&above("set ipv4-pools ").json()), ["more"]);
+    for line in ["set users ann password ", "delete users ann password "] {
+        assert!(!above(line).body.contains("hunter2"), "a secret");
+    }
+    let many: Vec<_> = (0..150)
+        .map(|n| format!("set ipv4-pools p{n:03}"))
+        .collect();
+    let many = complete(&token, &json!({"line": "set ipv4-pools p", "edits": many})).json();
+    assert_eq!((words(&many).len(), &many["more"]), (100, &json!(50)));
+
+    let long = "x".repeat(4097);
+    for wrong in [
+        json!({"line": long}),
+        json!({"line": 7}),
+        json!({"secret": "hunter2"}),
+    ] {
+        let wrong = complete(&token, &wrong);
+        assert_eq!(wrong.status, 400, "{wrong:?}");
+        assert!(wrong.detail().contains("at most 4096 octets"), "{wrong:?}");
+        assert!(!wrong.detail().contains("hunter2"), "{wrong:?}");
+    }
+    let log = web.log();
+    let looked = log
+        .iter()
+        .filter(|line| line.contains("a line is completed"));
+    assert_eq!(looked.count(), 3, "who looked at users: {log:#?}");
+    assert!(!log.iter().any(|line| line.contains("hunter2")), "{log:#?}");
+}
