@@ -61,11 +61,11 @@ export function get<T>(path: string, values: Values = {}, signal?: AbortSignal):
 }
 
 /** Orders something. It is never repeated by itself: it may have been done. */
-export function post<T>(path: string, body?: unknown): Promise<T> {
+export function post<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const json = body === undefined
     ? {}
     : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
-  return call<T>(url(path), { method: 'POST', ...json }, 0);
+  return call<T>(url(path), { method: 'POST', ...json, ...(signal && { signal }) }, 0);
 }
 
 async function call<T>(address: string, init: RequestInit, repeats: number): Promise<T> {

@@ -1,6 +1,6 @@
 import { Fragment, options, type VNode } from 'preact';
 import { heard } from './api';
-import { isRow, type Json, type Row } from './row';
+import { isRow, rows, text, type Json, type Row } from './row';
 import { Store } from './store';
 
 /** Whether names, MAC addresses and IP addresses of subscribers are hidden, for screenshots. */
@@ -54,6 +54,8 @@ heard.tell = (answer) => {
   const tree = isRow(answer as Json) ? (answer as Row)['tree'] : undefined;
   const users = isRow(tree) ? tree['users'] : undefined;
   if (isRow(users)) Object.keys(users).forEach(learn);
+  // and options where one of them is typed
+  if (isRow(answer as Json) && text(answer as Row, 'place') === 'users') rows(answer as Row, 'options').forEach((option) => learn(text(option, 'word')));
 };
 
 const MAC = /\b[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\b/gi;

@@ -38,9 +38,68 @@ async function acknowledge(browser, name) {
   assert.fail('the acknowledgement is no event');
 }
 
+/** Has the options at the cursor shown, and takes one by keys alone. */
+async function complete(browser, field) {
+  const { page } = browser;
+  const type = (text) => page.keyboard.type(text);
+  const list = page.getByRole('listbox', { name: 'What may come next' });
+  const option = (name) => list.getByRole('option', { name });
+  const about = page.getByRole('region', { name: 'Documentation' });
+  let asked = 0;
+  const count = (request) => { if (request.url().endsWith('/completions')) asked += 1; };
+  page.on('request', count);
+  await field.fill('set ipv4-pools by-a-line-above\n');
+  await type('set limits ha');
+  await option(/^half-open /).waitFor();
+  assert.equal(await field.getAttribute('role'), 'combobox');
+  assert.equal(await field.getAttribute('aria-activedescendant'), null);
+  await page.keyboard.press('ArrowDown');
+  await list.locator('[aria-selected=true]').waitFor();
+  assert.equal(await field.getAttribute('aria-activedescendant'), await option(/^half-open /).getAttribute('id'));
+  await browser.check('completion');
+  await browser.shot('configuration-completion');
+  const before = asked;
+  await type('l');
+  await page.waitForTimeout(500);
+  assert.equal(asked, before, 'what is known already is asked for');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await about.getByText('limits half-open').waitFor();
+  await about.getByText(/^Expected: a number from .* by default$/).waitFor();
+  assert.match(await field.inputValue(), /\nset limits half-open $/);
+  assert.equal(await field.getAttribute('role'), null, 'nothing is to be chosen');
+
+  await type('5\nset user-planes ');
+  const [plane] = Object.keys((await browser.ask('configuration')).body.tree['user-planes']);
+  await option(plane).waitFor();
+  await page.keyboard.press('Escape');
+  await list.waitFor({ state: 'detached' });
+  await page.keyboard.press('Alt+ArrowDown');
+  await option(plane).click();
+  await option(/^ports /).waitFor();
+  assert.ok((await field.inputValue()).endsWith(`\nset user-planes ${plane} `));
+
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.keyboard.press('ArrowDown');
+  await browser.check('narrow completion');
+  await browser.shot('narrow-configuration-completion');
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.emulateMedia({ colorScheme: 'light' });
+
+  await page.keyboard.press('Escape'); // Enter would take the option
+  await type('\ndelete ipv4-pools by');
+  await option('by-a-line-above').waitFor();
+  await type('\nset users somebody password hunter2 ');
+  await about.getByText('users somebody password').waitFor();
+  assert.ok(!(await page.locator('.assist').innerText()).includes('hunter2'), 'a secret is shown');
+  page.off('request', count);
+}
+
 export async function changeConfiguration(browser) {
   const { page } = browser;
-  const lines = () => page.getByRole('textbox', { name: 'Lines' });
+  // with a list to choose from it is a combobox, and a text field otherwise
+  const lines = () => page.getByLabel(/^Lines, as in/);
   const press = (name) => page.getByRole('button', { name, exact: true }).click();
   let before = 0;
 
@@ -59,6 +118,8 @@ export async function changeConfiguration(browser) {
     await browser.check('faults');
     await browser.shot('configuration-faults');
   }, [[400, '/configuration/check']]);
+
+  await browser.run('configuration completion', () => complete(browser, lines()));
 
   await browser.run('configuration ends sessions', async () => {
     const { tree } = (await browser.ask('configuration')).body;

@@ -70,6 +70,34 @@ test('a configuration becomes the lines that are typed', async () => {
   assert.deepEqual(editLines('# why\n\n  set a b \ndelete c'), ['set a b', 'delete c']);
 });
 
+test('a line is asked about with the lines above it, and once a word', async () => {
+  const { typedAt, narrowed, insertion, canBeHelped } = await load('completions');
+  const text = 'set acls x\n\nset limits se 5\n';
+  const cursor = text.indexOf(' 5');
+  assert.deepEqual(typedAt(text, cursor), { line: 'set limits se', edits: ['set acls x'] });
+  assert.deepEqual(typedAt('\nset', 0), { line: '', edits: [] });
+  const long = typedAt(`${'set a b\n'.repeat(1000)}s`, 8001);
+  assert.equal(long.line, 's');
+  assert.ok(long.edits.length < 1000 && long.edits.every((line) => line === 'set a b'));
+  assert.ok(canBeHelped(typedAt(text, cursor)));
+  assert.ok(!canBeHelped({ line: ' # set' }) && !canBeHelped({ line: 'x'.repeat(1001) }));
+
+  const options = [{ word: 'segments', help: '' }, { word: 'sessions', help: 'S' }, { word: '"se a"', help: '' }];
+  const answer = { begins: 11, place: 'limits', about: '', expected: null, options, more: 0 };
+  const asked = typedAt(text, cursor);
+  const words = (line, edits = asked.edits, of = answer) => narrowed(of, asked, { line, edits })?.options.map(({ word }) => word);
+  assert.deepEqual(words('set limits se'), options.map(({ word }) => word));
+  assert.deepEqual(words('set limits ses'), ['sessions']);
+  assert.deepEqual(words('set limits sex'), []);
+  for (const line of ['set limits s', 'set limits se ', 'set limits se"', 'set acls se']) assert.equal(words(line), undefined, line);
+  assert.equal(words('set limits ses', []), undefined, 'other lines above');
+  assert.equal(words('set limits ses', asked.edits, { ...answer, more: 1 }), undefined, 'not all options are known');
+
+  assert.deepEqual(insertion(text, cursor, 11, options[1]), { from: text.indexOf('se 5'), to: cursor + 1, text: 'sessions ' });
+  assert.deepEqual(insertion('set users "é ü', 14, 10, { word: '"é ü"' }), { from: 10, to: 14, text: '"é ü" ' });
+  assert.deepEqual(insertion('# 😀\nset 😀 a', 13, 6, { word: 'abc' }), { from: 12, to: 13, text: 'abc ' });
+});
+
 test('a query leaves out what is empty, and MAC addresses are read in any form', async () => {
   const { query, identities, isAddress } = await load('query');
   assert.equal(query({}), '');
@@ -186,16 +214,19 @@ test('names and addresses are hidden wherever they stand, and nothing else is', 
   const { heard } = await load('api');
   heard.tell({ rows: [{ user: 'anna@example.net', circuit_id: 'olt1 eth 1/2:100', line: 'up1/access0.100.7', name: 'homes' }] });
   heard.tell({ tree: { users: { bob: { password: '*' } }, limits: {} } });
+  heard.tell({ place: 'users', options: [{ word: 'carol', help: '' }] });
+  heard.tell({ place: '', options: [{ word: 'set', help: '' }] });
   for (const [text, hides] of [
     ['anna@example.net', '••••'],
     ['the session of anna@example.net ends; bob: no', 'the session of •••• ends; ••••: no'],
+    ['carol', '••••'],
     ['on olt1 eth 1/2:100, up1/access0.100.7', 'on ••••, ••••'],
     ['02:00:5E:00:00:01 and 02-00-5e-00-00-01', '••:••:••:••:••:•• and ••:••:••:••:••:••'],
     ['100.64.0.2/32 2001:db8:100::/64 ::1', '•.•.•.•/32 •:•::•/64 •:•::•'],
     ['dns: "2001:db8:ffff::2"', 'dns: "•:•::•"'],
     ['1:2:3:4:5:6:7:8', '•:•::•'],
   ]) assert.equal(redact(text), hides);
-  for (const text of ['2026-11-28 07:01:12', 'homes', 'bobby', 'sluice-cp 0.1.0', '1a220f53ac100000', 'up1/access0.100.8', '12:30', 'a: b']) {
+  for (const text of ['2026-11-28 07:01:12', 'homes', 'set', 'bobby', 'sluice-cp 0.1.0', '1a220f53ac100000', 'up1/access0.100.8', '12:30', 'a: b']) {
     assert.equal(redact(text), text);
   }
 });

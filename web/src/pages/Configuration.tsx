@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get } from '../api';
 import { plural } from '../format';
 import { ErrorBox, Loading, Notice, Tabs } from '../parts/basics';
+import { LineEditor } from '../parts/LineEditor';
 import { Yaml } from '../parts/Yaml';
 import { usePoll } from '../poll';
 import { setValues, type Route } from '../router';
@@ -80,18 +81,14 @@ function Editor({ version, tree }: { version: number; tree: Json }) {
     <section aria-labelledby="change">
       <h2 id="change">Change</h2>
       {refusal && <Notice kind="warn">{refusal}</Notice>}
-      <label>
+      <LineEditor
+        value={lines}
+        readOnly={refusal !== null}
+        placeholder="set ipv4-pools more prefix 100.96.0.0/16"
+        onChange={(text) => typed.set(text)}
+      >
         Lines, as in <code>sluice configure</code>: <code>set PATH VALUE</code> or <code>delete PATH</code>, one a line
-        <textarea
-          class="names"
-          rows={8}
-          spellcheck={false}
-          value={lines}
-          readOnly={refusal !== null}
-          placeholder={'set ipv4-pools more prefix 100.96.0.0/16'}
-          onInput={(event) => typed.set(event.currentTarget.value)}
-        />
-      </label>
+      </LineEditor>
       {base !== version && lines !== '' && (
         <Notice kind="warn">
           {`The lines start from version ${base}, but version ${version} is in force. What it changed elsewhere stays; a change of the same place is refused. `}
