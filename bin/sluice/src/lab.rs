@@ -167,6 +167,11 @@ fn conduct(
     view.say_look();
     let web = WebManager::start(lab)?;
     view.say(&format!("web manager, signed in once: {}", web.link()?));
+    let (gnmi, token) = (web.gnmi(), web.token_command()?);
+    view.say(&format!(
+        "gNMI and REST for programs: {gnmi} and {}, with the token of {token}",
+        web.address()
+    ));
 
     let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
     let interval = options.interval();

@@ -22,7 +22,7 @@ const START: &str = "gnmi.yaml";
 /// Where the client and the .proto files lie.
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// Debian's own, for which its packages are.
-const PYTHON: &str = "/usr/bin/python3";
+pub const PYTHON: &str = "/usr/bin/python3";
 /// The pool that is made.
 const POOL: &str = "/configuration/ipv4-pools[name=more]";
 const PASSWORD: &str = "correct horse battery";
@@ -214,24 +214,40 @@ impl<'l> Gnmi<'l> {
                 call["as"] = self.bearer();
             }
         }
-        let here = Path::new(HERE);
-        let mut peer = self.lab.netns(Place::ControlPlane).command(PYTHON);
-        peer.arg(here.join("gnmi-peer/peer.py"))
-            .arg(here.with_file_name("proto"))
-            .arg(AT)
-            .arg(self.lab.dir().join("gnmi/certificate.pem"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut peer = peer.spawn().context("cannot run Debian's Python")?;
-        let mut input = peer.stdin.take().context("piped")?;
-        input.write_all(calls.to_string().as_bytes())?;
-        drop(input);
-        let done = peer.wait_with_output()?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "the peer failed: {said}");
-        Ok(serde_json::from_slice(&done.stdout)?)
+        let python = self.lab.netns(Place::ControlPlane).command(PYTHON);
+        peer(
+            python,
+            AT,
+            &self.lab.dir().join("gnmi/certificate.pem"),
+            &calls,
+        )
     }
+}
+
+/// What comes of calls of Google's gRPC for Python at this address.
+pub fn peer(
+    mut python: Command,
+    at: &str,
+    certificate: &Path,
+    calls: &Value,
+) -> Result<Vec<Value>> {
+    let here = Path::new(HERE);
+    python
+        .arg(here.join("gnmi-peer/peer.py"))
+        .arg(here.with_file_name("proto"))
+        .arg(at)
+        .arg(certificate)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut peer = python.spawn().context("cannot run Debian's Python")?;
+    let mut input = peer.stdin.take().context("piped")?;
+    input.write_all(calls.to_string().as_bytes())?;
+    drop(input);
+    let done = peer.wait_with_output()?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "the peer failed: {said}");
+    Ok(serde_json::from_slice(&done.stdout)?)
 }
 
 /// `sluice-web` with its start file, on the control plane's machine.

@@ -101,15 +101,17 @@ impl Subject {
         let has = |prefix| bindings.into_iter().any(|own| overlap(own.prefix, prefix));
         let [circuit, remote] = who.line;
         let names = [Some(who.user), circuit, remote].into_iter().flatten();
-        let place = who.place();
         let begins = |name: &[u8]| self.beginnings.iter().any(|own| name.starts_with(own));
+        let has_place = self.place.is_some() || !self.beginnings.is_empty();
+        let place = has_place.then(|| who.place());
         self.session == Some(who.session)
             || self.mac == Some(who.mac)
             || names
                 .into_iter()
                 .any(|name| begins(name) || self.names.iter().any(|own| own == name))
-            || self.place.as_ref().is_some_and(|own| *own == place)
-            || begins(place.as_bytes())
+            || place.is_some_and(|place| {
+                self.place.as_ref() == Some(&place) || begins(place.as_bytes())
+            })
             || self.prefix.is_some_and(has)
     }
 
