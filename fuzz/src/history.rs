@@ -107,7 +107,7 @@ fn emit(unix: u32, session: u8, block: &mut Vec<u8>) {
 /// When what somebody asks about happened, forward and backward.
 fn times(reader: &Reader, subject: Option<&str>) -> [Vec<u32>; 2] {
     let query = Query {
-        subjects: subject.map(Subject::parse).into_iter().collect(),
+        subjects: subject.map(Subject::of_events).into_iter().collect(),
         ..Query::default()
     };
     let (mut forward, mut backward) = (Vec::new(), Vec::new());

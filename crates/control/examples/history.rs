@@ -65,7 +65,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let of = |subjects: &[&str], kinds: &[EventKind]| Query {
-        subjects: subjects.iter().map(|text| Subject::parse(text)).collect(),
+        subjects: subjects
+            .iter()
+            .map(|text| Subject::of_events(text))
+            .collect(),
         kinds: kinds.to_vec(),
         ..Query::default()
     };

@@ -338,7 +338,7 @@ fn time(at: Option<u64>) -> Option<u32> {
 
 /// The subject of a request; `None` for all.
 pub(super) fn subject(text: &str) -> Option<Subject> {
-    (!text.is_empty()).then(|| Subject::parse(text))
+    (!text.is_empty()).then(|| Subject::of_events(text))
 }
 
 fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -> Query {

@@ -8,7 +8,7 @@ use policy::{Binding, Bindings};
 use std::ops::RangeInclusive;
 
 /// Whom or what events are about, as somebody has typed it: it may be a user name, an access line, a circuit or remote id, a MAC
-/// address, a session's id, an address or a prefix. With `*` at its end, all names and lines that begin so.
+/// address, a session's id, an address or a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// User name, circuit id or remote id as it was typed, and what that stands for if it was typed as names are shown.
@@ -33,22 +33,25 @@ impl Subject {
         if text.len() > MOST_TEXT {
             return Subject::default();
         }
-        let as_names = |text: &str| {
-            let mut names = vec![text.as_bytes().to_vec(), unescaped(text)];
-            names.dedup();
-            names
-        };
         let mac = text.parse::<wire::eth::MacAddr>().ok().map(|mac| mac.0);
         let is_session = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let session = is_session.then(|| u64::from_str_radix(text, 16).ok());
         Subject {
-            names: as_names(text),
-            beginnings: text.strip_suffix('*').map(as_names).unwrap_or_default(),
+            names: names(text),
             place: text.contains('/').then(|| text.to_owned()),
             mac,
             session: session.flatten(),
             prefix: parse_prefix(text),
-            resources: Vec::new(),
+            ..Subject::default()
+        }
+    }
+
+    /// The same of events, where `*` at the end stands for all names and lines that begin so: `up1/access0.100.*`.
+    pub fn of_events(text: &str) -> Self {
+        let begin = text.strip_suffix('*').filter(|_| text.len() <= MOST_TEXT);
+        Subject {
+            beginnings: begin.map(names).unwrap_or_default(),
+            ..Self::parse(text)
         }
     }
 
@@ -135,6 +138,13 @@ impl Subject {
         let around = around.into_iter().flatten();
         exact.chain(begin).chain(around).collect()
     }
+}
+
+/// A name as it was typed, and what that stands for if it was typed as names are shown.
+fn names(text: &str) -> Vec<Vec<u8>> {
+    let mut names = vec![text.as_bytes().to_vec(), unescaped(text)];
+    names.dedup();
+    names
 }
 
 /// What a name is that is shown as [`u8::escape_ascii`] does it.

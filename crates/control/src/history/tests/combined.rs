@@ -78,7 +78,7 @@ proptest! {
             all.push(event);
         }
         let query = Query {
-            subjects: subjects.into_iter().map(Subject::parse).collect(),
+            subjects: subjects.into_iter().map(Subject::of_events).collect(),
             kinds,
             ..Query::default()
         };
