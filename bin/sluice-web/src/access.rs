@@ -8,20 +8,23 @@ use crate::problem::Problem;
 use crate::role::Role;
 use crate::tokens::{self, Token};
 use axum::Extension;
-use axum::body::to_bytes;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use northbound::time;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Time limit for the body of a request that is refused.
 const UNWANTED: Duration = Duration::from_secs(1);
+/// Time from one look to the next whether an answer that goes on may go on.
+const LOOK: Duration = Duration::from_secs(5);
 /// What a browser says of where a request comes from (Fetch Metadata).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -118,10 +121,13 @@ pub async fn authenticate(
     next: Next,
 ) -> Response {
     let headers = request.headers();
-    let caller = match (bearer(headers), cookie::presented(headers)) {
-        (Some(token), _) => token_in_force(&site, peer, token).map(|token| Caller::from(&token)),
-        (None, Some(secret)) => by_cookie(&site, secret, &request),
-        (None, None) => Err(Problem::unauthorized(
+    let presented = Presented::of(headers);
+    let caller = match &presented {
+        Some(Presented::Token(token)) => {
+            token_in_force(&site, peer, token).map(|t| Caller::from(&t))
+        }
+        Some(Presented::Cookie(secret)) => by_cookie(&site, secret, &request),
+        None => Err(Problem::unauthorized(
             "A token or a sign-in is missing: send `Authorization: Bearer TOKEN`, with a token that `sluice-web token add` printed, or \
              sign in.",
         )),
@@ -129,9 +135,50 @@ pub async fn authenticate(
     match caller {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            let response = next.run(request).await;
+            match (response.extensions().get(), presented) {
+                (Some(Lasting), Some(presented)) => {
+                    let over = presented.is_over(site);
+                    response.map(|body| Body::from_stream(body.into_data_stream().take_until(over)))
+                }
+                _ => response,
+            }
         }
         Err(problem) => refuse(request, problem).await.into_response(),
+    }
+}
+
+/// Mark of an answer that goes on: it ends when what was presented is in force no more.
+#[derive(Clone, Copy, Debug)]
+pub struct Lasting;
+
+/// What a request presents.
+enum Presented {
+    Token(String),
+    Cookie(String),
+}
+
+impl Presented {
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let token = bearer(headers).map(|token| Presented::Token(token.to_owned()));
+        token.or_else(|| Some(Presented::Cookie(cookie::presented(headers)?.to_owned())))
+    }
+
+    fn is_in_force(&self, site: &Site) -> bool {
+        let now = time::now();
+        match self {
+            Presented::Token(token) => site
+                .tokens
+                .look(|all| tokens::find(all, token, now).is_some()),
+            Presented::Cookie(secret) => site.sign_ins.find(secret, &site.users, now).is_some(),
+        }
+    }
+
+    /// Waits until it has expired, or was revoked or changed.
+    async fn is_over(self, site: Arc<Site>) {
+        while self.is_in_force(&site) {
+            sleep(LOOK).await;
+        }
     }
 }
 

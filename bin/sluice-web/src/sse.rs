@@ -1,5 +1,6 @@
 //! Server-sent events (HTML Living Standard, section 9.2) made of a call at the control plane that goes on.
 
+use crate::access::Lasting;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -28,6 +29,7 @@ pub fn response<T: Send + 'static>(
     let mut response = told.into_response();
     // that of all answers is stricter
     response.headers_mut().remove(CACHE_CONTROL);
+    response.extensions_mut().insert(Lasting);
     response
 }
 

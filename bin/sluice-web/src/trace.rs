@@ -1,7 +1,7 @@
 //! What a subscriber and the gateway say to each other: as server-sent events (HTML Living Standard, section 9.2), and as a file for
 //! Wireshark.
 
-use crate::access::Caller;
+use crate::access::{Caller, Lasting};
 use crate::api::{Site, parameters, role_of};
 use crate::gateway::{Gateway, value};
 use crate::problem::Problem;
@@ -74,7 +74,7 @@ pub async fn file(
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_DISPOSITION, name),
     ];
-    Ok((head, Body::from_stream(whole)).into_response())
+    Ok((Extension(Lasting), head, Body::from_stream(whole)).into_response())
 }
 
 /// Begins a trace. Returns who is traced.

@@ -76,6 +76,35 @@ fn a_file_of_messages_is_what_wireshark_reads() {
 }
 
 #[test]
+fn a_stream_ends_when_its_token_is_revoked() {
+    let web = Web::start();
+    let token = web.token("leaver", "operate", &[]);
+    let other = web.token("stays", "operate", &[]);
+    let follow = |token: &str, path: &str| {
+        let mut curl = web.curl(token, path, &["--no-buffer", "--max-time", "60"]);
+        let mut lines = BufReader::new(curl.stdout.take().unwrap()).lines();
+        // the answer has begun
+        assert!(lines.any(|line| line.unwrap().starts_with("content-type")));
+        (curl, lines)
+    };
+    let mut leaves =
+        [PATH, "/api/v1/top", "/api/v1/events/stream"].map(|path| follow(&token, path));
+    let (mut stays, _lines) = follow(&other, "/api/v1/events/stream");
+    let revoked = program(&web.folder(), &["token", "revoke", "leaver"]).status();
+    assert!(revoked.unwrap().success());
+    let begun = std::time::Instant::now();
+    for (curl, _lines) in &mut leaves {
+        while curl.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed().as_secs() < 20, "it goes on");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+    assert!(stays.try_wait().unwrap().is_none(), "the other goes on");
+    stays.kill().unwrap();
+    stays.wait().unwrap();
+}
+
+#[test]
 fn traces_are_for_operators_and_few_at_once() {
     let web = Web::start();
     let support = web.token("viewer", "support", &[]);
