@@ -11,7 +11,8 @@
 #             full table by FRR, Miri, RADIUS servers in
 #             trouble, storms of 10,000 homes, planes
 #             killed at every instant of a storm,
-#             100,000 seeds of the simulation            make soak SEEDS=0-9999
+#             100,000 seeds of the simulation,           make soak SEEDS=0-9999
+#             the REST API by schemathesis               make schemathesis
 # make scale  131,072 homes: rate, CPU, memory, a death   make scale PART=homes; make scale PART=freeradius; make scale PART=town
 #             of a user plane, FreeRADIUS, a whole town   make scale PART=rules
 #             whose power comes back, a million rules
@@ -37,7 +38,7 @@ PROGRAMS := -p sluice -p sluice-up -p sluice-cp -p sluice-web
 # Built in one command: libraries are compiled again for another set of packages, as that asks for other features.
 TESTED := $(PROGRAMS) -p e2e -p sim
 
-.PHONY: run web test unit sim e2e soak scale bench qos-plots instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
+.PHONY: run web test unit sim e2e soak schemathesis scale bench qos-plots instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
 
 run: packages web
 	$(CARGO) build --release $(PROGRAMS)
@@ -71,6 +72,7 @@ e2e: packages-test web
 	@$(SUDO) env ROUTES=$(ROUTES) LANES=$(LANES) $(BIN)/e2e $(CASE)
 
 soak: packages-test web
+	@scripts/schemathesis
 	$(CARGO) build --release $(TESTED)
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) env SEED=$(SEED) FAULTS=$(FAULTS) SESSIONS=$(SESSIONS) $(BIN)/e2e --soak $(PART)
@@ -79,6 +81,10 @@ ifeq ($(PART),)
 	@$(BIN)/sim --outages
 	@$(MAKE) --no-print-directory sim SEEDS=$(or $(SEEDS),0-99999)
 endif
+
+# The REST API held against its own description.
+schemathesis:
+	@$(MAKE) --no-print-directory soak PART=schemathesis
 
 scale: packages-test web
 	$(CARGO) build --release $(TESTED)

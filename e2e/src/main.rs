@@ -38,6 +38,7 @@ mod record;
 mod scale;
 mod scenario;
 mod schedule;
+mod schemathesis;
 mod screen;
 mod silent_homes;
 mod site;

@@ -8,6 +8,7 @@ use crate::fixture::Fixture;
 use crate::guard;
 use crate::leak_check::{Allowance, no_leak};
 use crate::load::{FULL_RATE, Fault, Measured};
+use crate::schemathesis;
 use anyhow::{Context, Result, bail};
 use lab::topology::UserPlane;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,7 +29,7 @@ const ROUNDS: u16 = 10;
 type Part = fn(&mut Fixture, (u64, u64)) -> Result<()>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 10] = [
+const PARTS: [(&str, Part); 11] = [
     ("faults", |fixture, (seed, faults)| {
         deal(fixture, seed, faults)
     }),
@@ -46,6 +47,9 @@ const PARTS: [(&str, Part); 10] = [
     ("resume", |fixture, _| in_time(fixture)),
     ("fixed", |fixture, _| all_fixed(fixture)),
     ("frr-full", |fixture, _| frr_full::all(fixture)),
+    ("schemathesis", |fixture, (seed, _)| {
+        schemathesis::run(fixture, seed)
+    }),
 ];
 
 /// Runs it, or one part of it. `SEED` repeats an order, `FAULTS` changes their number.

@@ -35,7 +35,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use northbound::PATIENCE_FOR_A_COMMIT;
-use northbound::catalogue::{self, Action, DESTINATIONS, TABLES, Table};
+use northbound::catalogue::{self, Action, Argument, DESTINATIONS, TABLES, Table, Takes};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -323,7 +323,7 @@ async fn act(
     };
     caller.needs(role_of(action))?;
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
-    let given = read_body(&body).map_err(Problem::bad_request)?;
+    let given = read_body(action.arguments, &body).map_err(Problem::bad_request)?;
     let arguments = Arguments::read(action.arguments, given, &[]);
     let arguments = arguments.map_err(Problem::bad_request)?;
     let acted = site.gateway.act(action, &arguments, &caller.name).await;
@@ -338,16 +338,26 @@ async fn act(
     }
 }
 
-/// The arguments of an action: an object of texts, numbers, and true or false.
-fn read_body(body: &[u8]) -> Result<Vec<(String, String)>, String> {
+/// The arguments of an action: an object, each member of the type that the description says. A text in place of true or false could mean
+/// either.
+fn read_body(declared: &[Argument], body: &[u8]) -> Result<Vec<(String, String)>, String> {
     let object: serde_json::Map<String, Value> = serde_json::from_slice(body)
         .map_err(|error| format!("The body is no JSON object ({error})."))?;
-    let text = |(name, value)| match value {
-        Value::String(text) => Ok((name, text)),
-        Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
-        _ => Err(format!(
-            "`{name}`: expected a text, a number, or true or false"
-        )),
+    let text = |(name, value): (String, Value)| {
+        let argument = declared.iter().find(|argument| argument.name == name);
+        let expected = match (argument.map(|argument| argument.takes), &value) {
+            // nobody knows it: that is said where all names are read
+            (None, _) => return Ok((name, String::new())),
+            (Some(Takes::Nothing), Value::Bool(_))
+            | (Some(Takes::Number(..)), Value::Number(_)) => {
+                return Ok((name, value.to_string()));
+            }
+            (Some(Takes::Nothing), _) => "true or false",
+            (Some(Takes::Number(..)), _) => "a number",
+            (Some(_), Value::String(text)) => return Ok((name, text.clone())),
+            (Some(_), _) => "a text",
+        };
+        Err(format!("`{name}` is {value}: expected {expected}"))
     };
     object.into_iter().map(text).collect()
 }
@@ -414,5 +424,27 @@ mod tests {
             assert_eq!(needs(name), Role::Support, "{name}");
         }
         assert_eq!(needs("ports"), Role::View);
+    }
+
+    #[test]
+    fn a_member_of_a_body_is_of_its_type() {
+        let read = |text: &str| read_body(catalogue::CLEAR_SESSIONS.arguments, text.as_bytes());
+        let read_right = read(r#"{"user": "home7", "s-tag": 100, "stop": false}"#).unwrap();
+        let right = [("s-tag", "100"), ("stop", "false"), ("user", "home7")];
+        assert_eq!(
+            read_right,
+            right.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        for (wrong, expected) in [
+            // it would have been taken for true
+            (r#"{"stop": ""}"#, "true or false"),
+            (r#"{"stop": 0}"#, "true or false"),
+            (r#"{"expect": "3"}"#, "a number"),
+            (r#"{"user": 7}"#, "a text"),
+            (r#"{"user": null}"#, "a text"),
+        ] {
+            let said = read(wrong).unwrap_err();
+            assert!(said.ends_with(&format!("expected {expected}")), "{said}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use crate::access::{Caller, refuse};
 use crate::api::{Site, done};
 use crate::gateway::Gateway;
 use crate::problem::Problem;
-use crate::query::Arguments;
+use crate::query::{Arguments, given};
 use crate::role::Role;
 use axum::Extension;
 use axum::body::{Bytes, HttpBody};
@@ -25,6 +25,10 @@ use tonic::Status;
 
 /// The largest document of a request, with what is around it, in octets: whoever has a larger one uses the command line.
 pub const MAX_DOCUMENT: usize = (16 << 20) + 65_536;
+/// Maximum length of a comment, in characters.
+pub const MOST_COMMENT: usize = 1000;
+/// Maximum time within which a commit has to be confirmed, in seconds.
+pub const MOST_CONFIRM: u32 = 86_400;
 /// Time limit for the body of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -33,17 +37,39 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Order {
     /// Lines such as `set pools homes prefix 100.64.0.0/16` and `delete pools homes`.
+    #[serde(deserialize_with = "given")]
     edits: Option<Vec<String>>,
     /// Version that the edits start from. What others have changed since then elsewhere is kept.
+    #[serde(deserialize_with = "given")]
     base: Option<u64>,
     /// The whole configuration: YAML in a text, or an object.
+    #[serde(deserialize_with = "given")]
     document: Option<Value>,
     /// An earlier version.
+    #[serde(deserialize_with = "given")]
     version: Option<u64>,
     comment: String,
     /// Seconds within which it has to be confirmed; 0: it need not be.
     confirm_within: u32,
     end_sessions: bool,
+}
+
+impl Order {
+    /// Refuses a comment or a confirm time-out that is too long. The control plane is told them with a commit, not with a check.
+    fn bounded(&self) -> Result<(), Problem> {
+        if self.comment.chars().count() > MOST_COMMENT {
+            let expected =
+                format!("`comment` is too long: expected at most {MOST_COMMENT} characters");
+            return Err(Problem::bad_request(expected));
+        }
+        if self.confirm_within > MOST_CONFIRM {
+            let within = self.confirm_within;
+            return Err(Problem::bad_request(format!(
+                "`confirm-within` is {within}: expected 0 to {MOST_CONFIRM}"
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// Kind of a change for the log. The change itself is not logged, because it may contain a secret.
@@ -62,6 +88,7 @@ async fn ordered(site: &Site, request: Request) -> Result<CommitRequest, Problem
     let order: Order = serde_json::from_slice(&body).map_err(|error| {
         Problem::bad_request(format!("The body is not what is expected: {error}."))
     })?;
+    order.bounded()?;
     let change = match (order.edits, order.base, order.document, order.version) {
         (Some(lines), base, None, None) => {
             let edits = lines.iter().map(|line| edit(line));
@@ -78,12 +105,14 @@ async fn ordered(site: &Site, request: Request) -> Result<CommitRequest, Problem
         }
         (None, None, Some(Value::String(document)), None) => change::Change::Document(document),
         // JSON is YAML
-        (None, None, Some(document), None) => change::Change::Document(document.to_string()),
+        (None, None, Some(document @ Value::Object(_)), None) => {
+            change::Change::Document(document.to_string())
+        }
         (None, None, None, Some(version)) => change::Change::Version(version),
         _ => {
             return Err(Problem::bad_request(
                 "Expected one of `edits` (lines such as `set PATH VALUE` or `delete PATH`; `base` may stand beside them), `document` (the \
-                 whole configuration) and `version` (an earlier one).",
+                 whole configuration: a text or an object) and `version` (an earlier one).",
             ));
         }
     };
@@ -296,5 +325,18 @@ mod tests {
         assert_eq!(delete.words, ["pools", "a b"]);
         assert!(!edit("set pools homes prefix 100.64.0.0/16").unwrap().delete);
         assert!(edit("show pools").unwrap_err().contains("`set PATH VALUE`"));
+    }
+
+    #[test]
+    fn null_is_no_change_and_stands_for_nothing_that_is_left_out() {
+        let read = |text: &str| serde_json::from_str::<Order>(text);
+        assert!(read(r#"{"edits": ["delete pools"], "base": 3}"#).is_ok());
+        for wrong in [
+            r#"{"edits": null}"#,
+            r#"{"document": "", "version": null}"#,
+            r#"{"edits": [], "base": null}"#,
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The description of the API (OpenAPI 3.1), made of the catalogue.
 
 use crate::api::{CHECK, COMMIT, CONFIRM, action_path, path, role, role_of};
+use crate::changes::{MOST_COMMENT, MOST_CONFIRM};
 use crate::cookie;
 use crate::gateway::ACTIONS;
 use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
@@ -114,7 +115,7 @@ fn operation(table: &Table) -> Value {
     let limit = json!({"name": "limit", "in": "query", "description": "Maximum number of rows",
         "schema": {"type": "integer", "minimum": 1, "maximum": MOST_LIMIT, "default": DEFAULT_LIMIT}});
     let cursor = json!({"name": "cursor", "in": "query", "description": "`next` of the page before",
-        "schema": {"type": "integer", "minimum": 0, "default": 0}});
+        "schema": {"type": "integer", "minimum": 0, "maximum": u64::MAX, "default": 0}});
     let known = json!({"name": "If-None-Match", "in": "header", "description": "`ETag` of an earlier answer",
         "schema": {"type": "string"}});
     let parameters: Vec<Value> = own.chain([limit, cursor, known]).collect();
@@ -233,13 +234,14 @@ fn change(action: &Action) -> Value {
                 "description": "Version that the edits start from. What others have changed elsewhere since then is kept [default: the newest]"},
             "document": {"type": ["string", "object"], "description": "The whole configuration: YAML, or an object"},
             "version": {"type": "integer", "minimum": 0, "description": "An earlier version, which comes back"},
-            "comment": {"type": "string", "maxLength": 1000, "description": "Why"},
-            "confirm-within": {"type": "integer", "minimum": 0, "maximum": 86_400, "default": 0,
+            "comment": {"type": "string", "maxLength": MOST_COMMENT, "description": "Why"},
+            "confirm-within": {"type": "integer", "minimum": 0, "maximum": MOST_CONFIRM, "default": 0,
                 "description": "Seconds within which it has to be confirmed; otherwise the version before comes back. 0: it stays"},
             "end-sessions": {"type": "boolean", "default": false,
                 "description": "It may end sessions. Otherwise a change that would is refused"},
         },
         "oneOf": [{"required": ["edits"]}, {"required": ["document"]}, {"required": ["version"]}],
+        "dependentRequired": {"base": ["edits"]},
     });
     json!({
         "operationId": action.name.replace(' ', "-"),
@@ -335,17 +337,17 @@ fn caller() -> Value {
 }
 
 fn sign_in() -> Value {
+    let object = |properties: Value, required: Value| json!({"type": "object", "additionalProperties": false, "properties": properties, "required": required});
     let text = |about| json!({"type": "string", "description": about});
-    let body = json!({
-        "type": "object",
-        "additionalProperties": false,
-        "properties": {
-            "user": text("Name of a user"),
-            "password": {"type": "string", "format": "password", "description": "The user's password"},
-            "link": text("Secret of a one-time link"),
-        },
-        "oneOf": [{"required": ["user", "password"]}, {"required": ["link"]}],
-    });
+    let password =
+        json!({"type": "string", "format": "password", "description": "The user's password"});
+    let body = json!({"oneOf": [
+        object(
+            json!({"user": text("Name of a user"), "password": password}),
+            json!(["user", "password"])
+        ),
+        object(json!({"link": text("Secret of a one-time link")}), json!(["link"])),
+    ]});
     json!({
         "operationId": "sign-in",
         "summary": "Sign in with a password or a one-time link",
@@ -399,6 +401,8 @@ fn property(argument: &Argument) -> (String, Value) {
 /// The schema of what an argument takes.
 fn value(argument: &Argument) -> Value {
     match argument.takes {
+        // without it there is nothing to do
+        Takes::Nothing if argument.required => json!({"type": "boolean", "const": true}),
         Takes::Nothing => json!({"type": "boolean", "default": false}),
         Takes::Number(least, most) => {
             json!({"type": "integer", "minimum": least, "maximum": most})

@@ -2,6 +2,7 @@
 
 use northbound::catalogue::{Argument, Table, Takes};
 use northbound::time;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -128,6 +129,16 @@ impl Query {
             cursor,
         })
     }
+}
+
+/// Reads a member of a body that may be left out. `null` is not of its type: it does not stand for a member that is not there.
+///
+/// # Errors
+/// The value is not of the type.
+pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
 }
 
 /// Whether a value is what an argument takes. Names are the control plane's business.

@@ -5,6 +5,7 @@ use crate::api::{Site, done};
 use crate::cookie;
 use crate::links;
 use crate::problem::Problem;
+use crate::query::given;
 use crate::role::Role;
 use crate::sign_ins::Holder;
 use crate::users::User;
@@ -35,8 +36,11 @@ pub const ME: &str = "/api/v1/me";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
+    #[serde(default, deserialize_with = "given")]
     user: Option<String>,
+    #[serde(default, deserialize_with = "given")]
     password: Option<Secret>,
+    #[serde(default, deserialize_with = "given")]
     link: Option<Secret>,
 }
 
@@ -235,6 +239,7 @@ mod tests {
             r#"{"user": "alice", "password": "hunter2", "link": "abc"}"#,
             r#"{"user": "alice", "password": 42424242}"#,
             r#"{"user": "alice", "hunter2": ""}"#,
+            r#"{"user": "alice", "password": "hunter2", "link": null}"#,
         ] {
             let said = format!("{:?}", read(wrong).err().expect(wrong));
             assert!(said.contains("Expected"), "{said}");

@@ -4,6 +4,7 @@ use crate::access::Caller;
 use crate::api::{Site, done, role_of};
 use crate::gateway::value;
 use crate::problem::Problem;
+use crate::query::given;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -24,6 +25,7 @@ pub const PATH: &str = "/api/v1/actions/test-aaa";
 struct Body {
     user: String,
     password: Secret,
+    #[serde(default, deserialize_with = "given")]
     access_profile: Option<String>,
 }
 

@@ -431,16 +431,7 @@ impl Keeper {
         by: String,
         request: CommitRequest,
     ) -> Result<CommitResponse, Refused> {
-        if request.comment.len() > MAX_COMMENT {
-            return Err(Refused::Failed(format!(
-                "the comment is too long: at most {MAX_COMMENT} octets"
-            )));
-        }
-        if request.confirm_within > MAX_CONFIRM {
-            return Err(Refused::Failed(format!(
-                "the confirm time-out is at most {MAX_CONFIRM} seconds"
-            )));
-        }
+        bounded(&request)?;
         let author = author(by, request.lock);
         let change = read_change(request.change.unwrap_or_default())?;
         let refuse = |faults| CommitResponse {
@@ -631,6 +622,21 @@ fn note(kind: Kind, version: u64, by: &str, comment: &str) -> Note {
     }
 }
 
+/// Refuses a commit whose comment or confirm time-out is too long.
+fn bounded(request: &CommitRequest) -> Result<(), Refused> {
+    if request.comment.chars().count() > MAX_COMMENT {
+        return Err(Refused::Invalid(format!(
+            "the comment is too long: at most {MAX_COMMENT} characters"
+        )));
+    }
+    if request.confirm_within > MAX_CONFIRM {
+        return Err(Refused::Invalid(format!(
+            "the confirm time-out is at most {MAX_CONFIRM} seconds"
+        )));
+    }
+    Ok(())
+}
+
 fn read_change(change: northbound::Change) -> Result<Change, Refused> {
     let verb = |delete| if delete { Verb::Delete } else { Verb::Set };
     match change.change {
@@ -647,7 +653,7 @@ fn read_change(change: northbound::Change) -> Result<Change, Refused> {
         }),
         Some(change::Change::Document(text)) => Ok(Change::Document(text)),
         Some(change::Change::Version(version)) => Ok(Change::Version(version)),
-        None => Err(Refused::Failed("the request names no change".into())),
+        None => Err(Refused::Invalid("the request names no change".into())),
     }
 }
 

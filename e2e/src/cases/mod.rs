@@ -72,7 +72,7 @@ mod two_sessions;
 mod unconfirmed;
 mod upgrade;
 mod wall_clock;
-mod web;
+pub mod web;
 mod web_manager;
 mod workers;
 

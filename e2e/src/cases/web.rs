@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Homes that are online.
 const HOMES: u16 = 3;
 /// Where the server listens, on the control plane's machine.
-const AT: &str = "127.0.0.1:8443";
+pub const AT: &str = "127.0.0.1:8443";
 /// Who configures, as the control plane knows it.
 const BY: &str = "netops (root)";
 /// Its start file.
@@ -183,22 +183,22 @@ fn ends(web: &Web, site: &mut Site) -> Result<()> {
 }
 
 /// `sluice-web` beside the control plane, and a client with a token.
-pub(super) struct Web<'l> {
+pub struct Web<'l> {
     lab: &'l Lab,
-    pub(super) process: Process,
+    pub process: Process,
     token: String,
 }
 
 /// What came back.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
+pub struct Reply {
+    pub status: u16,
     body: Value,
 }
 
 impl Reply {
     /// The answer, unless it is an error.
-    pub(super) fn right(self) -> Result<Value> {
+    pub fn right(self) -> Result<Value> {
         ensure!(self.status == 200, "{self:?}");
         Ok(self.body)
     }
@@ -206,7 +206,7 @@ impl Reply {
 
 impl<'l> Web<'l> {
     /// With these destinations of events, and without what an earlier case left.
-    pub(super) fn start(lab: &'l Lab, destinations: &str) -> Result<Self> {
+    pub fn start(lab: &'l Lab, destinations: &str) -> Result<Self> {
         let state = lab.dir().join("web");
         if state.exists() {
             fs::remove_dir_all(state)?;
@@ -217,18 +217,16 @@ impl<'l> Web<'l> {
         );
         fs::write(lab.dir().join(START), start)?;
         let process = serve(lab)?;
-        let words = ["token", "add", "netops", "--role", "configure"];
-        let made = command(lab)?.args(words).output()?;
-        ensure!(made.status.success(), "{made:?}");
+        let token = token(lab, "netops", "configure")?;
         Ok(Web {
             lab,
             process,
-            token: String::from_utf8(made.stdout)?.trim().to_owned(),
+            token,
         })
     }
 
     /// It is killed, and started again.
-    pub(super) fn die(&mut self) -> Result<()> {
+    pub fn die(&mut self) -> Result<()> {
         self.process.signal(Signal::SIGKILL)?;
         while self.process.ended()?.is_none() {
             sleep(Duration::from_millis(10));
@@ -237,11 +235,11 @@ impl<'l> Web<'l> {
         Ok(())
     }
 
-    pub(super) fn get(&self, path: &str) -> Result<Reply> {
+    pub fn get(&self, path: &str) -> Result<Reply> {
         self.ask(path, &[])
     }
 
-    pub(super) fn post(&self, path: &str, body: &Value) -> Result<Reply> {
+    pub fn post(&self, path: &str, body: &Value) -> Result<Reply> {
         self.ask(path, &["--data-binary", &body.to_string()])
     }
 
@@ -257,7 +255,7 @@ impl<'l> Web<'l> {
     }
 
     /// How curl ended, and what it got.
-    pub(super) fn curl(&self, path: &str, more: &[&str]) -> Result<(ExitStatus, String)> {
+    pub fn curl(&self, path: &str, more: &[&str]) -> Result<(ExitStatus, String)> {
         let mut curl = self.lab.netns(Place::ControlPlane).command("/usr/bin/curl");
         curl.args([
             "--silent",
@@ -280,6 +278,14 @@ impl<'l> Web<'l> {
         let done = curl.wait_with_output()?;
         Ok((done.status, String::from_utf8(done.stdout)?))
     }
+}
+
+/// A new token with this role.
+pub fn token(lab: &Lab, name: &str, role: &str) -> Result<String> {
+    let words = ["token", "add", name, "--role", role];
+    let made = command(lab)?.args(words).output()?;
+    ensure!(made.status.success(), "{made:?}");
+    Ok(String::from_utf8(made.stdout)?.trim().to_owned())
 }
 
 /// `sluice-web` with its start file, on the control plane's machine.

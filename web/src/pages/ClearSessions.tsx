@@ -18,6 +18,9 @@ const MOST_RATE = 1000;
 const SOON = 1;
 const LATER = 30;
 
+/** Arguments that are numbers in a body; in an address all are texts. */
+const NUMBERS = ['s-tag', 'c-tag'];
+
 /** When this page has ordered a clear, in seconds since 1970: it is told until it is done, and then that it is. */
 const ordered = new Store(Infinity);
 
@@ -48,7 +51,8 @@ export function ClearSessions({ values }: { values: { [name: string]: string } }
     const rate = Number(new FormData(event.currentTarget as HTMLFormElement).get('rate'));
     const begun = Math.floor(serverNow()) - 1;
     try {
-      await post('actions/clear-sessions', { ...values, expect: preview?.matching ?? 0, rate });
+      const filter = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, NUMBERS.includes(name) ? Number(value) : value]));
+      await post('actions/clear-sessions', { ...filter, expect: preview?.matching ?? 0, rate });
       close();
       ordered.set(begun);
     } catch (error) {

@@ -58,10 +58,21 @@ fn the_configuration_is_checked_committed_and_confirmed() {
         (r#"{"version": 5, "base": 3}"#, "Expected one of `edits`"),
         (r#"{"edits": ["show pools"]}"#, "expected `set PATH VALUE`"),
         (r#"{"version": 5, "force": true}"#, "unknown field `force`"),
+        (r#"{"document": null}"#, "Expected one of `edits`"),
+        (r#"{"document": 7}"#, "Expected one of `edits`"),
     ] {
         let wrong = order(&token, "commit", body);
         assert_eq!(wrong.status, 400, "{body}: {wrong:?}");
         assert!(wrong.detail().contains(says), "{wrong:?}");
+    }
+    for body in [
+        json!({"version": 5, "confirm-within": 86_401}),
+        json!({"version": 5, "comment": "é".repeat(1001)}),
+    ] {
+        for what in ["check", "commit"] {
+            let wrong = order(&token, what, &body.to_string());
+            assert_eq!(wrong.status, 400, "{body}: {wrong:?}");
+        }
     }
     let log = web.log();
     let commits = log.iter().filter(|line| line.contains("a commit"));

@@ -1,8 +1,9 @@
-use super::{Wish, adopt, author};
+use super::{MAX_COMMENT, MAX_CONFIRM, Wish, adopt, author, bounded};
 use crate::world::{Choice, World};
 use config::edit::Edit;
 use config::history::History;
 use config::transactions::{Refusal, Transactions};
+use northbound::{CommitRequest, Refusal as Refused};
 
 /// A version without the port that the home of this world is behind.
 fn without_port(w: &World, end_sessions: bool) -> Wish {
@@ -55,4 +56,18 @@ fn whoever_dials_in_between_the_plan_and_the_commit_is_not_ended_unasked() {
             .iter()
             .any(|effect| effect.ends && effect.sessions == 1)
     );
+}
+
+#[test]
+fn a_comment_and_a_confirm_time_out_that_are_too_long_are_the_callers_fault() {
+    let commit = |comment: usize, confirm_within| CommitRequest {
+        comment: "é".repeat(comment),
+        confirm_within,
+        ..CommitRequest::default()
+    };
+    assert_eq!(bounded(&commit(MAX_COMMENT, MAX_CONFIRM)), Ok(()));
+    for wrong in [commit(MAX_COMMENT + 1, 0), commit(0, MAX_CONFIRM + 1)] {
+        let refused = bounded(&wrong);
+        assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    }
 }

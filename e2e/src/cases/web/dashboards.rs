@@ -1,6 +1,6 @@
 //! Debian's Prometheus scrapes the gateway; every query of the dashboards has an answer, and every alert is in force.
 
-use super::{AT, Web, command};
+use super::{AT, Web};
 use crate::guard::PATIENCE;
 use anyhow::{Context, Result, ensure};
 use lab::process::Process;
@@ -78,13 +78,11 @@ impl<'l> Prometheus<'l> {
             fs::remove_dir_all(&dir)?;
         }
         fs::create_dir_all(&dir)?;
-        let words = ["token", "add", "prometheus", "--role", "view"];
-        let made = command(lab)?.args(words).output()?;
-        ensure!(made.status.success(), "{made:?}");
+        let secret = super::token(lab, "prometheus", "view")?;
         let token = dir.join("token");
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).mode(0o600).open(&token)?;
-        file.write_all(&made.stdout)?;
+        file.write_all(secret.as_bytes())?;
         let configuration = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": [fs::canonicalize(deploy("prometheus/alerts.yaml"))?],
