@@ -15,7 +15,8 @@
 #             the REST API by schemathesis               make schemathesis
 # make scale  131,072 homes: rate, CPU, memory, a death   make scale PART=homes; make scale PART=freeradius; make scale PART=town
 #             of a user plane, FreeRADIUS, a whole town   make scale PART=rules
-#             whose power comes back, a million rules
+#             whose power comes back, a million rules,    make scale PART=web
+#             131,072 sessions through sluice-web
 # make sim    1,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make qos-plots  the pictures of docs/qos.md, on a clock of their own

@@ -36,7 +36,7 @@ const DAY: u64 = 24 * 60 * 60;
 const LATEST: u32 = 100;
 /// The first state comes at once, whatever the time to the next, in seconds.
 const INTERVAL: u32 = 60;
-/// Tables that are put together of all sessions, and audits, at once. At 131,072 sessions one takes some 100 MB for a moment.
+/// Tables that are put together of all sessions, and audits, at once. At 131,072 sessions one takes some 400 MB for a moment.
 const WHOLE: usize = 1;
 /// The largest answer about the configuration: it may have the configuration in two forms, with more around the texts than they have.
 const LARGEST_ANSWER: usize = 4 * MAX_DOCUMENT;

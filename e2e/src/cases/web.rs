@@ -288,6 +288,15 @@ pub fn token(lab: &Lab, name: &str, role: &str) -> Result<String> {
     Ok(String::from_utf8(made.stdout)?.trim().to_owned())
 }
 
+/// A new link that signs a browser in once, with this role.
+pub fn link(lab: &Lab, role: &str) -> Result<String> {
+    let made = command(lab)?
+        .args(["link", "--role", role, "--at", AT])
+        .output()?;
+    ensure!(made.status.success(), "{made:?}");
+    Ok(String::from_utf8(made.stdout)?.trim().to_owned())
+}
+
 /// `sluice-web` with its start file, on the control plane's machine.
 fn command(lab: &Lab) -> Result<Command> {
     let netns = lab.netns(Place::ControlPlane);

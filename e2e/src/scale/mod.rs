@@ -1,5 +1,5 @@
 //! As many homes as one control plane serves: what it costs to connect them, how they live through a user plane's death, a town whose
-//! power comes back, and as many rules as there may be.
+//! power comes back, as many rules as there may be, and what `sluice-web` makes of them.
 
 mod commands;
 mod document;
@@ -10,6 +10,7 @@ mod rules;
 mod tools;
 mod town;
 mod watch;
+mod web;
 
 pub use homes::small;
 
@@ -24,11 +25,12 @@ use std::time::Instant;
 type Part = fn(&mut Fixture, &mut Rows) -> Result<()>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("homes", homes::full),
     ("freeradius", homes::freeradius),
     ("town", town::run),
     ("rules", rules::run),
+    ("web", web::run),
 ];
 
 /// Runs them, or one of them.
