@@ -138,7 +138,7 @@ pub async fn authenticate(
             let response = next.run(request).await;
             match (response.extensions().get(), presented) {
                 (Some(Lasting), Some(presented)) => {
-                    let over = presented.is_over(site);
+                    let over = presented.ends(site);
                     response.map(|body| Body::from_stream(body.into_data_stream().take_until(over)))
                 }
                 _ => response,
@@ -175,7 +175,7 @@ impl Presented {
     }
 
     /// Waits until it has expired, or was revoked or changed.
-    async fn is_over(self, site: Arc<Site>) {
+    async fn ends(self, site: Arc<Site>) {
         while self.is_in_force(&site) {
             sleep(LOOK).await;
         }
