@@ -196,7 +196,7 @@ mod tests {
             (&EVENTS, &[("limit", "1001")], "expected 1 to 1000"),
             (&EVENTS, &[("limit", "0")], "expected 1 to 1000"),
             (&EVENTS, &[("cursor", "-1")], "`next` of an earlier answer"),
-            (&EVENTS, &[("user", "x")], "one of subscriber, since"),
+            (&EVENTS, &[("user", "x")], "one of subscriber, also, kinds"),
             (&EVENTS, &[("last", "1"), ("last", "2")], "given twice"),
             (&LINES, &[("worst", "perhaps")], "true or false"),
             (&ACL, &[], "`acl` is missing"),
