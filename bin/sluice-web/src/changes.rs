@@ -14,7 +14,8 @@ use axum::response::Response;
 use config::Verb;
 use northbound::{
     Change, CheckChangeRequest, CommitRequest, CommitResponse, ConfirmRequest, DrainOrder, Edit,
-    Edits, GetConfigurationRequest, ListVersionsRequest, change, on_behalf_of,
+    Edits, GetConfigurationRequest, ListVersionsRequest, MOST_COMMENT, MOST_CONFIRM, change,
+    on_behalf_of,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,10 +26,6 @@ use tonic::Status;
 
 /// The largest document of a request, with what is around it, in octets: whoever has a larger one uses the command line.
 pub const MAX_DOCUMENT: usize = (16 << 20) + 65_536;
-/// Maximum length of a comment, in characters.
-pub const MOST_COMMENT: usize = 1000;
-/// Maximum time within which a commit has to be confirmed, in seconds.
-pub const MOST_CONFIRM: u32 = 86_400;
 /// Time limit for the body of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -1,7 +1,6 @@
 //! The description of the API (OpenAPI 3.1), made of the catalogue.
 
 use crate::api::{CHECK, COMMIT, CONFIRM, action_path, path, role, role_of};
-use crate::changes::{MOST_COMMENT, MOST_CONFIRM};
 use crate::cookie;
 use crate::gateway::ACTIONS;
 use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
@@ -14,6 +13,7 @@ use northbound::catalogue::{
     self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, DESTINATIONS, Kind, TABLES,
     TEST_AAA, TOP, TRACE, Table, Takes, Unit, WATCH_EVENTS,
 };
+use northbound::{MOST_COMMENT, MOST_CONFIRM};
 use serde_json::{Map, Value, json};
 
 /// The description.

@@ -16,8 +16,8 @@ use config::transactions::{Author, Change, Refusal, Transactions};
 use config::{Checked, Configuration, Fault, Path, Verb};
 use northbound::{
     CheckChangeResponse, CommitRequest, CommitResponse, ConfigurationCall, ConfigurationFault,
-    ConfigurationRequest, ConfigurationResponse, Effect, GetConfigurationResponse,
-    Refusal as Refused, TraceRequest, Version, WatchStateResponse, change,
+    ConfigurationRequest, ConfigurationResponse, Effect, GetConfigurationResponse, MOST_COMMENT,
+    MOST_CONFIRM, Refusal as Refused, TraceRequest, Version, WatchStateResponse, change,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,10 +28,6 @@ use tokio::time::{Instant, MissedTickBehavior};
 // a document that may be read can be sent
 const _: () = assert!(northbound::MAX_DOCUMENT >= config::MAX_DOCUMENT + 65_536);
 
-/// Maximum length of a comment, in octets.
-const MAX_COMMENT: usize = 1000;
-/// Maximum confirm time-out, in seconds.
-const MAX_CONFIRM: u32 = 86_400;
 /// Maximum time for sessions to end before their user planes get a document without their ports.
 pub const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Interval of checks whether they have ended.
@@ -624,14 +620,14 @@ fn note(kind: Kind, version: u64, by: &str, comment: &str) -> Note {
 
 /// Refuses a commit whose comment or confirm time-out is too long.
 fn bounded(request: &CommitRequest) -> Result<(), Refused> {
-    if request.comment.chars().count() > MAX_COMMENT {
+    if request.comment.chars().count() > MOST_COMMENT {
         return Err(Refused::Invalid(format!(
-            "the comment is too long: at most {MAX_COMMENT} characters"
+            "the comment is too long: at most {MOST_COMMENT} characters"
         )));
     }
-    if request.confirm_within > MAX_CONFIRM {
+    if request.confirm_within > MOST_CONFIRM {
         return Err(Refused::Invalid(format!(
-            "the confirm time-out is at most {MAX_CONFIRM} seconds"
+            "the confirm time-out is at most {MOST_CONFIRM} seconds"
         )));
     }
     Ok(())

@@ -24,6 +24,9 @@ const MAX_REQUEST: usize = 4096;
 /// Parts of an answer that wait for whoever asked.
 const PARTS: usize = 4;
 
+/// Matching events that are counted, if there are so many: of a larger number there may be more.
+pub const MOST_COUNTED: usize = 10_000;
+
 /// What the history is asked, with the place for the answer.
 #[derive(Debug)]
 pub enum HistoryCall {

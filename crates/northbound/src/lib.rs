@@ -58,7 +58,7 @@ pub use details::{RATE_DOWN, SessionDetails};
 pub use drain::DrainOrder;
 pub use explain::Explanation;
 pub use generated::*;
-pub use history::{Followed, HistoryCall, HistoryClient};
+pub use history::{Followed, HistoryCall, HistoryClient, MOST_COUNTED};
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{
@@ -67,8 +67,8 @@ pub use live::{
 };
 pub use rows::{LineRow, SubscriberRow, WorkerRow};
 pub use serve::{
-    Answer, CLEAR_RATE, Call, MOST_CLEAR_RATE, MOST_COMMENT, MOST_WATCH_SECONDS, PAGE, Password,
-    QUEUE_WAITS, Request, Response, UserPlaneTable, check_watch_seconds, serve,
+    Answer, CLEAR_RATE, Call, MOST_CLEAR_RATE, MOST_COMMENT, MOST_CONFIRM, MOST_WATCH_SECONDS,
+    PAGE, Password, QUEUE_WAITS, Request, Response, UserPlaneTable, check_watch_seconds, serve,
 };
 pub use tables::TablesClient;
 pub use words::{shown_word, word};

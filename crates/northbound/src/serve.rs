@@ -48,8 +48,10 @@ pub fn check_watch_seconds(seconds: u32) -> Result<(), Status> {
     }
 }
 
-/// Maximum number of characters of an acknowledgement's comment.
+/// Maximum number of characters of a comment: of an acknowledgement, or of a commit.
 pub const MOST_COMMENT: usize = 1000;
+/// The longest time within which a commit has to be confirmed, in seconds.
+pub const MOST_CONFIRM: u32 = 86_400;
 
 /// How many sessions end in a second for a `clear sessions` if nothing else is said.
 pub const CLEAR_RATE: u32 = 100;

@@ -11,16 +11,14 @@ use gnmi::path;
 use gnmi::proto::update_result::Operation as Code;
 use gnmi::proto::{SetRequest, SetResponse, UpdateResult};
 use northbound::{
-    Change, CommitRequest, CommitResponse, ConfigurationFault, Edit, Edits, PATIENCE_FOR_A_COMMIT,
-    change,
+    Change, CommitRequest, CommitResponse, ConfigurationFault, Edit, Edits, MOST_CONFIRM,
+    PATIENCE_FOR_A_COMMIT, change,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tonic::Status;
 
 /// Maximum length of the id of a commit, in octets.
 const ID: usize = 256;
-/// The longest time for a confirmation, in seconds.
-const LONGEST: i64 = 86_400;
 /// The time for a confirmation where the client names none, in seconds (gNMI Commit Confirmed Extension, section 3.2.1).
 const ROLLBACK: i64 = 600;
 
@@ -248,8 +246,8 @@ fn confirmation(extensions: &[Extension]) -> Result<Confirmation, Status> {
             let seconds = asked
                 .rollback_duration
                 .map_or(ROLLBACK, |time| time.seconds);
-            if !(1..=LONGEST).contains(&seconds) {
-                let why = format!("rollback_duration is {seconds} s: expected 1 to {LONGEST}");
+            if !(1..=i64::from(MOST_CONFIRM)).contains(&seconds) {
+                let why = format!("rollback_duration is {seconds} s: expected 1 to {MOST_CONFIRM}");
                 return Err(Status::invalid_argument(why));
             }
             Ok(Confirmation::Within(commit.id.clone(), seconds as u32))
@@ -282,7 +280,7 @@ mod tests {
         assert_eq!(seconds(None), Some(600));
         assert_eq!(seconds(of(60)), Some(60));
         assert_eq!(seconds(of(0)), None);
-        assert_eq!(seconds(of(LONGEST + 1)), None);
+        assert_eq!(seconds(of(i64::from(MOST_CONFIRM) + 1)), None);
     }
 
     #[test]

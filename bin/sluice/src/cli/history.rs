@@ -5,12 +5,12 @@ use super::listing::Row;
 use super::show::Answer;
 use super::time::{self, moment};
 use northbound::telling::{addresses, binding, line, told};
-use northbound::{Event, FindHoldersResponse, Holder, LineHistory, ListEventsRequest, Subscriber};
+use northbound::{
+    Event, FindHoldersResponse, Holder, LineHistory, ListEventsRequest, MOST_COUNTED, Subscriber,
+};
 
 /// How many of the latest events are shown where nothing else is said.
 pub(super) const LATEST: u32 = 100;
-/// Events that are counted as they are; above, there may be more.
-const MOST_COUNTED: u64 = 10_000;
 
 /// `sluice who`.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ pub(super) fn events(
 
 /// That these are not all events that match.
 pub(super) fn cut(shown: usize, matching: u64) -> String {
-    let all = match matching < MOST_COUNTED {
+    let all = match matching < MOST_COUNTED as u64 {
         true => matching.to_string(),
         false => format!("{MOST_COUNTED} or more"),
     };

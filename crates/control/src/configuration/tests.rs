@@ -1,4 +1,4 @@
-use super::{MAX_COMMENT, MAX_CONFIRM, Wish, adopt, author, bounded};
+use super::{MOST_COMMENT, MOST_CONFIRM, Wish, adopt, author, bounded};
 use crate::world::{Choice, World};
 use config::edit::Edit;
 use config::history::History;
@@ -65,8 +65,8 @@ fn a_comment_and_a_confirm_time_out_that_are_too_long_are_the_callers_fault() {
         confirm_within,
         ..CommitRequest::default()
     };
-    assert_eq!(bounded(&commit(MAX_COMMENT, MAX_CONFIRM)), Ok(()));
-    for wrong in [commit(MAX_COMMENT + 1, 0), commit(0, MAX_CONFIRM + 1)] {
+    assert_eq!(bounded(&commit(MOST_COMMENT, MOST_CONFIRM)), Ok(()));
+    for wrong in [commit(MOST_COMMENT + 1, 0), commit(0, MOST_CONFIRM + 1)] {
         let refused = bounded(&wrong);
         assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
     }

@@ -2,14 +2,15 @@
 
 use super::backup::{self, Backup};
 use super::follow::FOLLOWERS;
-use super::rows::{figure, holder, live, row};
+use super::rows::{figure, holder, is_of_subscriber, live, row};
 use super::{FigureQuery, Held, Query, Reader, Subject, Until, What, parse_prefix};
 use core::ops::ControlFlow;
 use ipnet::IpNet;
 use northbound::{
-    Calls, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
-    HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse, ListFiguresRequest,
-    ListFiguresResponse, ListLinesRequest, ListLinesResponse, Refusal, Request, Response,
+    Calls, EventKind, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest,
+    FindSubscriberResponse, HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse,
+    ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListLinesResponse, MOST_COUNTED,
+    Refusal, Request, Response,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,8 +35,6 @@ const DAY: u32 = 86_400;
 const PAGE: usize = 512;
 /// Maximum number of latest events in one request.
 const MOST: u32 = 100_000;
-/// Matching events that are counted at least, if there are so many.
-const COUNTED: usize = 10_000;
 /// Time to wait for an event that is not on disk yet.
 const ON_ITS_WAY: Duration = Duration::from_millis(300);
 
@@ -351,14 +350,16 @@ fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -
         since: time(request.since),
         until: time(request.until),
     };
+    let kinds: Vec<EventKind> = request.kinds().collect();
     // what befell the user planes that it was on is of interest, too
-    if !query.subjects.is_empty() {
+    let of_planes = kinds.is_empty() || kinds.iter().any(|kind| !is_of_subscriber(*kind));
+    if of_planes && !query.subjects.is_empty() {
         let planes = planes_of(reader, &query, listener);
         let subjects = std::mem::take(&mut query.subjects).into_iter();
         let with_planes = subjects.map(|subject| subject.and_resources(planes.iter().cloned()));
         query.subjects = with_planes.collect();
     }
-    query.kinds = request.kinds().collect();
+    query.kinds = kinds;
     query
 }
 
@@ -396,7 +397,7 @@ fn tell_all(reader: &Reader, query: &Query, count: bool, mut listener: Listener)
 }
 
 fn tell_last(reader: &Reader, query: &Query, (last, count): (usize, bool), mut listener: Listener) {
-    let most = if count { last.max(COUNTED) } else { last };
+    let most = if count { last.max(MOST_COUNTED) } else { last };
     let (mut events, mut matching) = (VecDeque::new(), 0);
     if most > 0 {
         reader.visit(query, true, listener.is_there(), |number, event| {

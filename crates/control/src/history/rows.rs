@@ -212,6 +212,15 @@ pub(super) fn kind(what: &What<'_>) -> EventKind {
     }
 }
 
+/// Whether events of a kind are about a subscriber.
+pub(super) fn is_of_subscriber(kind: EventKind) -> bool {
+    use EventKind::{Authorized, Changed, Ended, Failed, FellBack, Online, Refused};
+    matches!(
+        kind,
+        Refused | Failed | Online | Changed | Authorized | Ended | FellBack
+    )
+}
+
 fn kind_of(kind: Kind) -> EventKind {
     match kind {
         Kind::Started => EventKind::Started,

@@ -97,6 +97,16 @@ fn what_matches_is_counted_and_the_latest_are_told() {
     for (n, some) in events.chunks(500).enumerate() {
         add(&mut database, n as u64 + 1, &block(some));
     }
+    let lost = Event {
+        unix: 12_000,
+        what: What::System {
+            kind: Kind::UserPlaneLost,
+            resource: "up1",
+            by: None,
+            text: "",
+        },
+    };
+    add(&mut database, 25, &block(&[lost]));
     let ask = |request: ListEventsRequest| {
         let mut told = (Vec::new(), None);
         run(async {
@@ -128,7 +138,7 @@ fn what_matches_is_counted_and_the_latest_are_told() {
     );
     assert_eq!(
         ask(asked("", &[], Some(1))),
-        (vec![11_999], Some(10_000)),
+        (vec![12_000], Some(10_000)),
         "so many at least"
     );
     assert_eq!(ask(asked("alice", &ended, Some(0))), (vec![], Some(1000)));
@@ -139,6 +149,9 @@ fn what_matches_is_counted_and_the_latest_are_told() {
         ..asked("bob", &[], None)
     };
     assert_eq!(ask(both).1, Some(0), "7 is Dave's");
+    let lost = [EventKind::UserPlaneLost];
+    let of_planes = ask(asked("alice", &lost, None));
+    assert_eq!(of_planes, (vec![12_000], Some(1)), "Alice was on up1");
     let uncounted = ListEventsRequest {
         count: false,
         ..asked("alice", &[], Some(1))
