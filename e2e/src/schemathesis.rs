@@ -30,6 +30,14 @@ struct Round {
 /// which have rounds of their own.
 const LEFT_OUT: &str = "/(top|events/stream|trace|trace/file|configuration/commit|sign-in)$";
 
+/// Right requests to all others.
+const RIGHT: [&str; 4] = [
+    "--exclude-path-regex",
+    LEFT_OUT,
+    "--phases=coverage",
+    "--mode=positive",
+];
+
 /// The rounds, in their order.
 const ROUNDS: [Round; 6] = [
     // Right and wrong requests.
@@ -56,22 +64,12 @@ const ROUNDS: [Round; 6] = [
     Round {
         name: "support",
         role: "support",
-        words: &[
-            "--exclude-path-regex",
-            LEFT_OUT,
-            "--phases=coverage",
-            "--mode=positive",
-        ],
+        words: &RIGHT,
     },
     Round {
         name: "operate",
         role: "operate",
-        words: &[
-            "--exclude-path-regex",
-            LEFT_OUT,
-            "--phases=coverage",
-            "--mode=positive",
-        ],
+        words: &RIGHT,
     },
     // A document that is right and empty, for one, ends what others are asked about.
     Round {
