@@ -55,6 +55,9 @@ struct Used {
     /// How often they gave up the processor to wait for something.
     wakes: u64,
     processor: Duration,
+    /// How often they waited for a page from the disk. The kernel takes pages of whoever is idle where memory is scarce, and to get them back
+    /// takes processor time: so a failure can be told from a daemon that does something.
+    faults: u64,
 }
 
 impl Used {
@@ -65,6 +68,7 @@ impl Used {
             let one = Used::of(&thread?.path())?;
             all.wakes += one.wakes;
             all.processor += one.processor;
+            all.faults += one.faults;
         }
         Ok(all)
     }
@@ -76,9 +80,14 @@ impl Used {
         let wakes = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
         let schedstat = fs::read_to_string(thread.join("schedstat"))?;
         let nanoseconds = schedstat.split_whitespace().next();
+        let stat = fs::read_to_string(thread.join("stat"))?;
+        // the tenth behind the name, which may have blanks (proc(5), majflt)
+        let behind = stat.rsplit(')').next().unwrap_or_default();
+        let faults = behind.split_whitespace().nth(9);
         Ok(Used {
             wakes: wakes.context("no switches")?.trim().parse()?,
             processor: Duration::from_nanos(nanoseconds.context("no time")?.parse()?),
+            faults: faults.context("no page faults")?.parse()?,
         })
     }
 
@@ -86,6 +95,7 @@ impl Used {
         Used {
             wakes: self.wakes.saturating_sub(before.wakes),
             processor: self.processor.saturating_sub(before.processor),
+            faults: self.faults.saturating_sub(before.faults),
         }
     }
 }
@@ -96,7 +106,8 @@ impl std::fmt::Display for Used {
         let (wakes, percent) = (self.wakes as f64 / seconds, 100.0 * processor / seconds);
         write!(
             f,
-            "{wakes:.0} times a second awake, {percent:.2} % of a core"
+            "{wakes:.0} times a second awake, {percent:.2} % of a core, {} pages read",
+            self.faults
         )
     }
 }
