@@ -428,6 +428,8 @@ pub struct Punt<'a> {
     pub kind: PuntKind,
     /// The port where it arrived.
     pub port: PortIndex,
+    /// The number of the port's member by which it came, if the port has several ([`dpdk::Port::join`]).
+    pub member: u16,
     /// The Ethernet frame or the IP packet: [`PuntKind`] says which.
     pub frame: &'a [u8],
 }
@@ -451,6 +453,8 @@ pub struct SampleRate {
 pub enum Inject<'a> {
     /// A whole Ethernet frame, sent by a port as it is, or by a subinterface with its tag.
     Port(PortIndex, &'a [u8]),
+    /// A whole Ethernet frame, sent by a member of a port with several, by its number: at once, whatever waits for the port.
+    Member(PortIndex, u16, &'a [u8]),
     /// An IP packet of the gateway itself, routed in an instance; its time to live is left alone.
     Route(InstanceIndex, &'a [u8]),
 }

@@ -588,6 +588,7 @@ impl Controller {
                     f(Punt {
                         kind,
                         port,
+                        member: mbuf.member(),
                         frame: mbuf.data(),
                     });
                 }

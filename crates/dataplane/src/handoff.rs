@@ -16,6 +16,8 @@ pub(crate) const ROUTE: u32 = 1;
 pub(crate) const FRAME: u32 = 2;
 /// An IP packet to a session of this worker. The 14 octets in front of it say what is known of it already.
 pub(crate) const PACKET: u32 = 3;
+/// A frame that is ready, for a member of the port that the second word says. The packet itself says which.
+pub(crate) const MEMBER: u32 = 4;
 
 /// The PPPoE session id of an injected frame of a session, or 0.
 pub(crate) fn session(packet: Inject<'_>) -> u16 {
@@ -49,6 +51,10 @@ pub(crate) fn wrap(
             ),
             _ => ([READY, interface.0 as u32], mbuf.append(frame)),
         },
+        Inject::Member(port, member, frame) => {
+            mbuf.set_member(member);
+            ([MEMBER, port.0 as u32], mbuf.append(frame))
+        }
         Inject::Route(instance, ip) => (
             [ROUTE, instance.0 as u32],
             mbuf.append(&NO_ETHERNET) && mbuf.append(ip),

@@ -236,11 +236,14 @@ impl Ports {
         let health = port.device.health().unwrap_or_default();
         PortCounters {
             index,
-            name: port.device.name().to_owned(),
+            name: port.device.name(),
             mac: port.mac,
             access: port.segments.is_some(),
             up: health.up,
-            rx_lost: health.rx_missed + health.rx_errors + health.rx_no_buffer,
+            rx_lost: health.rx_missed
+                + health.rx_errors
+                + health.rx_no_buffer
+                + health.unaggregated,
             ..counted
         }
     }

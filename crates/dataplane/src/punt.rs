@@ -190,6 +190,8 @@ punts! {
     /// ARP and neighbour discovery of a core port or subinterface (frame without a subinterface's tag, as in the three that
     /// follow).
     Resolution(interface: PortIndex) "resolution" Packet 10_000 at once 2_000 [mac 2_000, port 8_000],
+    /// Slow protocols of the link (frame, without a tag): LACP. Each member of a port sends one a second, some more while they change.
+    SlowProtocol "slow-protocol" Packet 1_000 at once 200 [mac 20, port 200],
     /// Routing protocols, to the gateway or to a group: BGP, OSPF, IS-IS, BFD, LDP, PIM, RIP.
     Routing(interface: PortIndex) "routing" Packet 50_000 at once 4_000 [mac 20_000, port 40_000],
     /// Whatever else goes to a group or to all.

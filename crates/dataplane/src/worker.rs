@@ -8,7 +8,7 @@ use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::egress::Egress;
 use crate::graph::{self, Source, Tables};
-use crate::handoff::{FRAME, PACKET, READY, ROUTE};
+use crate::handoff::{FRAME, MEMBER, PACKET, READY, ROUTE};
 use crate::inspect::Piece;
 use crate::message::Command;
 use crate::nodes::Exit;
@@ -240,6 +240,7 @@ impl Worker {
                         None => self.outs.push_all(place as usize, &mut self.burst),
                     }
                 }
+                MEMBER if port => self.send_by_member::<TRACE>(index),
                 ROUTE if instance => self.pass::<TRACE>(Source::Gateway { instance: index }, 0),
                 FRAME if port => self.pass::<TRACE>(Source::Access { port: index, edge }, index),
                 PACKET => self.pass::<TRACE>(Source::Worker, 0),
@@ -325,6 +326,21 @@ impl Worker {
         let port = ports.find(|port| port.index.0 == index);
         let queue = port.and_then(|port| port.queue.as_mut());
         send(&self.shared, index.into(), queue, &mut self.burst);
+    }
+
+    /// Sends frames by the members of a port that they name.
+    #[cold]
+    fn send_by_member<const TRACE: bool>(&mut self, index: u16) {
+        for _ in 0..self.burst.len() {
+            self.tables.took::<TRACE>(Edge::GatewayFrame);
+        }
+        let mut ports = self.ports.iter_mut();
+        let port = ports.find(|port| port.index.0 == index);
+        if let Some(queue) = port.and_then(|port| port.queue.as_mut()) {
+            let sent = queue.tx_by_member(&mut self.burst);
+            count_sent(&self.shared, index.into(), sent);
+        }
+        drop_left(&self.shared, index.into(), &mut self.burst);
     }
 
     /// Puts the frames that are for queues of sessions there, and all others too if they wait at the port. What need not wait is left.
@@ -491,6 +507,11 @@ fn send(shared: &Shared, port: usize, queue: Option<&mut Queue>, frames: &mut Bu
     if let Some(queue) = queue {
         count_sent(shared, port, queue.tx(frames));
     }
+    drop_left(shared, port, frames);
+}
+
+/// Drops what the device did not take.
+fn drop_left(shared: &Shared, port: usize, frames: &mut Burst) {
     let left = frames.len() as u64;
     if left > 0 {
         add(&shared.ports[port].tx_dropped, left);

@@ -3,6 +3,10 @@
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -120,12 +124,26 @@ void sl_close(uint16_t port) {
   rte_eth_dev_close(port);
   if (device != NULL) rte_dev_remove(device);
 }
-/* What the driver itself lost: no room in its queue, damaged frames, no buffers; and whether the link is up. */
-int sl_health(uint16_t port, uint64_t out[3]) {
-  struct rte_eth_stats s;
+/* Whether the link is up. The drivers over Linux interfaces say that it always is, so the kernel is asked. */
+int sl_link_up(uint16_t port) {
+  struct rte_eth_dev_info info;
   struct rte_eth_link link;
+  struct ifreq interface = {0};
+  if (rte_eth_dev_info_get(port, &info) < 0) return 0;
+  if (info.if_index == 0) return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (any < 0) return 0;
+  interface.ifr_ifindex = (int)info.if_index;
+  int up = ioctl(any, SIOCGIFNAME, &interface) == 0 && ioctl(any, SIOCGIFFLAGS, &interface) == 0 &&
+           (interface.ifr_flags & IFF_UP) && (interface.ifr_flags & IFF_RUNNING);
+  close(any);
+  return up;
+}
+/* What the driver itself lost: no room in its queue, damaged frames, no buffers. */
+int sl_lost(uint16_t port, uint64_t out[3]) {
+  struct rte_eth_stats s;
   int r = rte_eth_stats_get(port, &s);
   if (r < 0) return r;
   out[0] = s.imissed; out[1] = s.ierrors; out[2] = s.rx_nombuf;
-  return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  return 0;
 }

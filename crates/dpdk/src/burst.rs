@@ -1,8 +1,8 @@
 //! Bursts of packets and the passes that a node makes over one.
 use crate::ffi::{M, RawMbuf, sl_free};
 use crate::mbuf::Mbuf;
-use crate::port::Sent;
 use crate::prefetch;
+use crate::queue::Sent;
 use crate::window::{HEAD, Window};
 use core::ffi::c_uint;
 use core::mem::MaybeUninit;
@@ -28,6 +28,12 @@ const SOON: usize = 8;
 pub struct Burst {
     n: usize,
     m: [MaybeUninit<M>; BURST],
+}
+
+impl core::fmt::Debug for Burst {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Burst({} packets)", self.n)
+    }
 }
 
 // SAFETY: the mbufs belong to this value alone.
@@ -127,13 +133,18 @@ impl Burst {
     /// Moves the packets that have the same two words as the first to the end of `to`, as far as there is room there; those words, or
     /// nothing if there is no packet. The packets on either side keep their order.
     pub fn split_same(&mut self, to: &mut Burst) -> Option<[u32; 2]> {
+        self.split_by(to, |raw| raw.meta)
+    }
+
+    #[inline(always)]
+    fn split_by<T: PartialEq>(&mut self, to: &mut Burst, by: impl Fn(&RawMbuf) -> T) -> Option<T> {
         // SAFETY: the first `n` are initialised and ours.
-        let words = |m: &MaybeUninit<M>| unsafe { (*m.assume_init()).meta };
-        let first = words(self.m[..self.n].first()?);
+        let of = |m: &MaybeUninit<M>| unsafe { by(&*m.assume_init()) };
+        let first = of(self.m[..self.n].first()?);
         let mut kept = 0;
         for at in 0..self.n {
             let m = self.m[at];
-            let (burst, place) = match words(&m) == first && to.n < BURST {
+            let (burst, place) = match of(&m) == first && to.n < BURST {
                 true => (&mut to.m, &mut to.n),
                 false => (&mut self.m, &mut kept),
             };
@@ -142,6 +153,52 @@ impl Burst {
         }
         self.n = kept;
         Some(first)
+    }
+
+    /// Moves the packets that name the same member as the first to the end of `to`, as far as there is room there; that member, or
+    /// nothing if there is no packet. The packets on either side keep their order.
+    pub(crate) fn split_member(&mut self, to: &mut Burst) -> Option<u16> {
+        self.split_by(to, |raw| raw.member)
+    }
+
+    /// Moves all packets of the other burst to the end of this one. What finds no room is freed.
+    pub(crate) fn append(&mut self, from: &mut Burst) {
+        from.take_all(|mbuf| drop(self.push(mbuf)));
+    }
+
+    /// Says of every packet by which member of a LAG it came.
+    pub(crate) fn set_member(&mut self, member: u16) {
+        for m in &self.m[..self.n] {
+            // SAFETY: the first `n` are initialised and ours.
+            unsafe { (*m.assume_init()).member = member };
+        }
+    }
+
+    /// Says of every packet by which member of a LAG it goes.
+    pub(crate) fn assign_members(&mut self, of: impl Fn(&[u8]) -> u16) {
+        for at in 0..self.n {
+            let member = of(self.frame(at));
+            // SAFETY: the first `n` are initialised and ours; the frame is borrowed no more.
+            unsafe { (*self.m[at].assume_init()).member = member };
+        }
+    }
+
+    /// Frees the packets that are not to be kept, and says how many those were.
+    pub(crate) fn keep(&mut self, keep: impl Fn(&[u8]) -> bool) -> usize {
+        let before = self.n;
+        let mut others = Burst::new();
+        let mut kept = 0;
+        for at in 0..before {
+            let (keeps, m) = (keep(self.frame(at)), self.m[at]);
+            let (burst, place) = match keeps {
+                true => (&mut self.m, &mut kept),
+                false => (&mut others.m, &mut others.n),
+            };
+            burst[*place] = m;
+            *place += 1;
+        }
+        self.n = kept;
+        before - kept
     }
 
     /// Keeps a number with every packet while it waits.
@@ -215,13 +272,15 @@ impl Burst {
 
     /// Whole frames, read only, for counting and for checks outside of the packet path.
     pub fn frames(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        self.m[..self.n].iter().map(|m| {
-            // SAFETY: initialised, ours, and DPDK keeps `off + len` inside the buffer.
-            unsafe {
-                let m = &*m.assume_init();
-                core::slice::from_raw_parts(m.buf.add(m.off as usize), m.len as usize)
-            }
-        })
+        (0..self.n).map(|at| self.frame(at))
+    }
+
+    fn frame(&self, at: usize) -> &[u8] {
+        // SAFETY: initialised, ours, and DPDK keeps `off + len` inside the buffer.
+        unsafe {
+            let m = &*self.m[..self.n][at].assume_init();
+            core::slice::from_raw_parts(m.buf.add(m.off as usize), m.len as usize)
+        }
     }
 
     /// The sum of the packets' lengths.

@@ -9,7 +9,8 @@ pub(crate) struct RawMbuf {
     pub off: u16,
     pub refcnt: u16,
     pub segs: u16,
-    port: u16,
+    /// Drivers write a number of their own here, or nothing: room for the member of a LAG that a packet came or goes by.
+    pub member: u16,
     /// The lower half and the upper one.
     pub flags: [u32; 2],
     /// Drivers write it when they receive and do not read it when they send: room for a number while the packet waits.
@@ -27,6 +28,7 @@ pub(crate) struct RawMbuf {
 
 const _: () = {
     assert!(size_of::<RawMbuf>() == 64);
+    assert!(core::mem::offset_of!(RawMbuf, member) == 22);
     assert!(core::mem::offset_of!(RawMbuf, meta) == 44);
     assert!(core::mem::offset_of!(RawMbuf, buf_len) == 54);
 };
@@ -75,5 +77,6 @@ unsafe extern "C" {
     pub(crate) fn sl_socket(port: u16, queue: u16) -> c_int;
     pub(crate) fn sl_set_mtu(port: u16, mtu: u16, tags: u16) -> c_int;
     pub(crate) fn sl_close(port: u16);
-    pub(crate) fn sl_health(port: u16, out: *mut u64) -> c_int;
+    pub(crate) fn sl_link_up(port: u16) -> c_int;
+    pub(crate) fn sl_lost(port: u16, out: *mut u64) -> c_int;
 }

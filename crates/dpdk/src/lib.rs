@@ -45,6 +45,7 @@ mod burst;
 mod chain;
 mod eal;
 mod ffi;
+mod lag;
 mod log;
 mod mbuf;
 mod memory;
@@ -52,6 +53,7 @@ mod memory;
 pub mod peers;
 mod pool;
 mod port;
+mod queue;
 mod ring;
 mod window;
 
@@ -59,14 +61,13 @@ pub use ahead::{Lines, prefetch, prefetch_early};
 pub use burst::{BURST, Burst, Exits, Gone, Packet, Seen, TxBuffers};
 pub use chain::Chain;
 pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
+pub use lag::{Lag, MAX_MEMBERS, Spread};
 pub use log::take_log;
 pub use mbuf::Mbuf;
 pub use memory::{Number, Pages, Table, Words, Zeroed, large_pages, popcount};
 pub use pool::Pool;
-pub use port::{
-    Health, MAX_PORTS, MemoryPeer, Port, PortOptions, Queue, Sent, await_packets, device_name,
-    drivers,
-};
+pub use port::{Health, MAX_PORTS, Member, MemoryPeer, Port, PortOptions, device_name, drivers};
+pub use queue::{Queue, Sent, await_packets};
 pub use ring::{Consumer, Producer};
 pub use window::{HEAD, WINDOW, Window};
 

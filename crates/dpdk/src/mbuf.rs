@@ -117,6 +117,16 @@ impl Mbuf {
         self.raw_mut().meta = meta;
     }
 
+    /// By which member of a LAG the packet came, by number; of other ports it says nothing.
+    pub fn member(&self) -> u16 {
+        self.raw().member
+    }
+
+    /// Says by which member [`Queue::tx_by_member`](crate::Queue::tx_by_member) sends the packet.
+    pub fn set_member(&mut self, member: u16) {
+        self.raw_mut().member = member;
+    }
+
     /// The number that [`Mbuf::set_stamp`] has set, until the packet is sent.
     #[inline(always)]
     pub fn stamp(&self) -> u32 {

@@ -1,13 +1,13 @@
 //! Ports: a network card, a Linux interface, capture files, or memory.
-use crate::ffi::{self, sl_rx, sl_tx};
+use crate::ffi;
+use crate::lag::{Lag, MAX_MEMBERS, Spread};
+use crate::queue::{DeviceQueue, Queue};
 use crate::ring::{Consumer, Producer};
-use crate::{BURST, Burst, Eal, Error, Pool, log};
+use crate::{Eal, Error, Pool, log};
 use core::ffi::c_int;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
-use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// How a port is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,38 +51,34 @@ const TX_DESCRIPTORS: u16 = 1024;
 /// An open port and its queues. When the port and all its queues are dropped, it is stopped and closed and lets go of its
 /// device, which can be opened again then; the driver takes its time for that, so no packet should wait for it. Whatever is
 /// asked of a port is asked of this: a number of a port that is closed, which the next one gets, nobody has.
+///
+/// A port may have several devices, the members of a link aggregation group ([`Port::join`]). All queues have a part at each of them.
 #[derive(Debug)]
 pub struct Port {
-    open: Arc<Open>,
+    /// Of a LAG several.
+    members: Vec<Member>,
+    lag: Option<Arc<Lag>>,
     queues: Vec<Queue>,
-    name: String,
-    mac: [u8; 6],
     mtu: u16,
     tags: u16,
 }
 
-/// A queue each way of an open port, for one thread: polling takes `&mut`.
-#[derive(Debug)]
-pub struct Queue {
-    id: u16,
-    number: u16,
-    descriptors: u32,
-    /// Packets a second of its port.
-    rate: Option<u64>,
-    /// The kernel's socket below it.
-    socket: Option<RawFd>,
-    /// The port stays open as long as it has a queue.
+/// A device of a port.
+#[derive(Clone, Debug)]
+pub struct Member {
     open: Arc<Open>,
+    name: String,
+    mac: [u8; 6],
 }
 
 /// A port that has to be closed.
 #[derive(Debug)]
-struct Open(u16);
+pub(crate) struct Open(pub u16);
 
 /// What the driver says about a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// The link is up.
+    /// The link is up; of a LAG, packets are sent and received by a member at least.
     pub up: bool,
     /// Packets lost because the receive queue was full.
     pub rx_missed: u64,
@@ -90,6 +86,8 @@ pub struct Health {
     pub rx_errors: u64,
     /// Packets lost for want of buffers.
     pub rx_no_buffer: u64,
+    /// Frames that came by a member of a LAG from which nothing is received.
+    pub unaggregated: u64,
 }
 
 impl Eal {
@@ -243,39 +241,32 @@ fn start(
     }
     // SAFETY: EAL runs; the port is open.
     let mbps = unsafe { ffi::sl_fastest(id) };
-    let queue = |number| Queue {
-        id,
-        number,
-        descriptors: holds.unwrap_or(descriptors.into()),
-        rate: (mbps > 0).then(|| u64::from(mbps) * 1_000_000 / SMALLEST),
-        // SAFETY: as above.
-        socket: Some(unsafe { ffi::sl_socket(id, number) }).filter(|fd| *fd >= 0),
-        open: open.clone(),
+    let queue = |number| {
+        Queue::of_device(DeviceQueue {
+            id,
+            number,
+            descriptors: holds.unwrap_or(descriptors.into()),
+            rate: (mbps > 0).then(|| u64::from(mbps) * 1_000_000 / SMALLEST),
+            // SAFETY: as above.
+            socket: Some(unsafe { ffi::sl_socket(id, number) }).filter(|fd| *fd >= 0),
+            open: open.clone(),
+        })
     };
-    let mut port = Port {
-        queues: (0..r as u16).map(queue).collect(),
-        open,
-        name: name.to_owned(),
-        mac: [0; 6],
-        mtu: 0,
-        tags: options.tags,
-    };
+    let queues = (0..r as u16).map(queue).collect();
+    let (mut mac, mut mtu) = ([0; 6], 0);
     // SAFETY: both places may be written.
-    let r = unsafe { ffi::sl_describe(id, port.mac.as_mut_ptr(), &mut port.mtu) };
+    let r = unsafe { ffi::sl_describe(id, mac.as_mut_ptr(), &mut mtu) };
     if r < 0 {
-        Err(Error::errno(what, r))
-    } else {
-        Ok(port)
+        return Err(Error::errno(what, r));
     }
-}
-
-/// What a queue took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Packets.
-    pub packets: usize,
-    /// Their octets.
-    pub octets: u64,
+    let name = name.to_owned();
+    Ok(Port {
+        members: vec![Member { open, name, mac }],
+        lag: None,
+        queues,
+        mtu,
+        tags: options.tags,
+    })
 }
 
 /// The other side of a queue of a port in memory.
@@ -287,7 +278,7 @@ pub struct MemoryPeer {
     pub from_port: Consumer,
 }
 
-impl Port {
+impl Member {
     /// The device's name, the first part of its devargs.
     pub fn name(&self) -> &str {
         &self.name
@@ -298,6 +289,88 @@ impl Port {
         self.mac
     }
 
+    /// Whether its link is up now.
+    pub fn is_up(&self) -> bool {
+        // SAFETY: the device is open as long as this is.
+        unsafe { ffi::sl_link_up(self.open.0) > 0 }
+    }
+
+    fn lost(&self) -> Option<[u64; 3]> {
+        let mut lost = [0u64; 3];
+        // SAFETY: three words may be written, and the device is open as long as this is.
+        let r = unsafe { ffi::sl_lost(self.open.0, lost.as_mut_ptr()) };
+        (r >= 0).then_some(lost)
+    }
+
+    fn set_mtu(&self, mtu: u16, tags: u16) -> Result<(), Error> {
+        log::clear();
+        // SAFETY: the device is open as long as this is.
+        match unsafe { ffi::sl_set_mtu(self.open.0, mtu, tags) } {
+            r if r < 0 => Err(Error::errno(
+                format!("an MTU of {mtu} for {}", self.name),
+                r,
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Port {
+    /// Makes one port of several, whose devices are its members from then on, in this order. Nothing is sent and received by it before
+    /// [`Lag::set`]. It has the address of its first member, and as many queues as the member with the fewest.
+    ///
+    /// # Errors
+    /// More than [`MAX_MEMBERS`], or none.
+    pub fn join(ports: Vec<Port>, spread: Spread) -> Result<Port, Error> {
+        if !(1..=MAX_MEMBERS).contains(&ports.len()) {
+            let reason = format!("expected 1 to {MAX_MEMBERS}");
+            return Err(Error::new(format!("{} members", ports.len()), reason));
+        }
+        let lag = Arc::new(Lag::new(ports.len(), spread));
+        let mut joined = Port {
+            members: Vec::new(),
+            lag: Some(lag.clone()),
+            queues: Vec::new(),
+            mtu: u16::MAX,
+            tags: 0,
+        };
+        let mut of_members = Vec::new();
+        for port in ports {
+            joined.members.extend(port.members);
+            joined.mtu = joined.mtu.min(port.mtu);
+            joined.tags = joined.tags.max(port.tags);
+            of_members.push(port.queues.into_iter());
+        }
+        loop {
+            let queues: Vec<Queue> = of_members.iter_mut().map_while(Iterator::next).collect();
+            if queues.len() < of_members.len() {
+                return Ok(joined);
+            }
+            joined.queues.push(Queue::of_lag(queues, &lag));
+        }
+    }
+
+    /// The devices: of a LAG its members, else one.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// What the members of a LAG share.
+    pub fn lag(&self) -> Option<&Arc<Lag>> {
+        self.lag.as_ref()
+    }
+
+    /// The names of the devices, each the first part of its devargs.
+    pub fn name(&self) -> String {
+        let names: Vec<&str> = self.members.iter().map(Member::name).collect();
+        names.join("+")
+    }
+
+    /// The address of the first device.
+    pub fn mac(&self) -> [u8; 6] {
+        self.members[0].mac
+    }
+
     /// The largest IP packet that the port takes.
     pub fn mtu(&self) -> u16 {
         self.mtu
@@ -306,26 +379,30 @@ impl Port {
     /// Changes the largest payload of a frame, while the queues are polled.
     ///
     /// # Errors
-    /// The driver cannot, or not while the port runs.
+    /// The driver cannot, or not while the port runs. Members before it have the new one then.
     pub fn set_mtu(&self, mtu: u16) -> Result<(), Error> {
-        log::clear();
-        // SAFETY: the port is open as long as this is.
-        match unsafe { ffi::sl_set_mtu(self.open.0, mtu, self.tags) } {
-            r if r < 0 => Err(Error::errno(format!("an MTU of {mtu}"), r)),
-            _ => Ok(()),
-        }
+        let mut members = self.members.iter();
+        members.try_for_each(|member| member.set_mtu(mtu, self.tags))
     }
 
-    /// What the driver says now, if it says anything.
+    /// What the drivers say now, if they say anything.
     pub fn health(&self) -> Option<Health> {
-        let mut c = [0u64; 3];
-        // SAFETY: three words may be written, and the port is open as long as this is.
-        let r = unsafe { ffi::sl_health(self.open.0, c.as_mut_ptr()) };
-        (r >= 0).then(|| Health {
-            up: r > 0,
-            rx_missed: c[0],
-            rx_errors: c[1],
-            rx_no_buffer: c[2],
+        let lost = self.members.iter().map(Member::lost);
+        let lost = lost.reduce(|a, b| {
+            a.zip(b)
+                .map(|(a, b)| [a[0] + b[0], a[1] + b[1], a[2] + b[2]])
+        });
+        let [rx_missed, rx_errors, rx_no_buffer] = lost.flatten()?;
+        let (up, unaggregated) = match &self.lag {
+            Some(lag) => (lag.is_up(), lag.unaggregated()),
+            None => (self.members[0].is_up(), 0),
+        };
+        Some(Health {
+            up,
+            rx_missed,
+            rx_errors,
+            rx_no_buffer,
+            unaggregated,
         })
     }
 
@@ -336,65 +413,10 @@ impl Port {
 
     /// Puts a queue back. That of another port is dropped.
     pub fn put_back(&mut self, queue: Queue) {
-        if Arc::ptr_eq(&queue.open, &self.open) {
+        if queue.is_of(&self.members[0].open) {
             self.queues.push(queue);
         }
     }
-}
-
-impl Queue {
-    /// Packets that wait here at most until they are received.
-    pub fn descriptors(&self) -> u32 {
-        self.descriptors
-    }
-
-    /// Packets that come in a second at most, by the fastest link that its port can have; `None`: its driver does not say.
-    pub fn rate(&self) -> Option<u64> {
-        self.rate
-    }
-
-    /// Whether a packet that comes ends [`await_packets`].
-    pub fn wakes(&self) -> bool {
-        self.socket.is_some()
-    }
-
-    /// Receives up to [`BURST`] packets in place of those that `burst` had, and starts fetching their headers.
-    #[inline]
-    pub fn rx(&mut self, burst: &mut Burst) -> usize {
-        // SAFETY: the queue is polled by its one owner; the driver writes as many mbufs as it says, and they are ours.
-        let n = unsafe { burst.fill(|m| sl_rx(self.id, self.number, m, BURST as u16) as usize) };
-        burst.fetch();
-        n
-    }
-
-    /// Sends what the queue takes; the rest stays in the burst, for the caller to send later or to drop.
-    #[inline]
-    pub fn tx(&mut self, burst: &mut Burst) -> Sent {
-        // SAFETY: the queue is used by its one owner, and the driver owns what it says it took.
-        unsafe { burst.drain(|m, n| sl_tx(self.id, self.number, m, n as u16) as usize) }
-    }
-}
-
-/// Sleeps for so long at most, and until a packet has come to one of the queues that [wake](Queue::wakes).
-pub fn await_packets<'a>(queues: impl Iterator<Item = &'a Queue>, most: Duration) {
-    const NONE: libc::pollfd = libc::pollfd {
-        fd: -1,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let mut sockets = [NONE; MAX_PORTS as usize];
-    let waking = queues.filter_map(|queue| queue.socket);
-    let mut n = 0;
-    for (socket, fd) in sockets.iter_mut().zip(waking) {
-        socket.fd = fd;
-        n += 1;
-    }
-    let most = libc::timespec {
-        tv_sec: most.as_secs() as libc::time_t,
-        tv_nsec: most.subsec_nanos().into(),
-    };
-    // SAFETY: so many places; the sockets are open, because their queues are borrowed. A signal ends the sleep: that is no harm.
-    unsafe { libc::ppoll(sockets.as_mut_ptr(), n, &most, core::ptr::null()) };
 }
 
 impl Drop for Open {

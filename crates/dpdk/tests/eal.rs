@@ -61,6 +61,7 @@ fn eal_pools_rings_and_ports() {
     pcap(&eal, pool);
     ports_come_and_go(&eal, pool);
     what_a_port_does_not_take_stays(&eal, pool);
+    members_are_one_port(&eal, pool);
     assert_eq!(pool.available(), 1023, "a buffer was lost");
 }
 
@@ -270,6 +271,140 @@ fn what_a_port_does_not_take_stays(eal: &Eal, pool: Pool) {
     }
     assert_eq!(next, 40);
     drop((port, queue));
+    assert_eq!(pool.available(), free, "a buffer was lost");
+}
+
+/// A frame from a home, or to it.
+fn home_frame(home: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, home, 2, 0, 0, 0, 0, 0xaa, 0x88, 0x64];
+    frame.resize(60, home);
+    frame
+}
+
+/// What a member of a LAG has sent, by home.
+fn sent_by(peer: &mut MemoryPeer) -> Vec<u8> {
+    std::iter::from_fn(|| peer.from_port.recv().map(|mbuf| mbuf.data()[5])).collect()
+}
+
+/// Three ports become one: it receives and sends by those members that it is told, each home by one of them, in the order of its frames.
+fn members_are_one_port(eal: &Eal, pool: Pool) {
+    let free = pool.available();
+    let (ports, mut peers): (Vec<Port>, Vec<_>) = (0..3)
+        .map(|n| {
+            eal.memory_port(&format!("lag{n}"), 64, pool, 1 + n % 2)
+                .unwrap()
+        })
+        .map(|(port, mut peers)| (port, peers.remove(0)))
+        .unzip();
+    assert!(Port::join(vec![], Spread::Source).is_err());
+    let mut port = Port::join(ports, Spread::Destination).unwrap();
+    let members: Vec<&str> = port.members().iter().map(Member::name).collect();
+    assert_eq!(
+        (port.name(), members),
+        ("lag0+lag1+lag2".into(), vec!["lag0", "lag1", "lag2"])
+    );
+    assert_eq!(
+        port.take_queues().len(),
+        1,
+        "as many as the member with the fewest"
+    );
+    drop(port);
+    peers.clear();
+
+    let (ports, peers): (Vec<Port>, Vec<_>) = (0..3)
+        .map(|n| eal.memory_port(&format!("lac{n}"), 64, pool, 1).unwrap())
+        .map(|(port, mut peers)| (port, peers.remove(0)))
+        .unzip();
+    let mut peers: Vec<MemoryPeer> = peers;
+    let mut port = Port::join(ports, Spread::Destination).unwrap();
+    let lag = port.lag().unwrap().clone();
+    let mut queue = port.take_queues().remove(0);
+    let mut burst = Burst::new();
+    let fill = |burst: &mut Burst| {
+        for home in 0..60 {
+            burst
+                .push(pool.packet(&home_frame(home % 20)).unwrap())
+                .unwrap();
+        }
+    };
+
+    // By none: frames stay, and what comes is dropped, but for LACP.
+    fill(&mut burst);
+    assert_eq!((queue.tx(&mut burst).packets, burst.len()), (0, 60));
+    peers[1]
+        .to_port
+        .send(pool.packet(&home_frame(1)).unwrap())
+        .unwrap();
+    let mut lacp = home_frame(9);
+    lacp[12..14].copy_from_slice(&[0x88, 0x09]);
+    peers[1].to_port.send(pool.packet(&lacp).unwrap()).unwrap();
+    let mut got = Burst::new();
+    assert_eq!(queue.rx(&mut got), 1);
+    let one = got.pop().unwrap();
+    assert_eq!(
+        (one.data(), one.member(), lag.unaggregated()),
+        (&lacp[..], 1, 1)
+    );
+    drop(one);
+    assert!(!port.health().unwrap().up);
+
+    // By all: three frames of each home by the same member, one after the other.
+    lag.set(0b111, 0b111);
+    let sent = queue.tx(&mut burst);
+    assert_eq!((sent.packets, sent.octets, burst.len()), (60, 3600, 0));
+    let by_all: Vec<Vec<u8>> = peers.iter_mut().map(sent_by).collect();
+    for homes in &by_all {
+        assert!((3 * 2..=3 * 13).contains(&homes.len()), "{by_all:?}");
+        let third = homes.len() / 3;
+        assert!(homes[..third] == homes[third..2 * third] && homes[..third] == homes[2 * third..]);
+    }
+    // One fails: its homes move, the others stay where they were.
+    lag.set(0b110, 0b110);
+    fill(&mut burst);
+    assert_eq!(queue.tx(&mut burst).packets, 60);
+    let by_two: Vec<Vec<u8>> = peers.iter_mut().map(sent_by).collect();
+    assert!(by_two[0].is_empty());
+    assert!((1..3).all(|member| {
+        by_all[member]
+            .iter()
+            .all(|home| by_two[member].contains(home))
+    }));
+
+    // A full member keeps nobody else's frames back, and what it does not take stays.
+    lag.set(0b111, 0b111);
+    for _ in 0..3 {
+        fill(&mut burst);
+        queue.tx(&mut burst);
+        sent_by(&mut peers[1]);
+        sent_by(&mut peers[2]);
+        burst.clear();
+    }
+    let full = sent_by(&mut peers[0]).len();
+    assert!(full > 0 && full <= 64);
+
+    // LACP goes by the member that it names.
+    lag.set(0, 0);
+    let mut frame = pool.packet(&lacp).unwrap();
+    frame.set_member(2);
+    burst.push(frame).unwrap();
+    assert_eq!(queue.tx_by_member(&mut burst).packets, 1);
+    assert_eq!(peers[2].from_port.recv().unwrap().data(), lacp);
+
+    // All members are received from, in turn.
+    lag.set(0b111, 0b111);
+    for peer in &mut peers {
+        peer.to_port
+            .send(pool.packet(&home_frame(1)).unwrap())
+            .unwrap();
+    }
+    let came: Vec<u16> = (0..3)
+        .map(|_| (queue.rx(&mut got), got.pop().unwrap().member()).1)
+        .collect();
+    assert_eq!(came.iter().sum::<u16>(), 3, "{came:?}");
+    assert_eq!(queue.rx(&mut got), 0);
+    port.put_back(queue);
+    assert_eq!(port.take_queues().len(), 1);
+    drop((port, peers));
     assert_eq!(pool.available(), free, "a buffer was lost");
 }
 

@@ -31,6 +31,8 @@ pub const IPV6: u16 = 0x86dd;
 pub const PPPOE_DISCOVERY: u16 = 0x8863;
 /// EtherType of the PPPoE session stage.
 pub const PPPOE_SESSION: u16 = 0x8864;
+/// EtherType of the slow protocols, LACP among them (IEEE 802.3 Annex 57A.4).
+pub const SLOW_PROTOCOLS: u16 = 0x8809;
 /// TPID of a customer tag (IEEE 802.1Q).
 pub const TPID_8021Q: u16 = 0x8100;
 /// TPID of a service tag (IEEE 802.1ad).

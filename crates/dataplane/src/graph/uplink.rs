@@ -162,6 +162,10 @@ fn from_access_seldom<const TRACE: bool>(
             t.took::<TRACE>(Edge::Discovery);
             packet.leave(Exit::Punt(PuntKind::Discovery, Part::WHOLE))
         }
+        Access::SlowProtocol => {
+            t.took::<TRACE>(Edge::SlowProtocol);
+            packet.leave(Exit::Punt(PuntKind::SlowProtocol, Part::WHOLE))
+        }
         Access::Other(worker) => {
             t.took::<TRACE>(Edge::OfOther);
             packet.set_meta([handoff::FRAME, port.into()]);

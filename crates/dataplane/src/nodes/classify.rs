@@ -1,6 +1,6 @@
 //! Nodes `classify-access`, `classify-core` and `untag`: what kind of frame it is, by its addresses, tags and types.
 //!
-//! Out, from an access port: discovery → punt; session stage and PADT → `session`.
+//! Out, from an access port: discovery, LACP → punt; session stage and PADT → `session`.
 //! Out, from a core port: IP to the gateway's address → `lookup`; ARP, multicast and the like → punt to the kernel. A
 //! tagged frame is that of a subinterface.
 //! Drops: `truncated`, `not-for-us`, `unknown-vlan`, `unexpected-type`.
@@ -12,7 +12,9 @@ use crate::tables::Vlans;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::sessions::Sessions;
 use dpdk::{HEAD, Window};
-use wire::eth::{IPV4, IPV6, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD, TPID_8021Q};
+use wire::eth::{
+    IPV4, IPV6, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, SLOW_PROTOCOLS, TPID_8021AD, TPID_8021Q,
+};
 
 /// A frame from an access port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(crate) enum Access {
     Termination(u8),
     /// PPPoE discovery outside of any session.
     Discovery,
+    /// LACP.
+    SlowProtocol,
     /// Of a session that another worker has.
     Other(u16),
     Drop(DropReason),
@@ -141,8 +145,10 @@ fn discovery<const DEPTH: usize>(
     if len < ETHERNET + 4 * DEPTH + PPPOE {
         return (Access::Drop(DropReason::Truncated), 0);
     }
-    if w.u16(HEAD + 12 + 4 * DEPTH) != PPPOE_DISCOVERY {
-        return (Access::Drop(DropReason::UnexpectedType), 0);
+    match w.u16(HEAD + 12 + 4 * DEPTH) {
+        PPPOE_DISCOVERY => {}
+        SLOW_PROTOCOLS if DEPTH == 0 => return (Access::SlowProtocol, 0),
+        _ => return (Access::Drop(DropReason::UnexpectedType), 0),
     }
     let id = session_id::<DEPTH>(w);
     if !sessions.ids().has(id) && id != 0 {

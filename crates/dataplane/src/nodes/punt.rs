@@ -13,7 +13,7 @@ use crate::punt::{EachKind, PuntKind, PuntLimits};
 use crate::tables::sessions::Sessions;
 use core::sync::atomic::Ordering::Relaxed;
 use dpdk::{HEAD, Mbuf, Producer, Window};
-use wire::eth::{ARP, IPV4, IPV6};
+use wire::eth::{ARP, IPV4, IPV6, SLOW_PROTOCOLS};
 
 /// The way to the control thread.
 pub(crate) struct Punter {
@@ -154,7 +154,7 @@ impl Punter {
     }
 }
 
-/// Punts a frame of a core port or subinterface to the kernel: what is in the window from its Ethernet header at `at` to `end`. The
+/// Punts a frame of a core port or subinterface, most of them to the kernel: what is in the window from its Ethernet header at `at` to `end`. The
 /// kinds have rates of their own, so that a flood of one does not take down what the others keep up: neighbours, routing,
 /// management.
 #[cold]
@@ -164,6 +164,7 @@ pub(crate) fn for_kernel(w: &Window, at: usize, end: usize, interface: PortIndex
     let word = |at: usize| if at + 2 <= end { w.u16(at) } else { 0 };
     let ip = at + ETHERNET;
     let kind = match word(ip - 2) {
+        SLOW_PROTOCOLS if at == HEAD => PuntKind::SlowProtocol,
         ARP => PuntKind::Resolution(interface),
         IPV6 if is_neighbour_discovery(word, ip) => PuntKind::Resolution(interface),
         // A length instead of a type (IEEE 802.3 §3.2.6): LLC, which carries IS-IS.
