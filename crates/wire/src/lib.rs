@@ -38,6 +38,7 @@ pub mod ipcp;
 pub mod ipv4;
 pub mod ipv6;
 pub mod ipv6cp;
+pub mod lacp;
 pub mod lcp;
 pub mod mschapv2;
 pub mod nd;
