@@ -1,7 +1,7 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 19] = [
+const WORDS: [(&str, &str); 20] = [
     ("Binding.role", "BindingRole"),
     ("Event.severity", "AlarmSeverity"),
     ("Alarm.severity", "AlarmSeverity"),
@@ -21,6 +21,7 @@ const WORDS: [(&str, &str); 19] = [
     ("RuleHits.kind", "MatchKind"),
     ("QueueState.limited_by", "QueueLimit"),
     ("QueueAggregate.limited_by", "QueueLimit"),
+    ("LagMember.state", "LagMemberState"),
 ];
 
 fn main() -> std::io::Result<()> {

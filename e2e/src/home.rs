@@ -82,9 +82,14 @@ impl<'v> Home<'v> {
     /// Lays a line with these tags, the outer one first: each a protocol of `ip link` and a VLAN id. `number` names the home, and need not
     /// be among the tags.
     pub fn build_with(vm: &'v Vm, number: u16, tags: &[(&str, u16)]) -> Result<Self> {
+        Self::build_on(vm, number, "eth0", tags)
+    }
+
+    /// The same, with the line on this interface of the machine.
+    pub fn build_on(vm: &'v Vm, number: u16, below: &str, tags: &[(&str, u16)]) -> Result<Self> {
         let home = Home { vm, c_tag: number };
         let (name, mac) = (home.name(), home.mac());
-        let mut below = "eth0".to_owned();
+        let mut below = below.to_owned();
         let mut links = String::new();
         for (depth, (protocol, vid)) in tags.iter().enumerate() {
             let link = match depth + 1 == tags.len() {

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// The TAP on the access bridge that the machine's network card is.
 pub const TAP: &str = "vm0";
+/// The TAPs that its two other network cards are, `eth1` and `eth2`: on no bridge, for cases that give them to a user plane.
+pub const LINKS: [&str; 2] = ["vm1", "vm2"];
 /// Software emulation boots in about 4 s; a busy machine may take much longer.
 const BOOT_LIMIT: Duration = Duration::from_secs(240);
 
@@ -60,6 +62,13 @@ impl Vm {
             access.ip(&format!("link del {TAP}"))?; // of a machine that has ended
         }
         lab.persistent_tap(UP, TAP)?;
+        for link in LINKS {
+            // One of a machine that has ended may be anywhere.
+            for place in [Place::Access(UP), Place::UserPlane(UP)] {
+                let _ = lab.netns(place).ip(&format!("link del {link}"));
+            }
+            access.ip(&format!("tuntap add {link} mode tap"))?;
+        }
         let socket = lab.dir().join("vm.sock");
         let mut qemu = access.command("qemu-system-x86_64");
         let console = lab.dir().join("vm-console.log");
@@ -78,6 +87,15 @@ impl Vm {
             .arg(format!(
                 "tap,id=net,ifname={TAP},script=no,downscript=no,vnet_hdr=off"
             ));
+        for link in LINKS {
+            // Links whose speed is not known are not aggregated.
+            qemu.arg("-device").arg(format!(
+                "virtio-net-pci,netdev={link},romfile=,speed=1000,duplex=full"
+            ));
+            qemu.arg("-netdev").arg(format!(
+                "tap,id={link},ifname={link},script=no,downscript=no,vnet_hdr=off"
+            ));
+        }
         let mut process = Process::spawn(lab.dir(), "vm", qemu)?;
         process.wait_until("its command port", PATIENCE, || {
             UnixStream::connect(&socket).is_ok()

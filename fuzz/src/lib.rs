@@ -15,6 +15,7 @@ pub mod discovery;
 pub mod gnmi;
 pub mod gtpu;
 pub mod history;
+pub mod lacp;
 pub mod pfcp;
 pub mod ppp;
 pub mod radius;
@@ -39,7 +40,7 @@ macro_rules! targets {
     };
 }
 
-targets! { discovery ppp dhcpv6 pfcp radius coa gtpu store history classify configuration dictionary gnmi }
+targets! { discovery ppp dhcpv6 pfcp radius coa gtpu store history classify configuration dictionary gnmi lacp }
 
 /// A step of an input: what is done, and with what.
 #[derive(Clone, Copy, Debug)]

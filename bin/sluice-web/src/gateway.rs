@@ -129,6 +129,7 @@ impl Gateway {
             "policies" => self.policies(query).await,
             "qos aggregates" => self.queue_aggregates(query).await,
             "protection" => self.watched(query, |plane| plane.offenders).await,
+            "lag-members" => self.watched(query, |plane| plane.lag_members).await,
             "pools" => self.pools(query).await,
             "associations" => Ok(cut(self.associations().await?, query)),
             "aaa-servers" => {

@@ -15,7 +15,7 @@ pub struct Capabilities {
     pub network_instances: Vec<String>,
     /// The DPDK drivers that it has, by name. A virtual device's name begins with its driver's.
     pub drivers: Vec<String>,
-    /// The most ports.
+    /// The most devices of ports; most ports have one.
     pub ports: u32,
     /// The most ports and subinterfaces together.
     pub interfaces: u32,
@@ -108,11 +108,12 @@ impl Check<'_> {
 
     fn sizes(&mut self) {
         let ports = &self.document.ports;
+        let devices = ports.values().flat_map(Port::devices).count();
         let parts: usize = ports.values().map(|port| port.subinterfaces.len()).sum();
         let access = ports.values().filter(|port| port.role == PortRole::Access);
         let segments: usize = access.map(|port| port.segments().len()).sum();
         for (what, asked, most) in [
-            ("ports", ports.len(), self.can.ports),
+            ("devices of ports", devices, self.can.ports),
             (
                 "ports and subinterfaces",
                 ports.len() + parts,
@@ -137,9 +138,9 @@ impl Check<'_> {
         }
         for (name, port) in &self.document.ports {
             let path = Path::from_iter(["ports", name]);
-            let here = path.join("device");
-            let uses = [Some(device(&port.device)), linux_interface(&port.device)];
-            for used in uses.into_iter().flatten() {
+            let here = devices_at(&path, port);
+            let uses = |devargs| [Some(device(devargs)), linux_interface(devargs)];
+            for used in port.devices().flat_map(uses).flatten() {
                 if let Some(other) = devices.insert(used, here.clone()) {
                     wrong.push((here.clone(), format!("`{used}` is used by `{other}`, too")));
                 }
@@ -164,15 +165,17 @@ impl Check<'_> {
     }
 
     fn port(&mut self, path: &Path, port: &Port) {
-        let known = |driver: &String| device(&port.device).starts_with(driver);
-        if !is_pci(&port.device) && !self.can.drivers.iter().any(known) {
+        for devargs in port.devices() {
+            let known = |driver: &String| device(devargs).starts_with(driver);
+            if is_pci(devargs) || self.can.drivers.iter().any(known) {
+                continue;
+            }
             let drivers: Vec<&str> = self.can.drivers.iter().map(String::as_str).collect();
             let message = format!(
-                "the user plane has no driver for `{}`: expected a PCI address, or a name that begins with one of {}",
-                port.device,
+                "the user plane has no driver for `{devargs}`: expected a PCI address, or a name that begins with one of {}",
                 drivers.join(", ")
             );
-            self.fault(path.join("device"), message);
+            self.fault(devices_at(path, port), message);
         }
         if port.role == PortRole::Core {
             self.core(path, port);
@@ -193,6 +196,12 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// Where the devices of a port are named.
+fn devices_at(path: &Path, port: &Port) -> Path {
+    let parts = port.devices_at().iter();
+    parts.fold(path.clone(), |path, part| path.join(*part))
 }
 
 /// The TAPs of a port, and where they are named.
@@ -309,6 +318,41 @@ ports:
                 "v301: {",
                 "thirteen-octs: {",
                 "thirteen-octs tap: the kernel interface `sl-thirteen-octs` has 16 octets",
+            ),
+            (
+                "device: 'net_af_xdp0,iface=acc0'",
+                "lag: {members: ['net_af_xdp0,iface=acc0', 'net_af_xdp0,iface=acc1']}",
+                "ports access0 lag members: `net_af_xdp0` is used by `ports access0 lag members`, too",
+            ),
+            (
+                "device: 'net_af_xdp0,iface=acc0'",
+                "lag: {members: ['net_af_xdp0,iface=acc0', net_tap0]}",
+                "ports access0 lag members: the user plane has no driver for `net_tap0`",
+            ),
+            (
+                "device: 'net_af_xdp0,iface=acc0'",
+                "lag: {members: [0000:04:00.0, 0000:04:00.1, 0000:04:00.2]}",
+                "ports: 4 devices of ports: the user plane supports at most 3",
+            ),
+            (
+                "device: 'net_af_xdp0,iface=acc0'",
+                "lag: {members: []}",
+                "ports access0 lag members: 0 members: expected 1 to 8",
+            ),
+            (
+                "device: 'net_af_xdp0,iface=acc0'",
+                "lag: {members: [0000:04:00.0], minimum-links: 2}",
+                "ports access0 lag minimum-links: expected at most 1, the number of `members`",
+            ),
+            (
+                "{role: access, device",
+                "{role: access, lag: {members: [0000:04:00.0]}, device",
+                "ports access0 lag: is valid for ports without `device` only: delete one of both",
+            ),
+            (
+                "device: 'net_af_xdp0,iface=acc0', ",
+                "",
+                "ports access0: has no device: expected `device`, or `lag` with its `members`",
             ),
             (
                 "{role: access,",

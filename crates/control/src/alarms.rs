@@ -58,6 +58,10 @@ pub enum Fault {
     DynamicPortMissing,
     /// An access line floods the gateway.
     LineFlooding,
+    /// A member of a port's LAG is not used.
+    LagMemberUnused,
+    /// No member of a port's LAG is used.
+    LagDown,
 }
 
 impl Fault {
@@ -81,6 +85,8 @@ impl Fault {
             Fault::ServerSocketsMissing => "aaa-sockets-missing",
             Fault::DynamicPortMissing => "coa-port-missing",
             Fault::LineFlooding => "line-flooding",
+            Fault::LagMemberUnused => "lag-member-unused",
+            Fault::LagDown => "lag-down",
         }
     }
 
@@ -96,11 +102,13 @@ impl Fault {
             | Fault::ServerSocketsMissing
             | Fault::DynamicPortMissing
             | Fault::StoreSlow
+            | Fault::LagDown
             | Fault::HistoryNotWritten => Severity::Major,
             Fault::ServerOut
             | Fault::PoolAlmostExhausted
             | Fault::HistoryDamaged
-            | Fault::LineFlooding => Severity::Minor,
+            | Fault::LineFlooding
+            | Fault::LagMemberUnused => Severity::Minor,
             Fault::CommitUnconfirmed | Fault::HistoryTooSmall | Fault::HostLacking => {
                 Severity::Warning
             }
@@ -120,6 +128,8 @@ impl Fault {
             | Fault::PoolExhausted
             | Fault::SessionTableFull
             | Fault::LineFlooding => seconds(0, 60),
+            // when a user plane starts, both ends take a second to agree
+            Fault::LagMemberUnused | Fault::LagDown => seconds(3, 10),
             Fault::StoreSlow => seconds(2, 10),
             // a user plane that is lost for a moment says nothing of its machine meanwhile
             Fault::StoreNotWritten | Fault::HistoryNotWritten | Fault::HostLacking => {
@@ -347,6 +357,8 @@ mod tests {
             (Fault::ServerSocketsMissing, 14),
             (Fault::DynamicPortMissing, 15),
             (Fault::LineFlooding, 16),
+            (Fault::LagMemberUnused, 17),
+            (Fault::LagDown, 18),
         ];
         for (fault, position) in positions {
             assert_eq!(postcard::to_allocvec(&fault), Ok(vec![position]));

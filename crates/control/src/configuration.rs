@@ -289,6 +289,7 @@ impl Keeper {
             resource: name,
         }));
         wrong.extend(crate::floods::floods(self.management.offenders()));
+        wrong.extend(crate::lags::unused(&self.management.lag_members()));
         if let Some(by) = self.transactions().history().confirm_by() {
             let version = self.transactions().version();
             let left = by.saturating_sub(unix_time());

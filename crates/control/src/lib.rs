@@ -38,6 +38,7 @@ mod generations;
 pub mod history;
 mod jitter;
 mod journal;
+mod lags;
 mod lanes;
 mod live;
 pub mod management;

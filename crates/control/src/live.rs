@@ -104,6 +104,7 @@ impl Live {
             sampled,
             offenders,
             queue_aggregates,
+            lag_members,
             ..
         } = state;
         let drops = drops.iter().filter(|drop| drop.count > 0);
@@ -116,6 +117,7 @@ impl Live {
         plane.workers.clone_from(workers);
         plane.offenders.extend(offenders.iter().cloned());
         plane.queue_aggregates.clone_from(queue_aggregates);
+        plane.lag_members.clone_from(lag_members);
     }
 }
 

@@ -10,7 +10,7 @@ use config::start::Tls;
 use config::{Configuration, Fault, Path};
 use futures_util::future::join_all;
 use mi::{Client, Document, DocumentFault, Endpoint, State};
-use northbound::{Managed, Offender};
+use northbound::{LagMember, Managed, Offender};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -219,6 +219,16 @@ impl Management {
             let state = standing.state.as_ref();
             state.map_or_else(Vec::new, |state| state.offenders.clone())
         })
+    }
+
+    /// Members of the user planes' link aggregation groups.
+    pub fn lag_members(&self) -> Vec<LagMember> {
+        let members = self.links.values().flat_map(|link| {
+            let standing = link.standing.borrow();
+            let state = standing.state.as_ref().filter(|_| standing.reached);
+            state.map_or_else(Vec::new, |state| state.lag_members.clone())
+        });
+        members.collect()
     }
 
     /// State of each user plane's document.

@@ -537,6 +537,8 @@ pub struct PortCounters {
     pub tx_dropped: u64,
     /// Packets lost by the driver: queue full, damaged, or no buffer.
     pub rx_lost: u64,
+    /// Frames that came by a member of a LAG from which nothing is received.
+    pub unaggregated: u64,
 }
 
 /// What a worker did since its start.

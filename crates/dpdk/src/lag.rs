@@ -192,7 +192,7 @@ fn hash(frame: &[u8], spread: Spread) -> u32 {
 /// The member of a frame with this hash: the one that it has if frames are sent by all, else one of those by which they are.
 #[inline]
 fn pick(hash: u32, members: u16, sends: u16) -> u16 {
-    let of = |count: u32, hash: u32| (u64::from(hash) * u64::from(count) >> 32) as u32;
+    let of = |count: u32, hash: u32| ((u64::from(hash) * u64::from(count)) >> 32) as u32;
     let own = of(members.into(), hash) as u16;
     if sends >> own & 1 != 0 {
         return own;

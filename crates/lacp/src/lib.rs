@@ -94,18 +94,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// All of them.
-    pub const ALL: [Standing; 7] = [
-        Standing::Used,
-        Standing::LinkDown,
-        Standing::Silent,
-        Standing::Looped,
-        Standing::OtherPartner,
-        Standing::Waiting,
-        Standing::TooFew,
-    ];
-
-    /// Its name in tables.
+    /// Its name in the log.
     pub const fn name(self) -> &'static str {
         match self {
             Standing::Used => "used",
@@ -139,6 +128,11 @@ impl Group {
             members: vec![Member::default(); members.min(16)],
             partner: None,
         }
+    }
+
+    /// What is configured.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Changes the settings. Members that are used stay so, unless the new settings say otherwise.

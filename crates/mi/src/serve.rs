@@ -100,7 +100,7 @@ pub enum Response {
     /// To [`Request::Apply`].
     Applied(ApplyResponse),
     /// To [`Request::GetState`].
-    State(State),
+    State(Box<State>),
     /// To [`Request::ListPorts`].
     Ports {
         /// The ports in the order of the configuration.
@@ -242,7 +242,7 @@ impl Mi for Service {
     ) -> Result<Reply<Self::WatchStream>, Status> {
         let every = request.into_inner().interval_milliseconds;
         let read = |answer| match answer {
-            Response::State(state) => Ok(state),
+            Response::State(state) => Ok(*state),
             other => Err(other_answer(other)),
         };
         Ok(Reply::new(self.0.watch(

@@ -74,12 +74,12 @@ impl UserPlane {
             Request::Apply(document) => return self.apply(document),
             Request::GetState => {
                 let asked = self.states.fetch_add(1, Ordering::Relaxed);
-                Response::State(State {
+                Response::State(Box::new(State {
                     in_force,
                     sessions: asked as u64,
                     ports: vec![large_port(); 1000],
                     ..Default::default()
-                })
+                }))
             }
             Request::Sample(_) => Response::Sampling,
             Request::ListPorts => Response::Ports { ports: vec![] },

@@ -203,6 +203,9 @@ impl UserPlane {
             });
             std::iter::once(fault).chain(worse).collect()
         });
+        for defaults in std::mem::take(&mut self.off_ports).into_values() {
+            self.engine.end_defaults(&defaults);
+        }
         self.renew_names();
         if result.is_ok() {
             self.document = document.clone();
@@ -225,18 +228,21 @@ impl UserPlane {
     fn missing_interfaces(&self, document: &UserPlaneDocument) -> Vec<Fault> {
         let new = document.ports.iter().filter(|(name, port)| {
             let known = self.ports.get(*name);
-            known.is_none_or(|known| known.config.device != port.device)
+            known.is_none_or(|known| !known.config.devices().eq(port.devices()))
         });
-        let missing = new.filter_map(|(name, port)| {
-            let interface = config::capabilities::linux_interface(&port.device)?;
-            nix::net::if_::if_nametoindex(interface).err()?;
-            let path = Path::from_iter(["ports", name, "device"]);
-            Some(fault(
-                &path,
-                format!("this machine has no network interface `{interface}`"),
-            ))
-        });
-        missing.collect()
+        let mut missing = Vec::new();
+        for (name, port) in new {
+            let interfaces = port
+                .devices()
+                .filter_map(config::capabilities::linux_interface);
+            for interface in interfaces {
+                if nix::net::if_::if_nametoindex(interface).is_err() {
+                    let why = format!("this machine has no network interface `{interface}`");
+                    missing.push(fault(&ports::devices_at(name, port), why));
+                }
+            }
+        }
+        missing
     }
 
     /// Applies the difference between the current state and a checked document.
@@ -267,7 +273,8 @@ impl UserPlane {
             self.change_port(name, &to.ports[name])?;
         }
         for name in &going {
-            self.remove_port(name)?;
+            let returns = to.ports.get(name).is_some_and(is_access);
+            self.remove_port(name, returns)?;
         }
         for (name, port) in blocked {
             self.add_port(name, port)?;

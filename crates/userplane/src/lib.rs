@@ -13,6 +13,7 @@
 //! | [`managed`] | how documents of the management interface come into force |
 //! | [`cpri`] | control packets in GTP-U, in both directions |
 //! | [`icmp`] | the gateway's own ICMP errors |
+//! | `lag` | which members of a port are used, by LACP |
 //! | [`portal`] | what connections get that a rule redirects |
 //! | [`ledger`] | which resources are leaked or missing |
 //!
@@ -56,6 +57,7 @@ pub mod engine;
 pub mod fib;
 pub mod host;
 pub mod icmp;
+mod lag;
 pub mod ledger;
 pub mod managed;
 pub mod netlink;

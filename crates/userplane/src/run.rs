@@ -174,6 +174,8 @@ pub struct UserPlane {
     /// What the machine lacks, one sentence each.
     host: Vec<String>,
     pub(crate) ports: BTreeMap<String, Port>,
+    /// Default sessions of access ports that are being opened anew.
+    pub(crate) off_ports: BTreeMap<String, Vec<SessionIndex>>,
     pub(crate) instances: BTreeMap<InstanceIndex, Instance>,
     pub(crate) kept: Kept,
     pub(crate) parked: Vec<Parked>,
@@ -273,6 +275,7 @@ impl UserPlane {
             set_level: parts.set_level,
             host: parts.host,
             ports: BTreeMap::new(),
+            off_ports: BTreeMap::new(),
             instances: BTreeMap::new(),
             kept: Kept::from_supervisor(),
             parked: Vec::new(),
@@ -348,6 +351,7 @@ impl UserPlane {
                 Ready::Compiled(done) => self.policy_changes.extend(self.policies.compiled(done)),
             }
             drained = self.drain_worker();
+            self.drive_lags();
             self.policies.take_news(&self.document);
             self.set_policies();
             self.judge_piece();
@@ -442,6 +446,7 @@ impl UserPlane {
             self.end_keeping_at,
             Some(self.watch_at),
             self.check_at(),
+            self.lags_at(),
         ];
         let mut at = times.into_iter().flatten().min();
         let takes_frames = self.takes_frames();

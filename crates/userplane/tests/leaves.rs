@@ -27,6 +27,7 @@ user-planes:
         subinterfaces:
           v300: {vlan-id: 300, addresses: [203.0.113.1/24], mtu: 1280}
       access0: {role: access, device: 'net_af_xdp1,iface=acc0', segments: {all: {}}}
+      access1: {role: access, lag: {members: ['net_af_packet7,iface=lag0', 'net_af_packet8,iface=lag1']}}
 ";
 
 /// A setting, two values of it, a part of what is seen then, and where.
@@ -65,6 +66,7 @@ fn cases() -> Vec<Case> {
     let of_port = |kind| ["mac", "port", "total"].map(|level| rate(kind, level));
     const CORE: &str = "user-planes up1 ports core0";
     const SEGMENT: &str = "user-planes up1 ports access0 segments all";
+    const LAG: &str = "user-planes up1 ports access1 lag";
     const PART: &str = "user-planes up1 ports core0 subinterfaces v300";
     let of = |above: &str, leaf: &str| -> &'static str { format!("{above} {leaf}").leak() };
     let mut rates = Vec::new();
@@ -231,6 +233,36 @@ fn cases() -> Vec<Case> {
             access_link,
         ),
         case(
+            of(LAG, "members"),
+            ["net_af_packet9,iface=lag2", "net_af_packet10,iface=lag2"],
+            ["lag2", "lag2"],
+            sockets,
+        ),
+        case(
+            of(LAG, "lacp"),
+            ["passive", "off"],
+            ["LACP of access1 Passive", "LACP of access1 Off"],
+            tables,
+        ),
+        case(
+            of(LAG, "lacp-rate"),
+            ["slow", "slow"],
+            ["Active fast false", "Active fast false"],
+            tables,
+        ),
+        case(
+            of(LAG, "minimum-links"),
+            ["1", "2"],
+            ["minimum 1 ", "minimum 2 "],
+            tables,
+        ),
+        case(
+            of(LAG, "system-priority"),
+            ["100", "200"],
+            ["minimum 1 priority 100", "minimum 1 priority 200"],
+            tables,
+        ),
+        case(
             "user-planes up1 ports access0 segments all s-vlans",
             ["1-9", "10-20"],
             ["vlans 1-9 of access0", "vlans 10-20 of access0"],
@@ -346,6 +378,7 @@ fn run(ask: &Asking, case: &Case, frozen: bool) -> Result<(), String> {
 fn every_setting_takes_effect_at_run_time_and_its_case_would_notice_if_not() {
     namespace::run(|ask: &Asking, _: &[End; 3]| {
         let mut wrong = Vec::new();
+        let _links = ["lag0", "lag1", "lag2"].map(End::open);
         for case in cases() {
             wrong.extend(run(ask, &case, false).err());
             if run(ask, &case, true).is_ok() {

@@ -29,6 +29,7 @@ mod idle_cpu;
 mod kill_commits;
 mod kills;
 mod lab;
+mod lag;
 mod ledger;
 pub mod load;
 mod load_pppoe_server;
@@ -423,6 +424,11 @@ pub const CASES: &[Case] = &[
         "packets above the rate of a profile or a port are lost, and nothing else is",
         rates::run,
     ),
+    case(
+        "lag",
+        "a port of two links and Linux's bonding agree by LACP; a home that uses a link that fails, or that leaves the bond, goes on by the other",
+        lag::run,
+    ).with_machine(),
     case(
         "shared-rate",
         "homes of two workers share the rate of their port by weight, and what those of one do not want, the others have",

@@ -18,6 +18,7 @@ import { TestAaa } from './TestAaa';
 const PARTS: [path: string, name: string][] = [
   ['user-planes', 'User planes'],
   ['ports', 'Ports'],
+  ['lag-members', 'LAG members'],
   ['workers', 'Workers'],
   ['pools', 'Pools'],
   ['aaa-servers', 'RADIUS servers'],
@@ -70,6 +71,9 @@ function panel(part: string, now: Live): PanelProps {
     case 'ports':
       return { path: part, every, views: ['user_plane', 'name', 'role', 'link_up', 'rx_octets', 'tx_octets', 'rx_packets', 'tx_packets', 'rx_lost',
         'tx_dropped', 'device', 'mac'] };
+    case 'lag-members':
+      return { path: part, every, empty: 'No port has a LAG.', views: ['user_plane', 'port', 'device', 'link_up', 'state', 'partner', 'partner_port',
+        'partner_key', 'tx_lacpdus', 'rx_lacpdus', 'rx_malformed'] };
     case 'qos':
       return { path: 'qos/aggregates', every: 2, empty: 'No port has queues.', views: [
         { field: 'name', label: 'Aggregate', cell: aggregateName, order: aggregateName }, 'rate_bits_per_second', 'bits_per_second',

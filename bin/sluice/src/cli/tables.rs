@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 23] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 24] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
@@ -35,6 +35,7 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 23] = [
     (&catalogue::SESSION_CLEARS, session_clears),
     (&catalogue::USER_PLANES, user_planes),
     (&catalogue::PORTS, ports),
+    (&catalogue::LAG_MEMBERS, lag_members),
     (&catalogue::ROUTES, routes),
     (&catalogue::NEIGHBOURS, neighbours),
     (&catalogue::WORKERS, workers),
@@ -219,6 +220,26 @@ fn workers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let state = sockets.watch(INTERVAL)?.next()?;
     let (workers, silent) = workers_of(state, asked.text("user-plane"))?;
     Ok(but(asked.shown(&workers)?, &silent))
+}
+
+/// Members of ports, as the user planes reported last.
+fn lag_members(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let state = sockets.watch(INTERVAL)?.next()?;
+    let planes = wanted(state, asked.text("user-plane"))?;
+    let silent = silent(&planes);
+    let members: Vec<_> = planes
+        .into_iter()
+        .flat_map(|plane| plane.lag_members)
+        .collect();
+    let answer = asked.shown(&members)?;
+    let answer = match members.is_empty() {
+        true => asked.with_total(
+            answer,
+            "no port has a LAG: `set user-planes NAME ports NAME lag members` makes one".into(),
+        ),
+        false => answer,
+    };
+    Ok(but(answer, &silent))
 }
 
 /// Senders above a rate, as the user planes reported last, and senders whose set-ups fail.

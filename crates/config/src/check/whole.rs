@@ -422,6 +422,7 @@ impl Found {
         let only = |what: &str| {
             format!("this is valid for {what} ports only: delete it, or change `role`")
         };
+        self.devices(here, port);
         match port.role {
             PortRole::Access => {
                 let parts = [
@@ -445,6 +446,31 @@ impl Found {
                 }
                 self.subinterfaces(here, port);
             }
+        }
+    }
+
+    /// A port has one device, or a LAG of different ones.
+    fn devices(&mut self, here: &Path, port: &Port) {
+        let lag = match (&port.device, &port.lag) {
+            (Some(_), None) => return,
+            (None, None) => {
+                let why = "has no device: expected `device`, or `lag` with its `members`";
+                return self.at(here, "", why.into());
+            }
+            (Some(_), Some(_)) => {
+                let why = "is valid for ports without `device` only: delete one of both";
+                return self.at(here, "lag", why.into());
+            }
+            (None, Some(lag)) => lag,
+        };
+        let here = here.join("lag");
+        let members = lag.members.len();
+        if !(1..=8).contains(&members) {
+            let why = format!("{members} members: expected 1 to 8");
+            self.at(&here, "members", why);
+        } else if usize::from(lag.minimum_links) > members {
+            let why = format!("expected at most {members}, the number of `members`");
+            self.at(&here, "minimum-links", why);
         }
     }
 

@@ -76,9 +76,14 @@ pub enum AdminState {
 pub struct Port {
     /// Network to which the port connects.
     pub role: PortRole,
-    /// DPDK device: a PCI address, or device arguments such as `net_af_xdp0,iface=eth1`.
+    /// DPDK device: a PCI address, or device arguments such as `net_af_xdp0,iface=eth1`. A port has either this or `lag`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-format" = "device", "x-example" = "net_af_xdp0,iface=eth1"))]
-    pub device: String,
+    pub device: Option<String>,
+    /// Link aggregation group (LAG): several devices that are one port (IEEE 802.1AX). A subscriber's packets leave by one of them, and by
+    /// another when that fails. Rates of the port and of its parts hold across all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<Lag>,
     /// Access: access segments. A port without segments is one segment with all VLANs and default settings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-key" = "the segment's name"))]
@@ -118,6 +123,69 @@ pub struct Port {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-key" = "the sub-interface's name"))]
     pub subinterfaces: BTreeMap<String, Subinterface>,
+}
+
+/// Link aggregation group of a port.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Lag {
+    /// Its members: DPDK devices, as for `device`. The first one's MAC address is the port's.
+    #[schemars(length(min = 1, max = 8), extend("x-format" = "device", "x-example" = "0000:03:00.0"))]
+    pub members: Vec<String>,
+    /// Whether the link aggregation control protocol (LACP) is spoken. `passive`: if the other end does. `off`: every member whose link is
+    /// up is used, and the other end has to be configured alike.
+    #[serde(default, skip_serializing_if = "Lacp::is_default")]
+    #[schemars(extend("default" = "active"))]
+    pub lacp: Lacp,
+    /// How soon a member is left by which nothing is heard although its link is up: `fast` after 3 seconds, `slow` after 90. The other end
+    /// sends each second or each 30.
+    #[serde(default, skip_serializing_if = "LacpRate::is_default")]
+    #[schemars(extend("default" = "fast"))]
+    pub lacp_rate: LacpRate,
+    /// Members that have to be usable. With fewer, the port is down, and the other end sends nothing to it.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 8))]
+    pub minimum_links: u8,
+    /// LACP's priority of this system; the lower of both ends decides between members.
+    #[serde(default = "system_priority")]
+    #[schemars(range(min = 1, max = 65_535))]
+    pub system_priority: u16,
+}
+
+/// Whether LACP is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lacp {
+    /// By itself.
+    #[default]
+    Active,
+    /// If the other end does.
+    Passive,
+    /// Not at all.
+    Off,
+}
+
+impl Lacp {
+    fn is_default(&self) -> bool {
+        *self == Lacp::default()
+    }
+}
+
+/// How often the other end of a LAG shall send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LacpRate {
+    /// Each second.
+    #[default]
+    Fast,
+    /// Each 30 seconds.
+    Slow,
+}
+
+impl LacpRate {
+    fn is_default(&self) -> bool {
+        *self == LacpRate::default()
+    }
 }
 
 /// Role of a port.
@@ -234,8 +302,28 @@ fn default_instance() -> String {
 fn mtu() -> u16 {
     1500
 }
+fn one() -> u8 {
+    1
+}
+fn system_priority() -> u16 {
+    0x8000
+}
 
 impl Port {
+    /// Its devices: of a LAG the members, else one.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        let members = self.lag.iter().flat_map(|lag| &lag.members);
+        self.device.iter().chain(members).map(String::as_str)
+    }
+
+    /// Where its devices are named.
+    pub fn devices_at(&self) -> &'static [&'static str] {
+        match self.lag {
+            Some(_) => &["lag", "members"],
+            None => &["device"],
+        }
+    }
+
     /// Name of a core port's TAP. `name` is the port's name.
     pub fn tap_name(&self, name: &str) -> String {
         self.tap.clone().unwrap_or_else(|| format!("sl-{name}"))

@@ -35,11 +35,11 @@ fn user_plane_that(
                     in_force: in_force.clone(),
                     ..Default::default()
                 }),
-                Request::GetState => Response::State(State {
+                Request::GetState => Response::State(Box::new(State {
                     in_force: in_force.clone(),
                     host: lacking.lock().unwrap().clone(),
                     ..Default::default()
-                }),
+                })),
                 Request::Apply(document) => {
                     let faults = faults(&document);
                     if faults.is_empty() {
@@ -178,7 +178,7 @@ async fn a_busy_user_plane_is_asked_again_on_the_same_connection() {
                         ..Default::default()
                     }))
                 }
-                Request::GetState => Ok(Response::State(State::default())),
+                Request::GetState => Ok(Response::State(Box::default())),
                 other => panic!("nobody asks for {other:?} here"),
             };
             let _ = reply.send(answer); // so may who asked

@@ -17,6 +17,7 @@ pub const TABLES: &[&Table] = &[
     &SESSION_CLEARS,
     &USER_PLANES,
     &PORTS,
+    &LAG_MEMBERS,
     &ROUTES,
     &NEIGHBOURS,
     &WORKERS,
@@ -276,6 +277,31 @@ pub const PORTS: Table = Table {
         Column::new("tx_packets", Number(Count), "Frames sent").under("TX PACKETS", 2).counter(),
         Column::new("tx_octets", Number(Octets), "Octets sent").under("TX", 0).counter(),
         Column::new("tx_dropped", Number(Count), "Frames that the device did not take").under("DROPPED", 1).counter(),
+    ],
+};
+
+/// `sluice show lag-members`.
+pub const LAG_MEMBERS: Table = Table {
+    name: "lag-members",
+    about: "The devices of ports that have several, and whether packets leave and arrive by them",
+    message: Some("LagMember"),
+    key: &["user_plane", "port", "device"],
+    calls: &["Live/WatchState"],
+    access: Read,
+    subscribers: false,
+    arguments: &[OF_USER_PLANE],
+    columns: &[
+        Column::new("user_plane", Text, "Node id of the user plane").under("USER PLANE", 0).label(),
+        Column::new("port", Text, "Logical port").under("PORT", 0).label(),
+        Column::new("device", Text, "DPDK device").under("MEMBER", 0).label(),
+        Column::new("link_up", Flag("up", "down"), "State of its link").under("LINK", 0).gauge(),
+        Column::new("state", Word(AS_IT_IS), "used, or why not: link-down, silent, looped, other-partner, waiting, too-few").under("STATE", 0).gauge(),
+        Column::new("partner", Text, "MAC address of the system at the other end").under("PARTNER", 1),
+        Column::new("partner_key", Number(Id), "That system's key of the group").under("KEY", 3),
+        Column::new("partner_port", Number(Id), "That system's number of the port").under("ITS PORT", 2),
+        Column::new("tx_lacpdus", Number(Count), "LACPDUs sent").under("TX", 4).counter(),
+        Column::new("rx_lacpdus", Number(Count), "LACPDUs received").under("RX", 4).counter(),
+        Column::new("rx_malformed", Number(Count), "Frames of the link that could not be read").under("MALFORMED", 5).counter(),
     ],
 };
 

@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 
 use config::model::{
-    Port as Document, PrioritySource, Segment as SegmentDocument, SourceCheck,
-    Subinterface as PartDocument,
+    Lacp, LacpRate, Lag as LagDocument, Port as Document, PrioritySource,
+    Segment as SegmentDocument, SourceCheck, Subinterface as PartDocument,
 };
 use config::{Fault, Path, capabilities::linux_interface};
 use dataplane::{
     InstanceIndex, PortConfig, PortIndex, Rate, Role, Segment, SegmentRates, SessionEntry,
     Subinterface,
 };
-use dpdk::PortOptions;
+use dpdk::{PortOptions, Spread};
 use ipnet::IpNet;
 use tracing::info;
 use wire::eth::MacAddr;
 
 use super::{fault, is_access, priority_source, source_check};
 use crate::device::{Device, Kind};
+use crate::lag::Lag;
 use crate::netlink::request::{self, LinkSettings};
 use crate::run::UserPlane;
 
@@ -38,6 +39,8 @@ pub struct Port {
     segments: BTreeMap<String, u16>,
     /// Its subinterfaces.
     pub(crate) parts: BTreeMap<String, Part>,
+    /// What decides which of its members are used, if it has several.
+    pub(crate) lag: Option<Lag>,
 }
 
 /// Subinterface of a core port.
@@ -66,8 +69,9 @@ impl Port {
     /// Whether it can change to match a document without being closed.
     pub(super) fn stays(&self, new: &Document) -> bool {
         let old = &self.config;
-        (old.role, &old.device, &old.network_instance)
-            == (new.role, &new.device, &new.network_instance)
+        (old.role, old.lag.is_some(), &old.network_instance)
+            == (new.role, new.lag.is_some(), &new.network_instance)
+            && old.devices().eq(new.devices())
     }
 
     /// TAPs of the port and of its subinterfaces, with their interface indexes.
@@ -111,13 +115,24 @@ impl Port {
 
 /// Resources that a port needs exclusively: its device, the Linux interface below and the TAPs above.
 pub(super) fn claims(name: &str, port: &Document) -> impl Iterator<Item = String> {
-    let device = dpdk::device_name(&port.device).into_owned();
-    let below = linux_interface(&port.device).map(str::to_owned);
+    let devices = port
+        .devices()
+        .map(|devargs| dpdk::device_name(devargs).into_owned());
+    let below = port
+        .devices()
+        .filter_map(linux_interface)
+        .map(str::to_owned);
     let own = (!is_access(port)).then(|| port.tap_name(name));
     let parts = port.subinterfaces.iter();
     let parts: Vec<String> = parts.map(|(name, part)| part.tap_name(name)).collect();
-    let one = std::iter::once(device);
-    one.chain(below).chain(own).chain(parts)
+    devices.chain(below).chain(own).chain(parts)
+}
+
+/// Where a port's devices are named.
+pub(super) fn devices_at(name: &str, port: &Document) -> Path {
+    let port_path = Path::from_iter(["ports", name]);
+    let parts = port.devices_at().iter();
+    parts.fold(port_path, |path, part| path.join(*part))
 }
 
 impl UserPlane {
@@ -125,24 +140,13 @@ impl UserPlane {
         let path = Path::from_iter(["ports", name]);
         let index = self.free_place(&path)?;
         let core = !is_access(document);
-        // The gateway's addresses towards subscribers are virtual. The kernel behind a core port joins multicast groups without
-        // the device's knowledge.
-        let options = PortOptions {
-            mtu: Some(document.mtu),
-            tags: if core { 0 } else { TAGS },
-            promiscuous: true,
-            queues: self.source.queues,
-        };
-        let source = self.source;
-        let open = source
-            .eal
-            .open_port(&document.device, source.pool, &options)
-            .map_err(|error| {
-                let hint = "check the device, and that no other program uses it";
-                fault(&path.join("device"), format!("{error}: {hint}"))
-            })?;
+        let open = self.open_devices(name, document)?;
         let (mac, mtu) = (MacAddr(open.mac()), open.mtu());
-        info!(port = name, device = document.device, %mac, "port open");
+        info!(port = name, device = open.name(), %mac, "port open");
+        let lag = document.lag.as_ref().zip(open.lag().cloned());
+        let lag = lag.map(|(lag, shared)| {
+            Lag::new(lag_settings(lag, index, mac), shared, open.members().len())
+        });
         let mut tap = None;
         if core {
             let mtu = mtu.min(document.mtu);
@@ -187,8 +191,12 @@ impl UserPlane {
             tap,
             segments,
             parts: BTreeMap::new(),
+            lag,
         };
         self.ports.insert(name.to_owned(), port);
+        if let Some(defaults) = self.off_ports.remove(name) {
+            self.engine.put_on_port(&defaults, index);
+        }
         if document.egress_rate.is_some() {
             self.set_egress_rate(name, document)?;
         }
@@ -197,6 +205,52 @@ impl UserPlane {
         }
         self.change_source_check(name, document)?;
         self.change_parts(name, document)
+    }
+
+    /// Opens the device of a port, or the members of its LAG.
+    fn open_devices(&self, name: &str, document: &Document) -> Result<dpdk::Port, Fault> {
+        // The gateway's addresses towards subscribers are virtual. The kernel behind a core port joins multicast groups without
+        // the device's knowledge.
+        let options = PortOptions {
+            mtu: Some(document.mtu),
+            tags: if is_access(document) { TAGS } else { 0 },
+            promiscuous: true,
+            queues: self.source.queues,
+        };
+        let open = |devargs| {
+            self.source
+                .eal
+                .open_port(devargs, self.source.pool, &options)
+        };
+        let opened: Result<Vec<dpdk::Port>, _> = document.devices().map(open).collect();
+        let joined = opened.and_then(|mut devices| match (&document.lag, devices.pop()) {
+            (None, Some(device)) => Ok(device),
+            (_, last) => {
+                devices.extend(last);
+                let spread = if is_access(document) {
+                    Spread::Destination
+                } else {
+                    Spread::Source
+                };
+                dpdk::Port::join(devices, spread)
+            }
+        });
+        joined.map_err(|error| {
+            let hint = "check the device, and that no other program uses it";
+            fault(&devices_at(name, document), format!("{error}: {hint}"))
+        })
+    }
+
+    /// Changes what a LAG's members are told.
+    fn change_lag(&mut self, name: &str, new: &Document) {
+        let now = self.clock.now().monotonic;
+        if let Some(port) = self.ports.get_mut(name) {
+            let (index, mac) = (port.index, port.mac);
+            if let (Some(lag), Some(new)) = (&mut port.lag, &new.lag) {
+                lag.set(now, lag_settings(new, index, mac));
+            }
+            port.config.lag = new.lag.clone();
+        }
     }
 
     fn change_source_check(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
@@ -272,6 +326,7 @@ impl UserPlane {
         if port.is_some_and(|port| port.config.egress_rate != new.egress_rate) {
             self.set_egress_rate(name, new)?;
         }
+        self.change_lag(name, new);
         match is_access(new) {
             true => {
                 self.change_access_mtu(name, new)?;
@@ -553,10 +608,14 @@ impl UserPlane {
         Ok(())
     }
 
-    /// Closes a port that has released everything.
-    pub(super) fn remove_port(&mut self, name: &str) -> Result<(), Fault> {
+    /// Closes a port that has released everything. `returns`: an access port of this name is opened afterwards.
+    pub(super) fn remove_port(&mut self, name: &str, returns: bool) -> Result<(), Fault> {
         let path = Path::from_iter(["ports", name]);
         let index = self.ports[name].index;
+        if returns {
+            let taken = self.engine.take_off_port(index);
+            self.off_ports.insert(name.to_owned(), taken);
+        }
         let ended = self.engine.end_port(index);
         self.catch_up(&path)?;
         let removed = self.controller.remove_port(index);
@@ -565,6 +624,22 @@ impl UserPlane {
         self.await_removed(index, &path)?;
         info!(port = name, sessions = ended, "port closed");
         Ok(())
+    }
+}
+
+/// What LACP is told of a port's LAG: its system is the port.
+fn lag_settings(lag: &LagDocument, index: PortIndex, mac: MacAddr) -> lacp::Settings {
+    lacp::Settings {
+        mode: match lag.lacp {
+            Lacp::Active => lacp::Mode::Active,
+            Lacp::Passive => lacp::Mode::Passive,
+            Lacp::Off => lacp::Mode::Off,
+        },
+        fast: lag.lacp_rate == LacpRate::Fast,
+        minimum: lag.minimum_links.into(),
+        system_priority: lag.system_priority,
+        system: mac,
+        key: index.0 + 1,
     }
 }
 

@@ -484,6 +484,37 @@ impl<T: Copy> Engine<T> {
         self.end_sessions(|entry| entry.port == port)
     }
 
+    /// Takes the default sessions off an access port that is opened anew with other devices. The control plane need not know of that.
+    pub fn take_off_port(&mut self, port: PortIndex) -> Vec<SessionIndex> {
+        let on_port = self.defaults.iter();
+        let on_port = on_port.filter_map(|(index, of)| (*of == Some(port)).then_some(*index));
+        let taken: Vec<SessionIndex> = on_port.collect();
+        self.put_defaults(&taken, None);
+        taken
+    }
+
+    /// Puts default sessions that were taken off a port on it again, which has this index now.
+    pub fn put_on_port(&mut self, taken: &[SessionIndex], port: PortIndex) {
+        self.put_defaults(taken, Some(port));
+    }
+
+    fn put_defaults(&mut self, sessions: &[SessionIndex], to: Option<PortIndex>) {
+        for index in sessions {
+            let session = self.table.get_mut(*index);
+            if let Some(CompiledSession::Default { port, .. }) = session.map(|s| &mut s.compiled) {
+                *port = to;
+                self.defaults.insert(*index, to);
+            }
+        }
+    }
+
+    /// Ends default sessions whose port could not be opened anew.
+    pub fn end_defaults(&mut self, taken: &[SessionIndex]) {
+        for index in taken {
+            self.remove(*index, After::Nothing);
+        }
+    }
+
     /// Answers the requests that cannot be carried out because the session is being removed.
     fn abandon(&mut self, interrupted: Operation<T>, waiting: VecDeque<(T, Wanted)>) {
         let gone = cause(Cause::SESSION_CONTEXT_NOT_FOUND);

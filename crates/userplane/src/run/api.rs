@@ -2,17 +2,19 @@
 
 use config::{Fault, UserPlaneDocument};
 use dataplane::WorkerCounters;
+use lacp::Standing;
 use mi::{
     Answer, Begun, Call, Capability, Configured, DescribeResponse, Document, Request, Response,
     State,
 };
-use northbound::{DropCounter, Port as ShownPort, Worker};
+use northbound::{DropCounter, LagMember, LagMemberState, Port as ShownPort, Worker};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use tracing::error;
 
 use super::UserPlane;
 use crate::documents::{Purpose, Read};
+use crate::lag::Lag;
 use crate::managed::{Managed, Reading};
 
 fn unix_time() -> u64 {
@@ -44,7 +46,7 @@ impl UserPlane {
             Request::Describe => Ok(Response::Description(self.describe())),
             Request::GetState => {
                 self.read_queues();
-                Ok(Response::State(self.state()))
+                Ok(Response::State(self.state().into()))
             }
             Request::ListPorts => Ok(Response::Ports {
                 ports: self.show_ports(),
@@ -176,6 +178,7 @@ impl UserPlane {
             host: self.host.clone(),
             offenders: self.show_offenders(),
             queue_aggregates: self.busiest_queues(),
+            lag_members: self.show_lag_members(),
         }
     }
 
@@ -189,7 +192,7 @@ impl UserPlane {
             .map(|(name, port, counted)| ShownPort {
                 name: name.clone(),
                 role: if counted.access { "access" } else { "core" }.into(),
-                device: port.config.device.clone(),
+                device: port.config.devices().collect::<Vec<_>>().join(" + "),
                 mac: counted.mac.to_string(),
                 rx_packets: counted.rx_packets,
                 rx_octets: counted.rx_octets,
@@ -203,6 +206,31 @@ impl UserPlane {
             .collect()
     }
 
+    fn show_lag_members(&self) -> Vec<LagMember> {
+        let members = self.ports.iter().flat_map(|(name, port)| {
+            let members = port.lag.iter().flat_map(Lag::members);
+            let devices = port.config.devices();
+            members
+                .zip(devices)
+                .map(move |(member, device)| (name, member, device))
+        });
+        members
+            .map(|(port, (standing, partner, counters), device)| LagMember {
+                user_plane: self.name.clone(),
+                port: port.clone(),
+                device: device.to_owned(),
+                link_up: standing != Standing::LinkDown,
+                state: state_of(standing).into(),
+                partner: partner.map_or(String::new(), |partner| partner.system.to_string()),
+                partner_key: partner.map(|partner| partner.key.into()),
+                partner_port: partner.map(|partner| partner.port.into()),
+                tx_lacpdus: counters.sent,
+                rx_lacpdus: counters.received,
+                rx_malformed: counters.malformed,
+            })
+            .collect()
+    }
+
     fn show_drops(&self) -> Vec<DropCounter> {
         let counter = |name: &str, count, meaning: &str| DropCounter {
             plane: "user-plane".into(),
@@ -210,12 +238,9 @@ impl UserPlane {
             count,
             meaning: meaning.into(),
         };
-        let lost = self
-            .controller
-            .ports()
-            .iter()
-            .map(|port| port.rx_lost)
-            .sum();
+        let ports = self.controller.ports();
+        let lost = ports.iter().map(|port| port.rx_lost).sum();
+        let unaggregated = ports.iter().map(|port| port.unaggregated).sum();
         let mut drops: Vec<DropCounter> = self
             .controller
             .drops()
@@ -226,6 +251,11 @@ impl UserPlane {
             "rx-lost",
             lost,
             "The ports' drivers lost a packet: queue full, damaged, or no buffer.",
+        ));
+        drops.push(counter(
+            "not-aggregated",
+            unaggregated,
+            "A frame came by a member of a LAG that is not used: see `show lag`.",
         ));
         let own = self.control_counters().into_iter();
         let own = own.chain(self.node.counters().named());
@@ -386,5 +416,17 @@ impl UserPlane {
                 "A usage report was not acknowledged and will be sent again.",
             ),
         ]
+    }
+}
+
+fn state_of(standing: Standing) -> LagMemberState {
+    match standing {
+        Standing::Used => LagMemberState::Used,
+        Standing::LinkDown => LagMemberState::LinkDown,
+        Standing::Silent => LagMemberState::Silent,
+        Standing::Looped => LagMemberState::Looped,
+        Standing::OtherPartner => LagMemberState::OtherPartner,
+        Standing::Waiting => LagMemberState::Waiting,
+        Standing::TooFew => LagMemberState::TooFew,
     }
 }

@@ -11,6 +11,7 @@ use super::{Counters, Now, PORTION, Port, UserPlane};
 use crate::cpri::Verdict;
 use crate::device::Device;
 use crate::engine::FromSubscriber;
+use crate::lag::Lag;
 
 /// Packets that one datagram or device may bring for the worker.
 const MOST_INJECTS: usize = 128;
@@ -119,7 +120,7 @@ impl UserPlane {
             responder,
             ..
         } = self;
-        let (mut errors, mut replies) = (Vec::new(), Vec::new());
+        let (mut errors, mut replies, mut of_links) = (Vec::new(), Vec::new(), Vec::new());
         let mut pass_on = |wrapped: Option<(IpAddr, Vec<u8>)>, counters: &mut Counters| {
             let Some((to, bytes)) = wrapped else { return };
             let peer = node.peer_info(SocketAddr::new(to, wire::pfcp::PORT));
@@ -143,6 +144,9 @@ impl UserPlane {
                         pass_on(frame, counters);
                     }
                 }
+            }
+            PuntKind::SlowProtocol => {
+                of_links.push((punt.port, punt.member, punt.frame.to_vec()));
             }
             PuntKind::Redirect(index) => {
                 let answer = engine.redirected(index, punt.frame, |entry, packet| {
@@ -202,7 +206,37 @@ impl UserPlane {
             let sent = self.controller.inject(packet);
             self.counters.inject_busy += u64::from(sent.is_err());
         }
+        for (port, member, frame) in of_links {
+            let mut ports = self.ports.values_mut();
+            let port = ports.find(|of| of.index == port);
+            if let Some(lag) = port.and_then(|port| port.lag.as_mut()) {
+                lag.receive(now.monotonic, member, &frame);
+            }
+        }
         taken
+    }
+
+    /// When [`UserPlane::drive_lags`] has something to do.
+    pub(super) fn lags_at(&self) -> Option<Duration> {
+        let lags = self.ports.values().filter_map(|port| port.lag.as_ref());
+        lags.map(Lag::poll_at).min()
+    }
+
+    /// Decides which members of ports are used, and sends what LACP has to say.
+    pub(crate) fn drive_lags(&mut self) {
+        let now = self.clock.now().monotonic;
+        for (name, port) in &mut self.ports {
+            let index = port.index;
+            let (Some(lag), Ok(device)) = (&mut port.lag, self.controller.device(index)) else {
+                continue;
+            };
+            for (member, frame) in lag.drive(now, name, device) {
+                let sent = self
+                    .controller
+                    .inject(Inject::Member(index, member, &frame));
+                self.counters.inject_busy += u64::from(sent.is_err());
+            }
+        }
     }
 }
 

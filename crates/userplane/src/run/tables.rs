@@ -14,7 +14,7 @@ use super::{ForWorker, UserPlane};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl UserPlane {
-    /// One line for each interface, access segment, route and next hop of the worker, and for the hold time of sessions. Sessions
+    /// One line for each interface, access segment, route and next hop of the worker, for each LAG, and for the hold time of sessions. Sessions
     /// are left out.
     pub fn tables(&mut self) -> BTreeSet<String> {
         let held = self.held();
@@ -36,7 +36,30 @@ impl UserPlane {
             Some(hold) => format!("sessions are held for {} s", hold.as_secs()),
             None => "sessions are held for ever".to_owned(),
         };
-        lines.chain(self.segments(&held)).chain([hold]).collect()
+        let lags = self.lags();
+        lines
+            .chain(self.segments(&held))
+            .chain(lags)
+            .chain([hold])
+            .collect()
+    }
+
+    /// What LACP is told of each port with several members.
+    fn lags(&self) -> impl Iterator<Item = String> {
+        let lags = self.ports.iter();
+        let lags = lags.filter_map(|(name, port)| Some((name, port.lag.as_ref()?.settings())));
+        lags.map(|(name, settings)| {
+            let lacp::Settings {
+                mode,
+                fast,
+                minimum,
+                system_priority,
+                ..
+            } = settings;
+            format!(
+                "LACP of {name} {mode:?} fast {fast} minimum {minimum} priority {system_priority}"
+            )
+        })
     }
 
     /// VLANs of each access segment. A line also says if VLANs share session ids with another segment.
