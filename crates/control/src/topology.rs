@@ -162,6 +162,8 @@ pub struct Port {
     pub user_plane: UserPlaneId,
     /// Group of new sessions on the port.
     pub group: GroupId,
+    /// Its devices. With others it is another port, although it keeps its name.
+    pub devices: Vec<String>,
     /// Whether the configuration no longer contains it.
     pub retired: bool,
 }
@@ -324,6 +326,7 @@ impl Topology {
         let id = self.port_of(plane, name, group);
         let port = self.ports.get_mut(&id.0).expect("just there");
         (port.group, port.retired) = (group, false);
+        port.devices = of.devices().map(str::to_owned).collect();
         self.groups.get_mut(&group.0).expect("just there").retired = false;
         let known = self.segments().filter(|(_, segment)| segment.port == id);
         let known: BTreeMap<String, SegmentId> =
@@ -343,6 +346,15 @@ impl Topology {
     pub fn open_ports(&self) -> impl Iterator<Item = PortId> {
         let open = self.ports().filter(|(_, port)| !port.retired);
         open.map(|(id, _)| id)
+    }
+
+    /// Access ports that have had other devices before.
+    pub fn replaced_ports(&self, before: &Topology) -> Vec<PortId> {
+        let is_replaced = |id: &PortId| {
+            let old = before.ports.get(&id.0);
+            old.is_some_and(|old| !old.retired && old.devices != self.port(*id).devices)
+        };
+        self.open_ports().filter(is_replaced).collect()
     }
 
     /// Selects the carrier port of each group. A carrier stays while its port exists. Then another port of the group replaces it, or any
@@ -435,6 +447,7 @@ impl Topology {
             name: name.into(),
             user_plane: plane,
             group,
+            devices: Vec::new(),
             retired: true,
         };
         self.ports.insert(id, port);

@@ -18,6 +18,8 @@ pub(super) struct Change {
     addresses: addresses::Change,
     /// User planes whose address changes.
     moved: Vec<UserPlaneId>,
+    /// Access ports that get other devices.
+    replaced: Vec<PortId>,
     /// Affected sessions.
     affected: Vec<Affected>,
     pub(super) effects: Vec<Effect>,
@@ -115,6 +117,7 @@ impl ControlPlane {
         self.announce_groups(now);
         self.end_deleted_users(now);
         self.change_affected(now, change.affected);
+        self.end_replaced(now, &change.replaced);
         self.end_displaced(now);
         self.follow_drains(now);
         self.bound_history();
@@ -152,6 +155,7 @@ impl ControlPlane {
         });
         let mut change = Change {
             moved: moved.map(|(id, _)| id).collect(),
+            replaced: topology.replaced_ports(&self.topology),
             addresses,
             affected: Vec::new(),
             effects: Vec::new(),
@@ -194,12 +198,16 @@ impl ControlPlane {
             let port = change.topology.port(segment.port);
             let plane = change.topology.user_plane(port.user_plane);
             let tags = &entry.circuit.tags;
-            if change.topology.has_place(entry.segment, tags) {
+            let replaced = change.replaced.contains(&segment.port);
+            if change.topology.has_place(entry.segment, tags) && !replaced {
                 continue;
             }
             let why = match (plane.retired, port.retired) {
                 (true, _) => format!("user plane {} is removed", plane.node_id),
                 (_, true) => format!("port {} of {} is removed", port.name, plane.node_id),
+                _ if replaced => {
+                    format!("port {} of {} gets other devices", port.name, plane.node_id)
+                }
                 _ => format!(
                     "their S-VLAN is no longer in segment {} of port {} of {}",
                     segment.name, port.name, plane.node_id

@@ -43,13 +43,27 @@ impl ControlPlane {
 
     /// Ends the sessions whose segment is no longer configured, and starts the checks of retired objects.
     pub(super) fn end_displaced(&mut self, now: Now) {
-        for index in self.displaced() {
+        self.end_for_configuration(now, self.displaced());
+        self.arm_retirement(now);
+    }
+
+    /// Ends the sessions of ports that get other devices. Their user plane loses them.
+    pub(super) fn end_replaced(&mut self, now: Now, ports: &[PortId]) {
+        let sessions = self.sessions.iter().filter(|(_, entry)| {
+            let port = self.topology.segment(entry.segment).port;
+            !entry.is_closing() && ports.contains(&port)
+        });
+        let sessions = sessions.map(|(index, _)| index).collect();
+        self.end_for_configuration(now, sessions);
+    }
+
+    fn end_for_configuration(&mut self, now: Now, sessions: Vec<u32>) {
+        for index in sessions {
             if self.sessions.get(index).is_some() {
                 self.entry(index).noted.by = Some(OF_CONFIGURATION.into());
                 self.end(now, index, Cause::AdminReset);
             }
         }
-        self.arm_retirement(now);
     }
 
     /// Whether reachable user planes still have ports or sessions that their next document does not contain.

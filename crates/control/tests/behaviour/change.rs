@@ -56,6 +56,26 @@ fn the_mtu_of_those_who_are_online_changes_and_nobody_ends() {
     w.assert_balanced();
 }
 
+#[test]
+fn sessions_of_a_port_that_gets_another_device_end_and_are_told_beforehand() {
+    let mut w = World::new(20, Choice::default());
+    w.dial_all();
+    let done = w
+        .configure(&["set user-planes up1 ports access0 device net_af_packet9,iface=acc9"])
+        .unwrap();
+    let text = texts(&done);
+    assert!(
+        text.contains("20 sessions end: port access0 of up1 gets other devices (true)"),
+        "{text}"
+    );
+    w.run(MINUTE);
+    assert_eq!((w.online(), w.up.subscribers().len()), (0, 0));
+    w.assert_balanced();
+    // The same device again is no change.
+    let same = ["set user-planes up1 ports access0 device net_af_packet9,iface=acc9"];
+    assert!(!texts(&w.configure(&same).unwrap()).contains("end"));
+}
+
 /// The MTUs that the user plane has for its subscribers.
 fn mtus(w: &World) -> Vec<u16> {
     let packets = w.up.subscribers().into_iter().map(|s| s.forwarding.packets);
