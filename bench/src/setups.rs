@@ -44,7 +44,7 @@ pub fn memory(rounds: usize, allocated: impl Fn() -> usize) -> Result<Entry> {
         let each = cost::memory(round as u64, &allocated).map_err(Error::msg)?;
         octets.0.push(each as f64);
     }
-    let name = "memory of a session in the control plane, with the store's copy of its record";
+    let name = "memory of a session in the control plane, with its part of the store's index";
     let mut entry = Entry::new("memory-session", name, "octets", &octets).at_most(1000.0);
     entry.sessions = Some(HOMES as u32);
     Ok(entry)

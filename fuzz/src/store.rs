@@ -121,6 +121,13 @@ impl DiskFile for MemoryFile {
         self.0.borrow_mut().truncate(length as usize);
         Ok(())
     }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let octets = self.0.borrow();
+        let octets = octets.get(at as usize..at as usize + into.len());
+        into.copy_from_slice(octets.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
 }
 
 #[derive(Default)]

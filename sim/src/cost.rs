@@ -64,7 +64,7 @@ pub fn set_ups(seed: u64) -> Result<Cost, String> {
 /// Few homes, beside which [`HOMES`] show what each of them takes.
 const FEW: usize = 16;
 
-/// Octets that an open session has allocated in the control plane, with the store's copy of its record. `allocated` says how many octets this
+/// Octets that an open session has allocated in the control plane, with its part of the store's index. `allocated` says how many octets this
 /// process has allocated.
 ///
 /// # Errors

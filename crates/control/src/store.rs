@@ -6,9 +6,9 @@
 //! then the disk or somebody has changed data that was durable.
 //!
 //! The size of the log stays in proportion to its live records. When the log has outgrown them ([`Limits`]), a snapshot is
-//! written beside it, one slice after each batch. The snapshot has the live records in key order, followed by every batch that
+//! written beside it, one slice after each batch. The snapshot has the live records, read from the log, and every batch that
 //! arrives meanwhile. When it is complete and synced, one rename replaces the log. No acknowledgement waits for more than a
-//! slice. For this the store also keeps the live records in memory: their size and about 100 octets each.
+//! slice. For this the store keeps the place of each live record in memory: its key and about 50 octets.
 //!
 //! File `sessions.log` (`sessions.new` is an unfinished snapshot), numbers in little endian:
 //!
@@ -41,7 +41,6 @@
 //! assert_eq!(opened.live, [(b"session/2".to_vec(), b"bob".to_vec())]);
 //! ```
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,8 +68,6 @@ const MAX_BATCH: usize = 1 << 30;
 
 /// Live records: keys and values in key order.
 pub type Live = Vec<(Vec<u8>, Vec<u8>)>;
-
-type LiveMap = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// Change of one key.
 #[derive(Clone, PartialEq, Eq)]
@@ -184,7 +181,7 @@ pub enum StoreError {
 }
 
 /// Result of opening a store.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Opened {
     /// Live records.
     pub live: Live,
@@ -198,9 +195,6 @@ pub struct Store<D: Disk = Directory> {
     disk: D,
     limits: Limits,
     log: LogFile<D::File>,
-    live: LiveMap,
-    /// Octets of the records of `live` in a log.
-    live_octets: u64,
     pending: Vec<u8>,
     rotation: Option<Rotation<D::File>>,
     /// Size of the log at which a failed snapshot is tried again.
@@ -221,30 +215,24 @@ impl<D: Disk> Store<D> {
     pub fn open_on(mut disk: D, limits: Limits) -> Result<(Self, Opened), StoreError> {
         let path = disk.path(LOG);
         let found = disk.read(LOG).map_err(io_error("read", &path))?;
-        let (contents, log) = match found {
+        let (log, opened) = match found {
             Some(bytes) => {
                 let contents = Contents::read(&path, &bytes)?;
-                let log = reopen(&mut disk, &contents)?;
-                (contents, log)
+                let opened = Opened {
+                    live: contents.live(&bytes),
+                    cut: contents.cut,
+                };
+                (reopen(&mut disk, contents)?, opened)
             }
             None => (
-                Contents::default(),
-                rotation::install(&mut disk, &LiveMap::new())?,
+                rotation::install(&mut disk, &Live::new())?,
+                Opened::default(),
             ),
-        };
-        let live = contents.live.iter();
-        let opened = Opened {
-            live: live
-                .map(|(key, value)| (key.to_vec(), value.to_vec()))
-                .collect(),
-            cut: contents.cut,
         };
         let store = Self {
             disk,
             limits,
             log,
-            live: contents.live,
-            live_octets: contents.live_octets,
             pending: Vec::new(),
             rotation: None,
             rotate_again_at: 0,
@@ -263,9 +251,7 @@ impl<D: Disk> Store<D> {
             self.pending.len() + size <= MAX_BATCH,
             "a batch of more than {MAX_BATCH} octets"
         );
-        let (key, value) = (&record.key[..], record.value.as_deref());
-        log::emit(key, value, &mut self.pending);
-        log::apply(&mut self.live, &mut self.live_octets, key, value);
+        log::emit(&record.key, record.value.as_deref(), &mut self.pending);
     }
 
     /// Octets that wait for [`sync`](Self::sync).
@@ -279,11 +265,11 @@ impl<D: Disk> Store<D> {
     }
 
     /// Writes the batch and waits until it is on the disk. After an error the batch still waits and may grow; nothing of it is
-    /// durable before a later call succeeds. If the state of the disk is unknown, that call writes all live records into a new
-    /// log.
+    /// durable before a later call succeeds. If the state of the disk is unknown, that call first copies all live records into
+    /// a new log.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         if self.failed {
-            return self.write_anew();
+            self.write_anew()?;
         }
         if self.pending.is_empty() {
             return Ok(());
@@ -301,12 +287,11 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Replaces a failed log by a new one, with all live records and the waiting batch.
+    /// Replaces a failed log by a new one with all live records. What was durable in the old one can still be read.
     fn write_anew(&mut self) -> Result<(), StoreError> {
         self.rotation = None;
-        self.log = rotation::install(&mut self.disk, &self.live)?;
+        self.log = rotation::rewrite(&mut self.disk, &self.log)?;
         (self.failed, self.rotate_again_at) = (false, 0);
-        self.pending.clear();
         tracing::info!(
             octets = self.log.length,
             "the store's log was rewritten after an error"
@@ -330,11 +315,8 @@ impl<D: Disk> Store<D> {
             return Ok(());
         }
         let copied = match &mut self.rotation {
-            Some(rotation) => rotation.copy(&self.live),
-            None => Rotation::begin(&mut self.disk, self.limits.slice).map(|rotation| {
-                self.rotation = Some(rotation);
-                false
-            }),
+            Some(rotation) => rotation.copy(&self.log),
+            None => self.begin_rotation().map(|()| false),
         };
         match copied {
             Ok(false) => Ok(()),
@@ -344,6 +326,13 @@ impl<D: Disk> Store<D> {
                 Ok(())
             }
         }
+    }
+
+    fn begin_rotation(&mut self) -> io::Result<()> {
+        let places = self.log.index.last_first();
+        let rotation = Rotation::begin(&mut self.disk, self.limits.slice, places)?;
+        self.rotation = Some(rotation);
+        Ok(())
     }
 
     /// Whether a [`seal`](Self::seal) would add anything to the log.
@@ -368,7 +357,10 @@ impl<D: Disk> Store<D> {
     }
 
     fn has_outgrown(&self) -> bool {
-        let most = self.limits.least.max(self.limits.factor * self.live_octets);
+        let most = self
+            .limits
+            .least
+            .max(self.limits.factor * self.log.index.octets);
         self.log.length > most && self.log.length >= self.rotate_again_at
     }
 
@@ -412,7 +404,7 @@ impl<D: Disk> Store<D> {
 
 /// Reopens a log that was read: cuts off an incomplete frame and syncs the file and its name. A process that was killed may have
 /// left them only in the system's memory.
-fn reopen<D: Disk>(disk: &mut D, contents: &Contents) -> Result<LogFile<D::File>, StoreError> {
+fn reopen<D: Disk>(disk: &mut D, contents: Contents) -> Result<LogFile<D::File>, StoreError> {
     // An unfinished snapshot is not part of the store.
     let _ = disk.remove(NEW);
     let mut open = || {

@@ -21,12 +21,9 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{create, read, salt};
 use super::log::{Contents, LogFile, VERSION};
-use super::rotation::{Rotation, install};
+use super::rotation::{fill, install};
 use super::{Directory, Disk, LOG, Live, StoreError, io_error};
 use config::folder;
-
-/// A backup is synced after each slice of this size, in octets.
-const SLICE: usize = 4 << 20;
 
 /// Content of a log that was read without errors.
 #[derive(Debug)]
@@ -67,20 +64,16 @@ pub fn check(path: &Path) -> Result<Checked, StoreError> {
     } else {
         path.to_owned()
     };
-    let contents = read_log(&path)?;
+    let (contents, bytes) = read_log(&path)?;
     Ok(Checked {
         version: VERSION,
         batches: contents.batches,
         records: contents.records,
         octets: contents.length + contents.cut,
-        live_octets: contents.live_octets,
+        live_octets: contents.index.octets,
         half_written: contents.cut,
         sealed: contents.sealed,
-        live: contents
-            .live
-            .into_iter()
-            .map(|(key, value)| (key.into(), value.into()))
-            .collect(),
+        live: contents.live(&bytes),
         path,
     })
 }
@@ -91,14 +84,13 @@ pub fn export(directory: &Path, file: &Path) -> Result<Backup, StoreError> {
     if file.exists() {
         return Err(StoreError::Exists(file.into()));
     }
-    let contents = read_log(&directory.join(LOG))?;
+    let (contents, bytes) = read_log(&directory.join(LOG))?;
+    let live = contents.live(&bytes);
     let mut partial = file.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
     let copy = || {
-        let log = LogFile::begin(create(&partial)?, salt()?)?;
-        let mut copy = Rotation::new(log, SLICE);
-        while !copy.copy(&contents.live)? {}
+        fill(LogFile::begin(create(&partial)?, salt()?)?, &live)?;
         fs::rename(&partial, file)?;
         folder::sync_name(file)
     };
@@ -106,12 +98,12 @@ pub fn export(directory: &Path, file: &Path) -> Result<Backup, StoreError> {
         let _ = fs::remove_file(&partial);
         io_error("write", file)(error)
     })?;
-    Ok(summary(&contents))
+    Ok(summary(&contents, &live))
 }
 
 /// Creates a store from a backup, in a directory without a store.
 pub fn import(file: &Path, directory: &Path) -> Result<Backup, StoreError> {
-    let contents = read_log(file)?;
+    let (contents, bytes) = read_log(file)?;
     if !contents.sealed || contents.cut > 0 {
         return Err(StoreError::Incomplete(file.into()));
     }
@@ -119,24 +111,24 @@ pub fn import(file: &Path, directory: &Path) -> Result<Backup, StoreError> {
     if disk.path(LOG).exists() {
         return Err(StoreError::Exists(disk.path(LOG)));
     }
-    install(&mut disk, &contents.live)?;
-    Ok(summary(&contents))
+    let live = contents.live(&bytes);
+    install(&mut disk, &live)?;
+    Ok(summary(&contents, &live))
 }
 
-fn summary(contents: &Contents) -> Backup {
+fn summary(contents: &Contents, live: &Live) -> Backup {
     Backup {
-        records: contents.live.len(),
-        octets: contents.live_octets,
+        records: live.len(),
+        octets: contents.index.octets,
     }
 }
 
-fn read_log(path: &Path) -> Result<Contents, StoreError> {
+/// A log and its octets.
+fn read_log(path: &Path) -> Result<(Contents, Vec<u8>), StoreError> {
     let once = || {
         let bytes = read(path).map_err(io_error("read", path))?;
-        Contents::read(
-            path,
-            &bytes.ok_or_else(|| StoreError::Missing(path.into()))?,
-        )
+        let bytes = bytes.ok_or_else(|| StoreError::Missing(path.into()))?;
+        Ok((Contents::read(path, &bytes)?, bytes))
     };
     match once() {
         // A control plane that starts at this moment may have cut off an incomplete batch and written another one in its place.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{StoreError, io_error};
@@ -14,14 +14,14 @@ use nix::fcntl::OFlag;
 /// Nothing is durable before the matching sync: the content of a file needs [`DiskFile::sync`], its name (also after a rename)
 /// needs [`sync_names`](Self::sync_names).
 pub trait Disk {
-    /// A file open for appending.
+    /// A file open for appending and for reading.
     type File: DiskFile;
 
     /// Reads a whole file; `None` if it does not exist.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
     /// Creates an empty file; truncates an existing one.
     fn create(&mut self, name: &str) -> io::Result<Self::File>;
-    /// Opens an existing file for appending.
+    /// Opens an existing file for appending and for reading.
     fn open(&mut self, name: &str) -> io::Result<Self::File>;
     /// Renames a file and replaces the file with the new name, in one step.
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()>;
@@ -43,6 +43,8 @@ pub trait DiskFile {
     fn sync(&mut self) -> io::Result<()>;
     /// Truncates the file.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
+    /// Reads octets from this place on, as many as there is room for. An error if the file has fewer.
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
 /// Directory of the file system, locked by this process.
@@ -89,7 +91,8 @@ impl Disk for Directory {
     }
 
     fn open(&mut self, name: &str) -> io::Result<File> {
-        OpenOptions::new().append(true).open(self.path.join(name))
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).open(self.path.join(name))
     }
 
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
@@ -125,6 +128,10 @@ impl DiskFile for File {
     fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.set_len(length)
     }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(into, at)
+    }
 }
 
 pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
@@ -141,6 +148,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(true)
+        .read(true)
         .write(true)
         .custom_flags(OFlag::O_APPEND.bits())
         .mode(0o600)

@@ -1,9 +1,10 @@
 //! Format of the log, as described in [`crate::store`].
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-use super::{DiskFile, LiveMap, StoreError};
+use super::{DiskFile, Live, StoreError};
 
 pub(super) const VERSION: u16 = 2;
 const MAGIC: &[u8; 10] = b"sluicelog\n";
@@ -11,10 +12,11 @@ pub(crate) const HEADER: usize = 24;
 pub(crate) const FRAME_HEADER: usize = 20;
 const RECORD_HEADER: usize = 9;
 
-/// Log open for writing.
+/// Log open for writing, with the places of its live records.
 #[derive(Debug)]
 pub(super) struct LogFile<F> {
     file: F,
+    pub index: Index,
     salt: u64,
     /// Number of the next frame.
     sequence: u64,
@@ -39,6 +41,7 @@ impl<F: DiskFile> LogFile<F> {
         file.append(&header(salt))?;
         Ok(Self {
             file,
+            index: Index::default(),
             salt,
             sequence: 1,
             length: HEADER as u64,
@@ -48,9 +51,10 @@ impl<F: DiskFile> LogFile<F> {
     }
 
     /// Continues a log that was read.
-    pub fn resume(file: F, contents: &Contents) -> Self {
+    pub fn resume(file: F, contents: Contents) -> Self {
         Self {
             file,
+            index: contents.index,
             salt: contents.salt,
             sequence: contents.batches + 1,
             length: contents.length,
@@ -61,13 +65,21 @@ impl<F: DiskFile> LogFile<F> {
 
     /// Writes a frame. It is durable after [`sync`](Self::sync).
     pub fn append(&mut self, payload: &[u8]) -> io::Result<()> {
+        let at = self.append_frame(payload)?;
+        self.index.note_own(payload, at);
+        Ok(())
+    }
+
+    /// Writes a frame without an index of its records. Returns the place of its payload.
+    fn append_frame(&mut self, payload: &[u8]) -> io::Result<u64> {
         self.frame.clear();
         emit_frame(self.salt, self.sequence, payload, &mut self.frame);
         self.file.append(&self.frame)?;
+        let at = self.length + FRAME_HEADER as u64;
         self.sequence += 1;
         self.length += self.frame.len() as u64;
         self.sealed = payload.is_empty();
-        Ok(())
+        Ok(at)
     }
 
     pub fn sync(&mut self) -> io::Result<()> {
@@ -78,25 +90,35 @@ impl<F: DiskFile> LogFile<F> {
     /// stay in the system's memory, where the next opening would find it, and never reach the disk.
     pub fn write(&mut self, payload: &[u8]) -> Result<(), Unwritten> {
         let before = self.length;
-        if let Err(error) = self.append(payload) {
-            let taken_back = self.file.truncate(before).is_ok();
-            return Err(Unwritten { error, taken_back });
-        }
-        self.sync().map_err(|error| {
+        let at = match self.append_frame(payload) {
+            Ok(at) => at,
+            Err(error) => {
+                let taken_back = self.file.truncate(before).is_ok();
+                return Err(Unwritten { error, taken_back });
+            }
+        };
+        if let Err(error) = self.sync() {
             let _ = self.file.truncate(before);
             // Data of a failed sync may be lost, and the next sync would not report that.
             let taken_back = false;
-            Unwritten { error, taken_back }
-        })
+            return Err(Unwritten { error, taken_back });
+        }
+        self.index.note_own(payload, at);
+        Ok(())
+    }
+
+    /// The record at a place, if it is still what was written there.
+    pub fn read(&self, place: Place) -> io::Result<Option<Vec<u8>>> {
+        let mut record = vec![0; place.length as usize];
+        self.file.read_at(place.at, &mut record)?;
+        Ok((crc32c::crc32c(&record) == place.checksum).then_some(record))
     }
 }
 
 /// Content of a log that was read.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    pub live: LiveMap,
-    /// Octets of the records of `live` in a log.
-    pub live_octets: u64,
+    pub index: Index,
     pub salt: u64,
     /// Number of frames, seals included.
     pub batches: u64,
@@ -143,32 +165,100 @@ impl Contents {
 
     /// Applies the records of a frame. Returns `None` at an invalid record; the caller then discards everything.
     fn apply(&mut self, payload: &[u8]) -> Option<()> {
-        let mut rest = payload;
-        while !rest.is_empty() {
-            let (key, value, behind) = parse(rest)?;
-            apply(&mut self.live, &mut self.live_octets, key, value);
-            self.records += 1;
-            rest = behind;
-        }
+        let at = self.length + FRAME_HEADER as u64;
+        self.records += self.index.note(payload, at)?;
         self.batches += 1;
         self.length += (FRAME_HEADER + payload.len()) as u64;
         self.sealed = payload.is_empty();
         Some(())
     }
+
+    /// Live records of the log of these octets.
+    pub fn live(&self, bytes: &[u8]) -> Live {
+        let places = self.index.places.iter();
+        let records = places.map(|(key, place)| {
+            let end = (place.at + u64::from(place.length)) as usize;
+            let begin = end - place.length as usize + RECORD_HEADER + key.len();
+            (key.to_vec(), bytes[begin..end].to_vec())
+        });
+        let mut live: Live = records.collect();
+        live.sort_unstable();
+        live
+    }
 }
 
-/// Changes a key, and the octets of the live records in a log.
-pub(super) fn apply(live: &mut LiveMap, octets: &mut u64, key: &[u8], value: Option<&[u8]>) {
-    let size = |value: &[u8]| (RECORD_HEADER + key.len() + value.len()) as u64;
-    let old = match value {
-        Some(value) => {
-            *octets += size(value);
-            live.insert(key.into(), value.into())
+/// Place of a record in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub at: u64,
+    length: u32,
+    /// Checksum of the record alone, as that of its frame says nothing about one record.
+    checksum: u32,
+}
+
+/// Places of the live records of a log.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    places: HashMap<Box<[u8]>, Place, foldhash::fast::RandomState>,
+    /// Octets of these records in the log.
+    pub octets: u64,
+}
+
+impl Index {
+    /// Takes the records of a payload at this place of the log. Returns their number, or `None` at an invalid record.
+    fn note(&mut self, payload: &[u8], at: u64) -> Option<u64> {
+        let (mut rest, mut records) = (payload, 0);
+        while !rest.is_empty() {
+            let (key, value, behind) = parse(rest)?;
+            let (record, at) = (
+                &rest[..rest.len() - behind.len()],
+                at + (payload.len() - rest.len()) as u64,
+            );
+            let place = Place {
+                at,
+                length: record.len() as u32,
+                checksum: crc32c::crc32c(record),
+            };
+            self.set(key, value.map(|_| place));
+            records += 1;
+            rest = behind;
         }
-        None => live.remove(key),
-    };
-    if let Some(old) = old {
-        *octets -= size(&old);
+        Some(records)
+    }
+
+    /// The same for a payload of this program.
+    fn note_own(&mut self, payload: &[u8], at: u64) {
+        self.note(payload, at)
+            .expect("a payload consists of records");
+    }
+
+    fn set(&mut self, key: &[u8], place: Option<Place>) {
+        let before = match place {
+            Some(place) => {
+                self.octets += u64::from(place.length);
+                self.places.insert(key.into(), place)
+            }
+            None => self.places.remove(key),
+        };
+        self.octets -= before.map_or(0, |before| u64::from(before.length));
+    }
+
+    /// Places of the live records, those at the end of the log first.
+    pub fn last_first(&self) -> Vec<Place> {
+        let mut places: Vec<Place> = self.places.values().copied().collect();
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        places
+    }
+
+    /// Whether the live record of a key is at this place.
+    pub fn leads_to(&self, key: &[u8], place: Place) -> bool {
+        self.places.get(key) == Some(&place)
+    }
+
+    /// Key whose live record is at this place.
+    pub fn key_of(&self, place: Place) -> Option<&[u8]> {
+        let mut places = self.places.iter();
+        places.find_map(|(key, at)| (*at == place).then_some(&**key))
     }
 }
 
@@ -183,6 +273,11 @@ pub(super) fn emit(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
 
 /// Key and value of a record, and the rest after it.
 type Parsed<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
+
+/// Key of a record that was written.
+pub(super) fn key_of(record: &[u8]) -> &[u8] {
+    &record[RECORD_HEADER..][..u32_at(record, 1) as usize]
+}
 
 /// First record of a payload; `None` if it is invalid.
 fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {

@@ -1,4 +1,6 @@
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -253,6 +255,49 @@ fn the_log_is_rewritten_while_it_is_used() {
 }
 
 #[test]
+fn a_rewriting_leaves_out_a_damaged_record_and_no_other() {
+    let limits = Limits {
+        least: 350,
+        factor: 1,
+        slice: 100,
+    };
+    let mut lost = BTreeSet::new();
+    for at in HEADER as u64.. {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Directory::lock(directory.path()).unwrap();
+        let mut store = Store::open_on(disk, limits).unwrap().0;
+        for number in 0..4 {
+            store.append(&Record::put(key(number), [number as u8; 20]));
+        }
+        store.sync().unwrap();
+        if at == store.len_on_disk() {
+            break;
+        }
+        let path = file(directory.path());
+        let mut octet = [0];
+        let options = fs::OpenOptions::new().read(true).write(true).open(&path);
+        let log = options.unwrap();
+        log.read_exact_at(&mut octet, at).unwrap();
+        log.write_all_at(&[octet[0] ^ 0x10], at).unwrap();
+        let damaged = log.metadata().unwrap().ino();
+        while fs::metadata(&path).unwrap().ino() == damaged {
+            store.append(&Record::put(key(3), [3; 20]));
+            store.sync().unwrap();
+            store.tend().unwrap();
+        }
+        drop(store);
+        let live = open(directory.path()).1.live;
+        let gone: Vec<u32> = (0..4)
+            .filter(|number| !live.contains(&(key(*number), vec![*number as u8; 20])))
+            .collect();
+        assert!(gone.len() <= 1, "{gone:?} at {at}");
+        assert_eq!(live.len() + gone.len(), 4, "nothing else at {at}");
+        lost.extend(gone);
+    }
+    assert_eq!(lost, BTreeSet::from([0, 1, 2]), "3 was written again");
+}
+
+#[test]
 fn a_snapshot_that_cannot_be_written_is_tried_again_later() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = short(directory.path());
@@ -311,7 +356,7 @@ fn the_thread_acknowledges_in_order_what_is_on_the_disk() {
     let path = file(directory.path());
     let acknowledge = move |done: Acknowledgement| {
         let bytes = fs::read(&path).unwrap();
-        let live = Contents::read(&path, &bytes).unwrap().live.len() as u64;
+        let live = Contents::read(&path, &bytes).unwrap().live(&bytes).len() as u64;
         sender.send((done.unwrap(), live)).unwrap();
     };
     let mut thread = StoreThread::start(store, 1000, acknowledge).unwrap();
@@ -460,6 +505,9 @@ impl DiskFile for Troubled {
     }
     fn truncate(&mut self, _: u64) -> io::Result<()> {
         Ok(())
+    }
+    fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Err(io::ErrorKind::UnexpectedEof.into())
     }
 }
 

@@ -540,4 +540,15 @@ impl DiskFile for Handle {
             Went::Whole => Ok(()),
         }
     }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut state = self.machine.0.borrow_mut();
+        if let Went::PartThenFailed = state.operate()? {
+            return Err(state.fail());
+        }
+        let end = at as usize + into.len();
+        let octets = state.file(self.file).now.get(at as usize..end);
+        into.copy_from_slice(octets.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
 }
