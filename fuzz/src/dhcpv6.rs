@@ -55,8 +55,8 @@ fn grant(has: u8) -> Ipv6Grant {
     let prefixes = [0, 1, 2, 64][usize::from(has >> 1 & 3)];
     Ipv6Grant {
         prefix: "2001:db8:7::/64".parse().expect("a prefix"),
-        further: Vec::new(),
-        dns: vec!["2001:db8::53".parse().expect("an address"); usize::from(has >> 3 & 7)],
+        further: Box::default(),
+        dns: vec!["2001:db8::53".parse().expect("an address"); usize::from(has >> 3 & 7)].into(),
         interface_id: None,
         address: (has & 1 != 0).then(|| "2001:db8:5::7".parse().expect("an address")),
         delegated: (0..prefixes)

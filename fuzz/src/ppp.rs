@@ -250,11 +250,11 @@ impl World {
         };
         let ipv6 = Ipv6Grant {
             prefix: "2001:db8:7::/64".parse().expect("a prefix"),
-            further: Vec::new(),
-            dns: vec!["2001:db8::53".parse().expect("an address")],
+            further: Box::default(),
+            dns: ["2001:db8::53".parse().expect("an address")].into(),
             interface_id: (families & 4 != 0).then_some(0x1234),
             address: None,
-            delegated: Vec::new(),
+            delegated: Box::default(),
         };
         let reply = match families & 3 {
             0 => AuthReply::Reject {

@@ -147,7 +147,7 @@ impl Subscribers {
             let subscriber = found.entry(id.0).or_insert(Subscriber {
                 identity,
                 first,
-                sessions: Vec::new(),
+                sessions: Vec::with_capacity(1), // most have no other
             });
             subscriber.sessions.push(session);
             handles.insert(session, id);
@@ -173,7 +173,7 @@ impl Subscribers {
                 let id = SubscriberId(self.all.insert(Subscriber {
                     identity: identity.clone(),
                     first,
-                    sessions: Vec::new(),
+                    sessions: Vec::with_capacity(1), // most have no other
                 }) as u32);
                 self.by_identity.insert(identity, id);
                 id

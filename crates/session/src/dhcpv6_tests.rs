@@ -9,20 +9,20 @@ const PREFIX: &str = "2001:db8:7700::/56";
 
 fn grant() -> Ipv6Grant {
     Ipv6Grant {
-        further: Vec::new(),
+        further: Box::default(),
         prefix: "2001:db8:0:7::/64".parse().unwrap(),
-        dns: vec!["2001:db8::53".parse().unwrap()],
+        dns: ["2001:db8::53".parse().unwrap()].into(),
         interface_id: None,
         address: Some(OURS.parse().unwrap()),
-        delegated: vec![PREFIX.parse().unwrap()],
+        delegated: [PREFIX.parse().unwrap()].into(),
     }
 }
 
 fn nothing() -> Ipv6Grant {
     Ipv6Grant {
-        dns: Vec::new(),
+        dns: Box::default(),
         address: None,
-        delegated: Vec::new(),
+        delegated: Box::default(),
         ..grant()
     }
 }
@@ -450,7 +450,7 @@ fn unicast_is_refused_or_discarded_rfc8415_18_4_16() {
 fn an_answer_to_a_home_fits_into_the_least_packet_of_ipv6() {
     let net = |n: u16| Ipv6Net::new(Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, 0), 48).unwrap();
     let grant = Ipv6Grant {
-        dns: vec![Ipv6Addr::LOCALHOST; 20],
+        dns: [Ipv6Addr::LOCALHOST; 20].into(),
         delegated: (0..64).map(net).collect(),
         ..grant()
     };
@@ -486,7 +486,7 @@ proptest! {
     ) {
         let grant = Ipv6Grant {
             address: grant().address.filter(|_| has[0]),
-            delegated: if has[1] { grant().delegated } else { Vec::new() },
+            delegated: if has[1] { grant().delegated } else { Box::default() },
             ..grant()
         };
         let config = config();

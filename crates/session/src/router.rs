@@ -173,7 +173,7 @@ impl Router {
             let lifetime = u32::try_from(ra.interval.as_secs().saturating_mul(3));
             options.push(Opt::Rdnss {
                 lifetime: lifetime.unwrap_or(u32::MAX),
-                servers: grant.dns.clone(),
+                servers: grant.dns.to_vec(),
             });
         }
         let (managed, other) = flags(grant);

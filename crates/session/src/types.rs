@@ -353,9 +353,9 @@ pub struct Ipv6Grant {
     pub prefix: Ipv6Net,
     /// Further /64s of the subscriber's link. A snapshot does not have them: the link's owner stores them with its bindings.
     #[serde(skip)]
-    pub further: Vec<Ipv6Net>,
+    pub further: Box<[Ipv6Net]>,
     /// DNS servers (RFC 8106, RFC 3646).
-    pub dns: Vec<Ipv6Addr>,
+    pub dns: Box<[Ipv6Addr]>,
     /// Interface identifier that the subscriber must use; `None` if it may choose.
     pub interface_id: Option<u64>,
     /// Address that the subscriber's router gets by DHCPv6 (IA_NA). Not part of a stored [`Snapshot`](crate::Snapshot): the owner of
@@ -364,7 +364,7 @@ pub struct Ipv6Grant {
     pub address: Option<Ipv6Addr>,
     /// Prefixes that are delegated to the subscriber's router by DHCPv6 (IA_PD). Not part of a stored snapshot, like the address.
     #[serde(skip)]
-    pub delegated: Vec<Ipv6Net>,
+    pub delegated: Box<[Ipv6Net]>,
 }
 
 impl Ipv6Grant {

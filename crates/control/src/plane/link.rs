@@ -441,7 +441,7 @@ impl ControlPlane {
         let ipv6 = links.next().map(|prefix| Ipv6Grant {
             prefix,
             further: links.collect(),
-            dns: control.dns_ipv6(),
+            dns: control.dns_ipv6().into(),
             interface_id,
             address: bindings.ipv6_address(),
             delegated: bindings.delegated().collect(),

@@ -25,7 +25,7 @@ fn with_leases() -> Grant {
     let mut grant = ipv6_only();
     let ipv6 = grant.ipv6.as_mut().unwrap();
     ipv6.address = Some("2001:db8:5::7".parse().unwrap());
-    ipv6.delegated = vec!["2001:db8:7700::/56".parse().unwrap()];
+    ipv6.delegated = ["2001:db8:7700::/56".parse().unwrap()].into();
     grant
 }
 
@@ -74,8 +74,11 @@ fn flags_of_advertisements_say_what_dhcpv6_has() {
     };
     assert_eq!(flags(|_| {}), (true, true));
     assert_eq!(flags(|grant| grant.address = None), (false, true));
-    assert_eq!(flags(|grant| grant.delegated = Vec::new()), (true, true));
-    let without = |grant: &mut Ipv6Grant| (grant.address, grant.delegated) = (None, Vec::new());
+    assert_eq!(
+        flags(|grant| grant.delegated = Box::default()),
+        (true, true)
+    );
+    let without = |grant: &mut Ipv6Grant| (grant.address, grant.delegated) = (None, Box::default());
     assert_eq!(flags(without), (false, false));
 }
 
@@ -133,7 +136,7 @@ fn another_grant_counts_from_the_next_message_on() {
     line.authenticate(with_leases());
     line.open_ipv6cp();
     let mut grant = with_leases();
-    grant.ipv6.as_mut().unwrap().delegated = vec!["2001:db8:8800::/56".parse().unwrap()];
+    grant.ipv6.as_mut().unwrap().delegated = ["2001:db8:8800::/56".parse().unwrap()].into();
     line.command(Command::SetGrant(grant));
     line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT));
     let reply = line.expect_ipv6();
@@ -197,7 +200,7 @@ fn expect_dhcpv6(line: &mut Line) -> Vec<u8> {
 
 fn renumbered(prefix: &str) -> Grant {
     let mut grant = with_leases();
-    grant.ipv6.as_mut().unwrap().delegated = vec![prefix.parse().unwrap()];
+    grant.ipv6.as_mut().unwrap().delegated = [prefix.parse().unwrap()].into();
     grant
 }
 
@@ -406,10 +409,10 @@ fn changed_flags_and_name_servers_are_advertised_at_once() {
     let ra = change(&mut line, |grant| grant.address = None);
     assert_eq!((ra.managed, ra.other), (false, true));
     let ra = change(&mut line, |grant| {
-        (grant.address, grant.delegated) = (None, Vec::new());
+        (grant.address, grant.delegated) = (None, Box::default());
     });
     assert_eq!((ra.managed, ra.other), (false, false));
-    let ra = change(&mut line, |grant| grant.dns.clear());
+    let ra = change(&mut line, |grant| grant.dns = Box::default());
     assert_eq!(ra.options.len(), 1, "{ra:?}");
     // as often as at the beginning
     line.pass(60 * SECOND);

@@ -214,11 +214,11 @@ fn read_ipv6(ours: &[&Rung], config: &mut SessionConfig, random: &mut Random) ->
     }
     let mut grant = Ipv6Grant {
         prefix: "2001:db8::/64".parse().unwrap(),
-        further: Vec::new(),
-        dns: vec![],
+        further: Box::default(),
+        dns: Box::default(),
         interface_id: None,
         address: None,
-        delegated: Vec::new(),
+        delegated: Box::default(),
     };
     let Some(ra) = ours.iter().find_map(|r| r.advertisement()) else {
         return Some(grant);
@@ -233,7 +233,7 @@ fn read_ipv6(ours: &[&Rung], config: &mut SessionConfig, random: &mut Random) ->
             }
             nd::Opt::Rdnss { lifetime, servers } => {
                 config.ra.interval = Duration::from_secs((lifetime / 3).into());
-                grant.dns = servers;
+                grant.dns = servers.into();
             }
             _ => {}
         }

@@ -104,7 +104,7 @@ fn leases(address: bool) -> Grant {
     let mut grant = ipv6_only();
     let ipv6 = grant.ipv6.as_mut().unwrap();
     ipv6.address = address.then(|| ADDRESS.parse().unwrap());
-    ipv6.delegated = vec![format!("{PREFIX}/56").parse().unwrap()];
+    ipv6.delegated = [format!("{PREFIX}/56").parse().unwrap()].into();
     grant
 }
 
@@ -280,7 +280,7 @@ fn openwrt_renews_when_it_is_told_to() {
     let (key, _) = reconfigure::key_of(&Message::parse(&reply).unwrap()).expect("a key");
 
     let mut grant = leases(true);
-    grant.ipv6.as_mut().unwrap().delegated = vec!["2001:db8:8800::/56".parse().unwrap()];
+    grant.ipv6.as_mut().unwrap().delegated = ["2001:db8:8800::/56".parse().unwrap()].into();
     home.line.command(Command::SetGrant(grant));
     let told = home.answer();
     // it compares the transaction id with 0, and takes no authentication of another length than 28

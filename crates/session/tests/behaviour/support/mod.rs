@@ -47,11 +47,11 @@ pub fn grant() -> Grant {
         }),
         ipv6: Some(Ipv6Grant {
             prefix: "2001:db8:0:7::/64".parse().unwrap(),
-            further: Vec::new(),
-            dns: vec!["2620:fe::fe".parse().unwrap()],
+            further: Box::default(),
+            dns: ["2620:fe::fe".parse().unwrap()].into(),
             interface_id: None,
             address: None,
-            delegated: Vec::new(),
+            delegated: Box::default(),
         }),
     }
 }
