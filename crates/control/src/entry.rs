@@ -12,6 +12,7 @@ use crate::without_effect::WithoutEffect;
 use aaa::AccessAccept;
 use core::net::Ipv4Addr;
 use core::time::Duration;
+use core::{iter, mem};
 use ipnet::{IpNet, Ipv6Net};
 use pfcp::bng::{Told, Usage};
 use policy::{Access, Binding, Bindings, Forwarding, Policy, Role};
@@ -199,7 +200,7 @@ pub(crate) struct Who {
 }
 
 /// Accounting state of a session.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
     /// Time at which its first address family opened.
     pub started: Option<Started>,
@@ -255,26 +256,63 @@ impl Account {
 /// Usage reports that were counted, so that a repeated report is not counted twice. Each report has the usage since the previous one,
 /// and a user plane repeats it until it is acknowledged. Reports are kept by URR, the latest URR first, because a report of the previous
 /// URR may be repeated when the next URR already counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reports([(u32, Sequence); 6]);
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredReports", into = "StoredReports")]
+pub(crate) struct Reports {
+    latest: UrrReports,
+    /// Those of the URRs before. Few sessions had any.
+    earlier: Option<Box<[UrrReports; 5]>>,
+}
+
+/// Id of a URR, and its reports. Without reports there is no URR.
+type UrrReports = (u32, Sequence);
+
+type StoredReports = [UrrReports; 6];
+
+impl From<StoredReports> for Reports {
+    fn from([latest, earlier @ ..]: StoredReports) -> Self {
+        let earlier = Some(earlier).filter(|earlier| *earlier != [UrrReports::default(); 5]);
+        Reports {
+            latest,
+            earlier: earlier.map(Box::new),
+        }
+    }
+}
+
+impl From<Reports> for StoredReports {
+    fn from(reports: Reports) -> Self {
+        let [a, b, c, d, e] = reports
+            .earlier
+            .map_or(Default::default(), |earlier| *earlier);
+        [reports.latest, a, b, c, d, e]
+    }
+}
 
 impl Reports {
     /// Reports of one URR.
     pub fn of(urr_id: u32, numbers: Sequence) -> Self {
-        let mut reports = Reports::default();
-        reports.0[0] = (urr_id, numbers);
-        reports
+        Reports {
+            latest: (urr_id, numbers),
+            earlier: None,
+        }
     }
 
     /// Whether a report is new. Marks it as counted.
     pub fn is_new(&mut self, urr_id: u32, number: u32) -> bool {
-        let known = self.0.iter_mut().find(|(id, _)| *id == urr_id);
+        let earlier = self.earlier.iter_mut().flat_map(|earlier| &mut **earlier);
+        let known = iter::once(&mut self.latest)
+            .chain(earlier)
+            .find(|(id, _)| *id == urr_id);
         if let Some((_, numbers)) = known {
             return numbers.is_new(number);
         }
-        self.0.rotate_right(1);
-        self.0[0] = (urr_id, Sequence::default());
-        self.0[0].1.is_new(number)
+        let before = mem::replace(&mut self.latest, (urr_id, Sequence::default()));
+        if before != UrrReports::default() {
+            let earlier = self.earlier.get_or_insert_default();
+            earlier.rotate_right(1);
+            earlier[0] = before;
+        }
+        self.latest.1.is_new(number)
     }
 }
 
@@ -500,6 +538,10 @@ mod tests {
         assert!(reports.is_new(9, 0) && !reports.is_new(9, 0) && reports.is_new(9, 1));
         assert!((10..14).all(|rule| reports.is_new(rule, 0)));
         assert!(!reports.is_new(7, 40) && !reports.is_new(9, 1));
+        let stored = StoredReports::from(reports.clone());
+        let ids = stored.map(|(id, _)| id);
+        assert_eq!(ids, [13, 12, 11, 10, 9, 7]);
+        assert_eq!(Reports::from(stored), reports);
     }
 
     #[test]

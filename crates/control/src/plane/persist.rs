@@ -127,7 +127,7 @@ impl ControlPlane {
             }),
             fourth: Some(Fourth {
                 urr_id: entry.rules.urr_id,
-                reports: entry.account.reports,
+                reports: entry.account.reports.clone(),
                 lasted: entry.account.lasted(now.at).as_secs() as u32,
             }),
             fifth: Some(Fifth {
