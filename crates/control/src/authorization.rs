@@ -165,9 +165,11 @@ impl Entry {
         }
     }
 
-    /// Makes a change that was under way part of AAA's answer.
-    pub fn adopt_change(&mut self) -> Option<(ChangeKey, Box<Authorization>)> {
-        let answer = self.wanted_answer().into_owned();
+    /// Puts AAA's answer with the change that was under way in force.
+    pub fn adopt_change(
+        &mut self,
+        answer: Arc<AaaAnswer>,
+    ) -> Option<(ChangeKey, Box<Authorization>)> {
         let is_change = |first: &mut PendingRequest| matches!(first.wanted, Wanted::Change(_));
         let PendingRequest { key, wanted } = self.requests.pop_front_if(is_change)?;
         let Wanted::Change(change) = wanted else {

@@ -10,7 +10,9 @@ use crate::sessions::{LineKey, line_key};
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::without_effect::WithoutEffect;
 use aaa::AccessAccept;
+use core::borrow::Borrow;
 use core::net::Ipv4Addr;
+use core::ops::Deref;
 use core::time::Duration;
 use core::{iter, mem};
 use ipnet::{IpNet, Ipv6Net};
@@ -59,8 +61,8 @@ pub(crate) struct Entry {
     pub servers: Option<Arc<str>>,
     /// Who accepted the subscriber.
     pub accepted_by: AcceptedBy,
-    /// AAA's answer, as far as the policy depends on it.
-    pub answer: AaaAnswer,
+    /// AAA's answer, as far as the policy depends on it. Homes with the same answer share it.
+    pub answer: Arc<AaaAnswer>,
     /// State of the last Access-Accept, for the re-authentication that it asks for. Empty: none.
     pub state: Box<[u8]>,
     /// Attributes of AAA's answer that have no effect.
@@ -172,7 +174,7 @@ pub(crate) struct Rules {
     /// Address families whose rules were requested: IPv4, IPv6.
     pub families: [bool; 2],
     /// What was sent last.
-    pub last_sent: Told,
+    pub last_sent: LastSent,
     /// Proposed policy in the pending modification.
     pub sending: Option<Box<Sending>>,
     /// Whether a modification is pending. There is at most one, because PFCP does not keep the order of two.
@@ -188,7 +190,48 @@ pub(crate) struct Rules {
 pub(crate) struct Sending {
     pub proposal: Proposal,
     /// What was sent before.
-    pub sent_before: Told,
+    pub sent_before: LastSent,
+}
+
+/// What was sent of a session last.
+pub(crate) type LastSent = Told<SentForwarding>;
+
+/// Forwarding part that was sent, as part of a policy: of the session's own if that was sent whole, so that it is in memory once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SentForwarding(Arc<Policy>);
+
+impl SentForwarding {
+    /// What is sent of a policy.
+    pub fn of(forwarding: Forwarding, policy: &Arc<Policy>) -> Self {
+        if forwarding == policy.forwarding {
+            return SentForwarding(policy.clone());
+        }
+        SentForwarding(Arc::new(Policy {
+            forwarding,
+            ..Policy::default()
+        }))
+    }
+
+    /// Shares a policy that takes the place of another one.
+    pub fn share(&mut self, policy: &Arc<Policy>) {
+        if **self == policy.forwarding {
+            self.0 = policy.clone();
+        }
+    }
+}
+
+impl Deref for SentForwarding {
+    type Target = Forwarding;
+
+    fn deref(&self) -> &Forwarding {
+        &self.0.forwarding
+    }
+}
+
+impl Borrow<Forwarding> for SentForwarding {
+    fn borrow(&self) -> &Forwarding {
+        self
+    }
 }
 
 /// Identity of the subscriber, as authenticated.
@@ -375,7 +418,7 @@ impl Entry {
             names: None,
             servers: None,
             accepted_by: AcceptedBy::default(),
-            answer: AaaAnswer::default(),
+            answer: Arc::default(),
             state: Box::default(),
             without_effect: None,
             authorization: 0,

@@ -11,12 +11,12 @@ use policy::{
     Bindings, ControlSettings, Forwarding, Keepalive, Name, Origin, Origins, Overrides,
     PacketSettings, Policy, PrioritySource, Rate, TimeoutAction, TrafficPolicies,
 };
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 static SUBSCRIBER_DEFAULTS: LazyLock<SubscriberProfile> = LazyLock::new(SubscriberProfile::default);
 
 /// What AAA said about a subscriber, as far as the policy follows from it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct AaaAnswer {
     /// Name of the subscriber profile.
     pub profile: Option<Box<str>>,
@@ -214,12 +214,12 @@ impl<'a> PolicyInputs<'a> {
                     filter_rules,
                 },
             },
-            control: ControlSettings {
+            control: Arc::new(ControlSettings {
                 session_timeout,
                 interim_interval,
                 dns,
                 timeout_action,
-            },
+            }),
         };
         let origins = Origins {
             mtu: mtu_origin,
@@ -315,7 +315,6 @@ pub(crate) fn seconds(seconds: u32) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     fn configuration() -> Arc<Configuration> {
         let text = "

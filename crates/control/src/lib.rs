@@ -55,6 +55,7 @@ mod remembered;
 pub mod runtime;
 pub mod session_ids;
 mod sessions;
+mod shared;
 pub mod store;
 mod subscribers;
 mod teids;

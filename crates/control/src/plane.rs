@@ -50,6 +50,7 @@ use crate::alarms::{Alarms, Condition};
 use crate::back_offs::BackOffs;
 use crate::counters::Counters;
 use crate::entry::Entry;
+use crate::evaluate::AaaAnswer;
 use crate::fallback::LastAnswers;
 use crate::filter_sets::FilterSets;
 use crate::generations::Generations;
@@ -59,6 +60,7 @@ use crate::next_pools::AllNextPools;
 use crate::radius_sockets::RadiusSockets;
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
+use crate::shared::Shared;
 use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
 use crate::teids::Teids;
@@ -72,6 +74,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Answer, Request as Call};
 use pfcp::bng::ReleasedTunnels;
+use policy::ControlSettings;
 use profiles::{AccessProfiles, Gateway};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -291,6 +294,9 @@ pub struct ControlPlane {
     last_answers: LastAnswers,
     /// Rules that subscribers have from RADIUS.
     filter_sets: FilterSets,
+    /// AAA's answers, and the control plane's part of policies.
+    answers: Shared<AaaAnswer>,
+    control_settings: Shared<ControlSettings>,
     /// Changed pools that count from the subscribers' next connections on.
     next_pools: AllNextPools,
     /// Numbers as stored.
@@ -374,6 +380,8 @@ impl ControlPlane {
             aaa: AaaClients::new(start, dictionary, keys[1]),
             last_answers: LastAnswers::resume(restored.take_last_answers()),
             filter_sets: FilterSets::default(),
+            answers: Shared::default(),
+            control_settings: Shared::default(),
             next_pools: AllNextPools::resume(restored.take_next_pools()),
             sticky: Sticky::default(),
             trends: Trends::resume(restored.take_trends()),

@@ -84,13 +84,13 @@ pub struct SessionSpec {
     pub echo_magic: Option<u32>,
 }
 
-/// What a user plane was told of a session, as far as a modification can change it.
+/// What a user plane was told of a session, as far as a modification can change it. `F` holds or shares a [`Forwarding`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Told<F = Forwarding> {
     /// Subscriber handle.
     pub subscriber: Option<u32>,
     /// Forwarding part of the policy.
-    pub forwarding: Forwarding,
+    pub forwarding: F,
 }
 
 /// Specification of a default session: tunnels for discovery packets and answers, and the prefix blocks that the user plane announces.

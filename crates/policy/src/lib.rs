@@ -21,6 +21,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+use std::sync::Arc;
+
 mod access;
 mod bindings;
 mod filter_rules;
@@ -46,8 +48,8 @@ pub const PPPOE_MTU: u16 = 1492;
 pub struct Policy {
     /// The part that concerns packets.
     pub forwarding: Forwarding,
-    /// The part that the control plane alone carries out.
-    pub control: ControlSettings,
+    /// The part that the control plane alone carries out. Policies with the same may share it.
+    pub control: Arc<ControlSettings>,
 }
 
 /// Which way packets go.

@@ -83,7 +83,7 @@ macro_rules! settings {
         pub struct Origins { $($($(#[$doc])* pub $name: Origin,)*)* }
 
         /// Values that somebody asks for in place of those of the configuration, such as AAA in its answer.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
         pub struct Overrides { $($($(#[$doc])* pub $name: Option<$type>,)*)* }
 
         impl Overrides {
@@ -200,7 +200,7 @@ settings! {
     }
 
     /// Settings that the control plane alone carries out.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
     ControlSettings of Control {
         /// How long the session may last. `None`: no limit.
         2 session_timeout: Option<Duration>, "session timeout";
@@ -264,7 +264,7 @@ impl<'de> Deserialize<'de> for Name {
 }
 
 /// Where the VLAN priority of an IP packet comes from. Control packets always have the fixed one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PrioritySource {
     /// It is fixed.
     #[default]
@@ -274,7 +274,7 @@ pub enum PrioritySource {
 }
 
 /// What happens when the session time-out has passed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TimeoutAction {
     /// The session ends.
     #[default]
@@ -285,7 +285,7 @@ pub enum TimeoutAction {
 
 /// Bit rate in kbit/s (1,000 bits a second), from 1 to [`Rate::MOST`]: eight octets, also if it may be missing, or not be asked for. Each
 /// session has many of them.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct Rate {
     low: u32,
@@ -294,7 +294,7 @@ pub struct Rate {
 }
 
 /// An octet with one value: its others stand for what is not there.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 enum There {
     Yes = 1,
@@ -365,7 +365,7 @@ impl From<Rate> for u64 {
 }
 
 /// How somebody is watched with LCP echo requests (RFC 1661 §5.8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Keepalive {
     /// Seconds without a packet of the subscriber after which it is asked, and between two questions; at least 1.
     pub interval: u16,
@@ -671,8 +671,11 @@ mod tests {
         });
         policy.forwarding.packets.priority_source = PrioritySource::Dscp;
         policy.forwarding.policies.policy_up = Name::new("home-up");
-        policy.control.session_timeout = Some(Duration::from_secs(3600));
-        policy.control.dns = vec![[192, 0, 2, 53].into(), "2001:db8::53".parse().unwrap()];
+        policy.control = Arc::new(ControlSettings {
+            session_timeout: Some(Duration::from_secs(3600)),
+            dns: vec![[192, 0, 2, 53].into(), "2001:db8::53".parse().unwrap()],
+            ..ControlSettings::default()
+        });
         let origins = Origins {
             mtu: Origin::Profile,
             policy_up: Origin::Profile,

@@ -4,6 +4,7 @@ use crate::settings::unknown;
 use crate::{Binding, Bindings, Policy, Role};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The stored form. Settings at their defaults are left out.
 #[derive(Serialize, Deserialize)]
@@ -60,7 +61,7 @@ impl Policy {
         for (id, value) in stored.settings {
             let set = policy.forwarding.packets.decode(id, &value);
             let set = set.or_else(|| policy.forwarding.policies.decode(id, &value));
-            let set = set.or_else(|| policy.control.decode(id, &value));
+            let set = set.or_else(|| Arc::make_mut(&mut policy.control).decode(id, &value));
             match set {
                 Some(Ok(())) => {}
                 Some(Err(why)) => return Err(format!("policy: setting {id}: {why}")),
@@ -86,7 +87,9 @@ fn read_metrics(octets: &[u8]) -> Result<Metrics, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FilterRules, Keepalive, Name, PrioritySource, Rate, TimeoutAction};
+    use crate::{
+        ControlSettings, FilterRules, Keepalive, Name, PrioritySource, Rate, TimeoutAction,
+    };
     use core::time::Duration;
     use proptest::prelude::*;
 
@@ -113,10 +116,12 @@ mod tests {
         policy.forwarding.policies.policy_up = Name::new("home-up");
         policy.forwarding.policies.policy_down = Name::new("home-down");
         policy.forwarding.policies.filter_rules = FilterRules::new("deny in ip from any to any");
-        policy.control.session_timeout = Some(Duration::from_secs(3600));
-        policy.control.interim_interval = Some(Duration::from_secs(60));
-        policy.control.dns = vec![[192, 0, 2, 53].into()];
-        policy.control.timeout_action = TimeoutAction::Reauthenticate;
+        policy.control = Arc::new(ControlSettings {
+            session_timeout: Some(Duration::from_secs(3600)),
+            timeout_action: TimeoutAction::Reauthenticate,
+            interim_interval: Some(Duration::from_secs(60)),
+            dns: vec![[192, 0, 2, 53].into()],
+        });
         policy
     }
 

@@ -5,7 +5,7 @@
 //! rejects it. If the answer is lost, the session is established again with the previous policy.
 
 use super::{ControlPlane, Now};
-use crate::authorization::Proposal;
+use crate::authorization::{Authorization, ChangeKey, Proposal};
 use crate::counters::Counter;
 use crate::entry::Sending;
 use crate::topology::UserPlaneId;
@@ -42,8 +42,9 @@ impl ControlPlane {
     /// # Errors
     /// The reason for which the policy cannot be applied.
     pub(super) fn assign_policy(&mut self, now: Now, index: u32) -> Result<Applied, String> {
-        let policy = self.view().evaluate_wanted(&self.sessions[index]);
+        let mut policy = self.view().evaluate_wanted(&self.sessions[index]);
         self.check_capability(index, &policy)?;
+        policy.control = self.control_settings.get(policy.control);
         Ok(self.apply(now, index, policy))
     }
 
@@ -109,7 +110,7 @@ impl ControlPlane {
         }
         let policy = Arc::new(policy);
         let proposal = Proposal { policy, change };
-        let is_told = entry.forwarding(&proposal.policy) == entry.rules.last_sent.forwarding;
+        let is_told = entry.forwarding(&proposal.policy) == *entry.rules.last_sent.forwarding;
         // what was told is not accepted yet while a modification is under way
         if !entry.rules.modifying && is_told {
             self.put_in_force(now, index, proposal);
@@ -138,7 +139,9 @@ impl ControlPlane {
             Arc::make_mut(&mut policy).forwarding.bindings = bindings;
         }
         let before = std::mem::replace(&mut entry.policy, policy.clone());
-        let change = is_under_way.then(|| entry.adopt_change()).flatten();
+        entry.rules.last_sent.forwarding.share(&policy);
+        let change = is_under_way.then(|| self.adopt_change(index)).flatten();
+        let entry = &self.sessions[index];
         let (stored, was, is) = (entry.stored, &before.control, &policy.control);
         if stored && !entry.is_closing() {
             self.persist(now, index);
@@ -154,6 +157,12 @@ impl ControlPlane {
         if let Some((key, change)) = change {
             self.change_done(now, index, key, &change, &before);
         }
+    }
+
+    fn adopt_change(&mut self, index: u32) -> Option<(ChangeKey, Box<Authorization>)> {
+        let answer = self.sessions[index].wanted_answer().into_owned();
+        let answer = self.answers.get(answer);
+        self.entry(index).adopt_change(answer)
     }
 
     /// Handles an accepted modification.

@@ -186,10 +186,10 @@ impl ControlPlane {
         let entry = self.entry(index);
         let lasted = entry.account.lasted(now.at);
         entry.accepted_by = AcceptedBy::LastAnswer;
-        entry.answer = AaaAnswer {
+        entry.answer = Arc::new(AaaAnswer {
             overrides: counted_from(last.answer.overrides, lasted),
             ..last.answer
-        };
+        });
         self.on_accept(now, index, last.accept);
         Ok(())
     }

@@ -266,23 +266,22 @@ impl ControlPlane {
             return self.reject(now, index, &why, b"too many sessions".to_vec());
         }
         self.count_attributes(index, &accept);
-        let entry = self.entry(index);
-        match entry.accepted_by {
-            AcceptedBy::LastAnswer => {}
-            AcceptedBy::Servers => {
-                entry.answer = AaaAnswer::of(&accept, entry.account.lasted(now.at));
-            }
+        let entry = &self.sessions[index];
+        let mut answer = match entry.accepted_by {
+            AcceptedBy::LastAnswer => AaaAnswer::clone(&entry.answer),
+            AcceptedBy::Servers => AaaAnswer::of(&accept, entry.account.lasted(now.at)),
             // what their entries in the configuration say counts as long as it is there
-            AcceptedBy::Users | AcceptedBy::UsersInstead => entry.answer = AaaAnswer::default(),
-        }
-        let rules = entry.answer.overrides.filter_rules.take();
-        let mut rules = rules.flatten();
+            AcceptedBy::Users | AcceptedBy::UsersInstead => AaaAnswer::default(),
+        };
+        let mut rules = answer.overrides.filter_rules.take().flatten();
         if let Err(why) = self.filter_sets.share(&mut rules) {
             self.counters.count(Counter::AuthenticationRejected);
             return self.reject(now, index, &why, b"service is not available".to_vec());
         }
+        answer.overrides.filter_rules = rules.map(Some);
+        let answer = self.answers.get(answer);
         let entry = self.entry(index);
-        entry.answer.overrides.filter_rules = rules.map(Some);
+        entry.answer = answer;
         if let (Some(mtu), None) = (accept.framed_mtu, entry.answer.overrides.mtu) {
             let user = entry.who.username.escape_ascii().to_string();
             tracing::warn!(session = %entry.seid, user, mtu, "Framed-MTU is ignored: expected 576 to 9216. The subscriber \

@@ -2,6 +2,7 @@
 
 use super::{ControlPlane, Now};
 use crate::entry::{Ending, Sequence};
+use crate::evaluate::AaaAnswer;
 use crate::records::{
     Eighth, Fifth, Fourth, Ninth, Record, Second, Seventh, Sixth, Third, stored_volume, to_bytes,
 };
@@ -131,7 +132,7 @@ impl ControlPlane {
                 lasted: entry.account.lasted(now.at).as_secs() as u32,
             }),
             fifth: Some(Fifth {
-                answer: answer.clone(),
+                answer: AaaAnswer::clone(answer),
                 policy: (*entry.policy).clone(),
             }),
             sixth: Some(Sixth {

@@ -8,7 +8,9 @@ use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
 use crate::alarms::Alarms;
 use crate::counters::Counter;
-use crate::entry::{Account, Ending, Entry, Reports, Rules, Stage, Started, Who};
+use crate::entry::{
+    Account, Ending, Entry, LastSent, Reports, Rules, SentForwarding, Stage, Started, Who,
+};
 use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, LAST_ANSWER_PREFIX, LastAnswer};
 use crate::generations::GENERATION_KEY;
@@ -24,7 +26,6 @@ use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
 use crate::trends::{self, PoolKey, TREND_PREFIX, Trend};
 use core::net::Ipv4Addr;
 use core::time::Duration;
-use pfcp::bng::Told;
 use policy::Access;
 use policy::{Bindings, Overrides};
 use rand::Rng;
@@ -339,9 +340,9 @@ impl ControlPlane {
                 without_address.push((seid, why));
             }
             let member = self.stored_subscriber(&entry, sixth, first);
-            entry.rules.last_sent = Told {
+            entry.rules.last_sent = LastSent {
                 subscriber: member.as_ref().map(|member| member.id.0),
-                forwarding: entry.forwarding(&entry.policy),
+                forwarding: SentForwarding::of(entry.forwarding(&entry.policy), &entry.policy),
             };
             members.extend(member);
             let Access::Pppoe(id) = entry.access;
@@ -486,7 +487,7 @@ impl ControlPlane {
             without_effect: eighth.without_effect,
             servers: third.servers.map(Into::into),
             accepted_by,
-            answer,
+            answer: Arc::new(answer),
             policy: Arc::new(policy.unwrap_or_default()),
             account,
             stored: true,
@@ -511,21 +512,24 @@ impl ControlPlane {
         if !has_policy {
             entry.policy = Arc::new(self.view().evaluate(&entry).0);
         }
-        self.share_stored_rules(&mut entry);
+        self.share_stored(&mut entry);
         entry.noted = entry.noted_before();
         entry.recorded = entry.bindings_to_record();
         entry
     }
 
-    /// Lets a stored session's rules be those of other sessions that have the same. The bound held when they were stored.
-    fn share_stored_rules(&mut self, entry: &mut Entry) {
-        if let Some(rules) = &mut entry.answer.overrides.filter_rules {
+    /// Lets what a stored session has be that of other sessions with the same. The bound of rules held when they were stored.
+    fn share_stored(&mut self, entry: &mut Entry) {
+        let mut answer = AaaAnswer::clone(&entry.answer);
+        if let Some(rules) = &mut answer.overrides.filter_rules {
             let _ = self.filter_sets.share(rules);
         }
-        if entry.policy.forwarding.policies.filter_rules.is_some() {
-            let policies = &mut Arc::make_mut(&mut entry.policy).forwarding.policies;
-            let _ = self.filter_sets.share(&mut policies.filter_rules);
-        }
+        entry.answer = self.answers.get(answer);
+        let policy = Arc::make_mut(&mut entry.policy);
+        policy.control = self.control_settings.get(policy.control.clone());
+        let _ = self
+            .filter_sets
+            .share(&mut policy.forwarding.policies.filter_rules);
     }
 
     /// Link of a stored session. Further prefixes of the link and the addresses of its DHCPv6 server are among the session's bindings.

@@ -3,7 +3,7 @@
 use super::change::sessions;
 use super::{Awaited, ControlPlane, Now};
 use crate::counters::Counter;
-use crate::entry::{Entry, Sending, Stage};
+use crate::entry::{Entry, LastSent, Sending, SentForwarding, Stage};
 use crate::history::Kind;
 use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
@@ -13,6 +13,7 @@ use pfcp::{FailReason, RequestId};
 use policy::{Bindings, Policy, TrafficPolicies};
 use rand::Rng;
 use session::{Cause, Command, Family, RulesState};
+use std::sync::Arc;
 use wire::pfcp::{Cause as PfcpCause, Message, ReportType, UsageReport};
 
 /// Interval in seconds of the user plane's usage reports. A user plane that dies loses the usage since its last report.
@@ -21,6 +22,14 @@ const USAGE_PERIOD: u32 = 300;
 const ADJUST_WINDOW: usize = 384;
 /// Time after which the deletion of a session is repeated that the user plane rejected.
 const DELETE_AGAIN: Duration = Duration::from_secs(5);
+
+/// What a user plane is told by rules of a session with this policy.
+fn last_sent(spec: SessionSpec, policy: &Arc<Policy>) -> LastSent {
+    LastSent {
+        subscriber: spec.subscriber,
+        forwarding: SentForwarding::of(spec.forwarding, policy),
+    }
+}
 
 impl ControlPlane {
     /// PFCP rules of a session with the policy in force.
@@ -97,17 +106,18 @@ impl ControlPlane {
         // the highest bit would name a rule that the user plane brings along (TS 29.244 §8.2.54)
         self.sessions[index].rules.urr_id = self.random.random_range(1..=i32::MAX as u32);
         let (spec, plane) = (self.spec(index), self.plane_of(index));
+        let establishment = spec.establish();
         let entry = self.entry(index);
         entry.rules.up_seid_before = entry.rules.up_seid.take().or(entry.rules.up_seid_before);
         entry.rules.establishing = true;
-        entry.rules.last_sent = spec.told();
+        entry.rules.last_sent = last_sent(spec, &entry.policy);
         entry.rules.sending = None;
         entry.rules.modifying = false;
         entry.rules.modification = entry.rules.modification.wrapping_add(1);
         let seid = entry.seid;
-        let asked =
-            self.user_planes
-                .ask(now.at, plane, 0, Request::Establish(seid), spec.establish());
+        let asked = self
+            .user_planes
+            .ask(now.at, plane, 0, Request::Establish(seid), establishment);
         if let Err(error) = asked {
             tracing::warn!(session = %seid, %error, "cannot send a session establishment to the user plane");
             return self.on_establish_failed(now, index, Counter::UserPlaneAbsent);
@@ -144,8 +154,8 @@ impl ControlPlane {
             return;
         };
         let proposed = entry.proposed.as_ref().map(|proposal| &proposal.policy);
-        let wanted = proposed.unwrap_or(&entry.policy);
-        let (spec, plane) = (self.spec_with(index, wanted), self.plane_of(index));
+        let wanted = proposed.unwrap_or(&entry.policy).clone();
+        let (spec, plane) = (self.spec_with(index, &wanted), self.plane_of(index));
         let Some(message) = spec.change_from(&rules.last_sent) else {
             if let Some(proposal) = self.entry(index).proposed.take() {
                 self.put_in_force(now, index, proposal);
@@ -154,7 +164,8 @@ impl ControlPlane {
         };
         let number = rules.modification.wrapping_add(1);
         let entry = self.entry(index);
-        let sent_before = std::mem::replace(&mut entry.rules.last_sent, spec.told());
+        let sent = last_sent(spec, &wanted);
+        let sent_before = std::mem::replace(&mut entry.rules.last_sent, sent);
         let proposal = entry.proposed.clone();
         entry.rules.sending = proposal.map(|proposal| {
             Box::new(Sending {

@@ -6,6 +6,7 @@
 //! and the others as delegated prefixes, which a user plane of the version before takes, too.
 use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
 use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, echoes, settings};
+use core::borrow::Borrow;
 use ipnet::IpNet;
 use policy::{Access, Binding, Direction, Forwarding, Role};
 use wire::eth::PPPOE_DISCOVERY;
@@ -251,8 +252,11 @@ impl SessionSpec {
 
     /// Modification from what the user plane was told before to the rules of this specification; `None` without a difference. A
     /// subscriber handle is replaced by another one, never taken away.
-    pub fn change_from(&self, told: &Told) -> Option<SessionModificationRequest> {
-        let before = &told.forwarding;
+    pub fn change_from(
+        &self,
+        told: &Told<impl Borrow<Forwarding>>,
+    ) -> Option<SessionModificationRequest> {
+        let before = told.forwarding.borrow();
         let moved = before.network_instance != self.forwarding.network_instance;
         let parameters = settings::change(&before.packets, &self.forwarding.packets);
         let mut change = SessionModificationRequest::default();
