@@ -28,7 +28,7 @@ pub struct Model {
 }
 
 /// A data node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
     /// What it is.
     pub about: String,
@@ -37,7 +37,7 @@ pub struct Node {
 }
 
 /// What is below a node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Kind {
     /// Named parts.
     Container(Parts),
@@ -60,7 +60,7 @@ pub enum Kind {
 pub type Parts = Vec<(String, Node)>;
 
 /// What a value may be.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Value {
     /// Its type.
     pub value_type: Type,
@@ -88,9 +88,14 @@ pub enum Type {
 }
 
 /// Every model: the configuration, the state, and those of OpenConfig.
-pub fn models() -> &'static [Model; 3] {
-    static MODELS: LazyLock<[Model; 3]> =
-        LazyLock::new(|| [configuration(), state(), openconfig::interfaces()]);
+pub fn models() -> &'static [Model] {
+    static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
+        let openconfig = openconfig::ALL.iter().map(|one| (one.model)());
+        [configuration(), state()]
+            .into_iter()
+            .chain(openconfig)
+            .collect()
+    });
     &MODELS
 }
 

@@ -116,7 +116,7 @@ impl Path {
         };
         let tops: Vec<&Node> = self.models().map(|model| &model.node).collect();
         if tops.is_empty() {
-            let known = models().each_ref().map(|model| model.top);
+            let known: Vec<&str> = models().iter().map(|model| model.top).collect();
             return Err(unknown(self, first, &known));
         }
         if !first.keys.is_empty() {

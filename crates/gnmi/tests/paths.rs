@@ -98,7 +98,7 @@ fn a_path_is_read_with_its_prefix_and_without_modules() {
     for (wrong, says) in [
         (
             "/nothing",
-            "expected one of configuration, state, interfaces",
+            "expected one of configuration, state, interfaces, components, network-instances",
         ),
         ("/configuration/ipv4-pool", "`ipv4-pool` is not known"),
         ("/configuration/ipv4-pools[id=1]", "no such keys"),

@@ -25,6 +25,11 @@ const HERE: &str = env!("CARGO_MANIFEST_DIR");
 pub const PYTHON: &str = "/usr/bin/python3";
 /// The pool that is made.
 const POOL: &str = "/configuration/ipv4-pools[name=more]";
+/// State of the user plane as a component.
+const ACTIVE: &str = "/components/component[name=up1]/state/oper-status";
+/// Ports of the default network instance.
+const PORTS: &str =
+    "/network-instances/network-instance[name=default]/interfaces/interface/state/interface";
 const PASSWORD: &str = "correct horse battery";
 
 pub fn run(fixture: &mut Fixture) -> Result<()> {
@@ -53,8 +58,9 @@ fn reads(gnmi: &Gnmi<'_>, site: &Site) -> Result<()> {
         {"call": "get", "request": {"path": [format!("{session}/user")]}},
         {"call": "get", "request": {"path": ["/configuration/ipv4-pools", "/interfaces"], "encoding": "JSON_IETF"}},
         {"call": "subscribe", "until": 9, "request": stream},
+        {"call": "get", "request": {"path": [ACTIVE, PORTS], "encoding": "JSON_IETF"}},
     ]))?;
-    let [offered, users, both, samples] = &*told else {
+    let [offered, users, both, samples, openconfig] = &*told else {
         anyhow::bail!("{told:?}");
     };
     ensure!(offered["gNMIVersion"] == "0.10.0", "{offered}");
@@ -77,6 +83,11 @@ fn reads(gnmi: &Gnmi<'_>, site: &Site) -> Result<()> {
         synced.is_some_and(|at| at >= 2 && at + 1 < heard.len()),
         "{heard:?}"
     );
+    let active = openconfig[0]["update"][ACTIVE].as_str();
+    let is_active = active.is_some_and(|status| status.ends_with(":ACTIVE"));
+    let ports = openconfig[1]["update"].as_object();
+    let has_core = ports.is_some_and(|ports| ports.values().any(|name| name == "up1/core0"));
+    ensure!(is_active && has_core, "{openconfig}");
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::gateway::value;
 use crate::query::{Arguments, MOST_LIMIT, Query};
 use crate::role::Role;
 use gnmi::model::{self, Model};
-use gnmi::openconfig;
+use gnmi::openconfig::{self, OpenConfig, Origin};
 use gnmi::path::{Path, Step};
 use gnmi::proto::get_request::DataType;
 use gnmi::proto::{self, GetRequest, GetResponse, Notification, Update};
@@ -36,8 +36,8 @@ pub enum Source {
     Configuration,
     /// A table.
     Table(&'static Table),
-    /// The table of ports, as interfaces.
-    Interfaces,
+    /// A model of OpenConfig, made of other sources.
+    OpenConfig(&'static OpenConfig),
 }
 
 /// Data of a source: the value of the node at the top of a model, as far as it was read.
@@ -70,7 +70,7 @@ impl Source {
                     }
                 }
                 "state" => sources.extend(tables(path, known)?),
-                _ => sources.push(Source::Interfaces),
+                top => sources.extend(openconfig::find(top).map(Source::OpenConfig)),
             }
         }
         Ok(sources)
@@ -81,7 +81,7 @@ impl Source {
         let top = match self {
             Source::Configuration => "configuration",
             Source::Table(_) => "state",
-            Source::Interfaces => "interfaces",
+            Source::OpenConfig(of) => of.top,
         };
         model::model(top).expect("one of the models")
     }
@@ -89,7 +89,7 @@ impl Source {
     /// Whether it may be read again and again.
     pub fn is_cheap(self) -> bool {
         match self {
-            Source::Configuration | Source::Interfaces => true,
+            Source::Configuration | Source::OpenConfig(_) => true,
             Source::Table(table) => table.has_metrics(),
         }
     }
@@ -120,26 +120,26 @@ impl Source {
             }
             Source::Table(table) => {
                 let (rows, complete) = rows(site, table, path).await?;
-                Ok(self.part(&rows, complete))
+                Ok(Part::of_rows(table, &rows, complete))
             }
-            Source::Interfaces => {
-                let (rows, complete) = rows(site, openconfig::TABLE, &Path::default()).await?;
-                Ok(self.part(&rows, complete))
+            Source::OpenConfig(of) => {
+                let (mut parts, everything) = (Vec::new(), Path::default());
+                for origin in of.origins {
+                    // whoever calls itself needs a box
+                    parts.push(Box::pin(Source::from(*origin).read(site, &everything)).await?);
+                }
+                Ok(Part::made(of, &parts))
             }
         }
     }
+}
 
-    /// Rows as part of its model.
-    pub fn part(self, rows: &[Value], complete: bool) -> Part {
-        let value = match self {
-            Source::Table(table) => {
-                let name = model::node_name(table);
-                let node = self.model().node.part(&name).expect("each table is a node");
-                json!({ name: shape::rows(table, node, rows) })
-            }
-            _ => openconfig::of_ports(rows),
-        };
-        Part::new(value, complete)
+impl From<Origin> for Source {
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Table(table) => Source::Table(table),
+            Origin::Configuration => Source::Configuration,
+        }
     }
 }
 
@@ -150,6 +150,25 @@ impl Part {
             value: Arc::new(value),
             at: now(),
             complete,
+        }
+    }
+
+    /// Rows of a table.
+    pub fn of_rows(table: &'static Table, rows: &[Value], complete: bool) -> Self {
+        let name = model::node_name(table);
+        let state = &Source::Table(table).model().node;
+        let node = state.part(&name).expect("each table is a node");
+        Part::new(json!({ name: shape::rows(table, node, rows) }), complete)
+    }
+
+    /// A model of OpenConfig, as old as the oldest of its origins.
+    pub fn made(of: &OpenConfig, origins: &[Part]) -> Self {
+        let values: Vec<&Value> = origins.iter().map(|origin| &*origin.value).collect();
+        let ages = origins.iter().map(|origin| origin.at);
+        Part {
+            value: Arc::new((of.make)(&values)),
+            at: ages.min().unwrap_or_else(now),
+            complete: origins.iter().all(|origin| origin.complete),
         }
     }
 
@@ -372,7 +391,7 @@ mod tests {
             json!({"user_plane": "up2", "name": "b"}),
         ];
         let ports = Source::Table(&PORTS);
-        let part = ports.part(&rows, true);
+        let part = Part::of_rows(&PORTS, &rows, true);
         for name in [None, Some("ports")] {
             let found = ports.find(&part.value, &steps(name, "user_plane", "up2"));
             let paths: Vec<String> = found.iter().map(|found| found.path.to_string()).collect();
@@ -380,7 +399,7 @@ mod tests {
         }
         // a table without this key has no such rows
         let other = Source::Table(&ASSOCIATIONS);
-        let part = other.part(&[json!({"node_id": "up1"})], true);
+        let part = Part::of_rows(&ASSOCIATIONS, &[json!({"node_id": "up1"})], true);
         let found = other.find(&part.value, &steps(None, "user_plane", "up1"));
         assert!(found.is_empty(), "{found:?}");
     }

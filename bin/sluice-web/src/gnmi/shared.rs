@@ -4,7 +4,7 @@ use super::now;
 use super::read::{self, Part, Source};
 use crate::api::Site;
 use crate::query::Query;
-use gnmi::openconfig;
+use gnmi::openconfig::{self, OpenConfig};
 use northbound::catalogue::{TABLES, Table};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct Shared {
     /// The control plane and the limits.
     pub site: Arc<Site>,
     tables: Vec<(&'static Table, Last)>,
-    interfaces: Last,
+    openconfig: Vec<(&'static OpenConfig, Last)>,
     configuration: Last,
 }
 
@@ -45,7 +45,7 @@ impl Shared {
         Shared {
             site,
             tables: tables.map(|table| (*table, Last::default())).collect(),
-            interfaces: Last::default(),
+            openconfig: openconfig::ALL.map(|one| (one, Last::default())).into(),
             configuration: Last::default(),
         }
     }
@@ -56,23 +56,11 @@ impl Shared {
     /// # Errors
     /// It cannot be read, and was not read before.
     pub async fn part(&self, source: Source) -> Result<Part, Status> {
-        let last = match source {
-            Source::Configuration => &self.configuration,
-            Source::Interfaces => &self.interfaces,
-            Source::Table(table) => {
-                let mut tables = self.tables.iter();
-                let last = tables.find(|(own, _)| own.name == table.name);
-                let not_cheap = || Status::internal(format!("{} is not shared", table.name));
-                &last.ok_or_else(not_cheap)?.1
-            }
-        };
-        let mut last = last.lock().await;
+        let mut last = self.last(source)?.lock().await;
         if let Some(read) = last.as_ref().filter(|read| read.at.elapsed() < FRESH) {
             return Ok(read.part.clone());
         }
-        let read = timeout(PATIENCE, self.read(source, last.as_ref())).await;
-        let late = |_| Err(Status::unavailable("The control plane takes too long."));
-        match (read.unwrap_or_else(late), &mut *last) {
+        match (self.read(source, last.as_ref()).await, &mut *last) {
             (Ok(mut read), last) => {
                 if let Some(before) = last {
                     read.part.share(&before.part);
@@ -91,20 +79,47 @@ impl Shared {
         }
     }
 
+    /// Where it is kept what was read last of a source.
+    fn last(&self, source: Source) -> Result<&Last, Status> {
+        let found = match source {
+            Source::Configuration => Some(&self.configuration),
+            Source::Table(table) => {
+                let mut tables = self.tables.iter();
+                let found = tables.find(|(own, _)| own.name == table.name);
+                found.map(|(_, last)| last)
+            }
+            Source::OpenConfig(of) => {
+                let mut all = self.openconfig.iter();
+                all.find(|(own, _)| own.top == of.top).map(|(_, last)| last)
+            }
+        };
+        found.ok_or_else(|| Status::internal(format!("{source:?} is not shared")))
+    }
+
     async fn read(&self, source: Source, last: Option<&Read>) -> Result<Read, Status> {
         let (part, version) = match source {
-            Source::Configuration => self.configuration(last).await?,
-            Source::Table(table) => (self.rows(source, table).await?, 0),
-            Source::Interfaces => (self.rows(source, openconfig::TABLE).await?, 0),
+            Source::Configuration => in_time(self.configuration(last)).await?,
+            Source::Table(table) => (in_time(self.rows(table)).await?, 0),
+            Source::OpenConfig(of) => (self.made(of).await?, 0),
         };
         let at = Instant::now();
         Ok(Read { at, part, version })
     }
 
-    async fn rows(&self, source: Source, table: &Table) -> Result<Part, Status> {
+    async fn rows(&self, table: &'static Table) -> Result<Part, Status> {
         let page = self.site.gateway.page(table, &Query::all()).await;
         let page = page.map_err(|status| self.site.gateway.problem(&status))?;
-        Ok(source.part(&page.rows, page.missing.is_empty()))
+        Ok(Part::of_rows(table, &page.rows, page.missing.is_empty()))
+    }
+
+    /// What it is made of is shared as well.
+    async fn made(&self, of: &OpenConfig) -> Result<Part, Status> {
+        let mut parts = Vec::new();
+        for origin in of.origins {
+            // whoever calls itself needs a box
+            parts.push(Box::pin(self.part((*origin).into())).await?);
+        }
+        Ok(Part::made(of, &parts))
     }
 
     /// The configuration is read when there is another version.
@@ -123,4 +138,9 @@ impl Shared {
         let (version, value) = read::configuration(&self.site).await?;
         Ok((Part::new(value, true), version))
     }
+}
+
+async fn in_time<T>(read: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    let late = |_| Err(Status::unavailable("The control plane takes too long."));
+    timeout(PATIENCE, read).await.unwrap_or_else(late)
 }

@@ -180,7 +180,8 @@ mod tests {
             target: None,
         };
         let source = Source::Table(&PORTS);
-        let part = source.part(&[json!({"user_plane": "up1", "name": "a"})], true);
+        let rows = [json!({"user_plane": "up1", "name": "a"})];
+        let part = Part::of_rows(&PORTS, &rows, true);
         let path = Path {
             steps: vec![Step::to("state"), Step::to("ports")],
         };

@@ -221,7 +221,7 @@ impl Source {
         match self {
             Source::Configuration => true,
             Source::Table(table) => ["alarms", "associations"].contains(&table.name),
-            Source::Interfaces => false,
+            Source::OpenConfig(of) => of.tells_changes,
         }
     }
 }
@@ -307,7 +307,7 @@ mod tests {
     fn ports(all: &[(&str, u64)], complete: bool) -> Part {
         let row = |(name, octets): &(&str, u64)| json!({"user_plane": "up1", "name": name, "rx_octets": octets});
         let rows: Vec<Value> = all.iter().map(row).collect();
-        SOURCE.part(&rows, complete)
+        Part::of_rows(&PORTS, &rows, complete)
     }
 
     /// Tells what is new: values and what is gone, by their paths.

@@ -75,7 +75,7 @@ fn who_may_what() {
         {"call": "silent", "as": support},
     ]));
     assert_eq!(told[0]["gNMIVersion"], "0.10.0");
-    assert_eq!(told[0]["supportedModels"].as_array().unwrap().len(), 3);
+    assert_eq!(told[0]["supportedModels"].as_array().unwrap().len(), 5);
     for (number, code, says) in [
         (1, "UNAUTHENTICATED", "The user or the password is wrong"),
         (2, "UNAUTHENTICATED", "A token or a password is missing"),
@@ -150,10 +150,85 @@ fn data_is_read_by_paths() {
     let all = told[9][0]["update"].as_object().unwrap();
     let has = |path: &str| all.keys().any(|own| own.starts_with(path));
     assert!(has("/state/alarms") && has("/interfaces"), "{all:?}");
+    assert!(has("/components") && has("/network-instances"), "{all:?}");
     assert!(
         !has("/state/sessions[") && !has("/configuration"),
         "{all:?}"
     );
+}
+
+/// A subscription, of which so many messages are read.
+fn subscribe(who: &Value, mode: &str, until: usize, path: &str, how: &str) -> Value {
+    json!({"call": "subscribe", "as": who, "until": until, "request": {
+        "mode": mode, "encoding": "JSON_IETF", "subscription": [{"path": path, "mode": how}]}})
+}
+
+#[test]
+fn components_are_daemons_and_ports() {
+    let web = Web::start();
+    let viewer = bearer(&web.token("noc", "view", &[]));
+    let component = |name: &str| format!("/components/component[name={name}]");
+    let told = web.gnmi(&json!([
+        get(&viewer, &format!("{}/state", component("up1/core0"))),
+        get(&viewer, "/components/component/state/oper-status"),
+        // it does not answer
+        get(&viewer, &component("up2/core0")),
+        subscribe(&viewer, "ONCE", 100, &component("up1"), "SAMPLE"),
+        subscribe(&viewer, "STREAM", 8, "/components/component", "SAMPLE"),
+    ]));
+    let state = &told[0][0]["update"][format!("{}/state", component("up1/core0"))];
+    let of_type = &state["openconfig-platform:type"];
+    assert_eq!(*of_type, "openconfig-platform-types:PORT");
+    assert_eq!(state["openconfig-platform:parent"], "up1");
+    let status = |name: &str| {
+        let path = format!("{}/state/oper-status", component(name));
+        told[1][0]["update"][path].as_str().unwrap_or_default()
+    };
+    assert!(status("up1").ends_with(":ACTIVE") && status("up2").ends_with(":INACTIVE"));
+    assert_eq!(error(&told[2]).0, "NOT_FOUND", "{told:?}");
+    let part = format!(
+        "{}/subcomponents/subcomponent[name=up1/core0]/name",
+        component("up1")
+    );
+    let mut heard = told[3].as_array().unwrap().iter();
+    assert!(
+        heard.any(|heard| heard["update"][&part] == "up1/core0"),
+        "{told:?}"
+    );
+    // six rows and that these were all; then samples of them again
+    let samples = told[4].as_array().unwrap();
+    assert_eq!(
+        (samples.len(), &samples[6]),
+        (8, &json!("sync")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn network_instances_have_core_ports() {
+    let web = Web::start();
+    let viewer = bearer(&web.token("noc", "view", &[]));
+    let netops = bearer(&web.token("netops", "configure", &[]));
+    let instances = "/network-instances/network-instance";
+    let port = "/configuration/user-planes[name=up1]/ports[name=core0]";
+    let port =
+        json!({"path": port, "val": {"json": {"role": "core", "network-instance": "voice"}}});
+    let voice =
+        json!({"path": "/configuration/network-instances[name=voice]", "val": {"json": {}}});
+    let makes = json!({"call": "set", "as": netops, "request": {"update": [voice, port]}});
+    // the default instance and that this was all; then what is made: the other instance and its port
+    let mut follows = subscribe(&viewer, "STREAM", 5, instances, "ON_CHANGE");
+    follows["then"] = json!([makes]);
+    let interfaces = format!("{instances}[name=voice]/interfaces");
+    let told = web.gnmi(&json!([follows, get(&viewer, &interfaces)]));
+    let heard = told[0].as_array().unwrap_or_else(|| panic!("{told:?}"));
+    for (name, of_type, at) in [("default", "DEFAULT_INSTANCE", 0), ("voice", "L3VRF", 3)] {
+        let path = format!("{instances}[name={name}]/state/type");
+        let of_type = format!("openconfig-network-instance-types:{of_type}");
+        assert_eq!(heard[at]["update"][path], of_type, "{heard:?}");
+    }
+    let read = &told[1][0]["update"][interfaces]["openconfig-network-instance:interface"];
+    assert_eq!(read[0]["state"]["interface"], "up1/core0", "{told:?}");
 }
 
 #[test]
