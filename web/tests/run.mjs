@@ -90,6 +90,7 @@ const PAGES = {
   who: `#/who?address=${home?.ipv4}`,
   lines: '#/lines',
   'all-lines': '#/lines?worst=no',
+  hours: '#/lines/hours',
   figures: '#/figures',
   'figures-month': '#/figures?figure=up&since=-30d',
   events: '#/events',
@@ -300,6 +301,26 @@ await browser.run('events by combination', async () => {
   assert.ok(found.total >= 1 && found.total === found.rows.length, JSON.stringify(found));
   assert.ok(found.rows.every((row) => row.kind === 'online' && row.subscriber.mac === home.mac));
   await page.getByText(found.total === 1 ? '1 event' : `${found.total} events`, { exact: true }).waitFor();
+});
+
+await browser.run('trouble by hour', async () => {
+  await browser.show('#/lines/hours?kind=ended');
+  const table = page.locator('table.heat');
+  await table.waitFor();
+  const found = (await browser.ask('trouble?kind=ended')).body;
+  const [worst] = found.rows;
+  assert.ok(worst.ended >= 1 && worst.failed + worst.refused === 0, JSON.stringify(worst));
+  // by keys alone: to what is behind the worst row
+  const row = table.locator('tbody tr').first();
+  assert.equal(await row.locator('th').textContent(), worst.lines);
+  assert.equal(await row.locator('td').count(), 25);
+  assert.ok(await row.locator('td[data-heat="5"], td[data-heat="4"]').count() >= 1);
+  await row.locator('a').focus();
+  await page.keyboard.press('Enter');
+  await page.locator('tbody tr').first().waitFor();
+  const asked = new URL(page.url()).hash;
+  assert.ok(asked.startsWith('#/events') && asked.includes('kinds=ended'), asked);
+  await browser.check('trouble by hour');
 });
 
 await browser.run('audit', async () => {

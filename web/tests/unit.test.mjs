@@ -19,6 +19,22 @@ globalThis.addEventListener ??= () => {};
 after(() => vite.close());
 const load = (name) => vite.ssrLoadModule(`/src/${name}.ts`);
 
+test('the heat of an hour grows with the logarithm of its count', async () => {
+  const { heat } = await load('heat');
+  const hours = (counts) => counts.map((ended, place) => ({ at: 7200 + 3600 * place, ended, failed: 0, refused: ended ? 1 : 0 }));
+  const worst = { lines: 'up1/access0.100.*', ended: 1000, failed: 0, refused: 2, hours: hours([0, 1, 999]), counted_since: 10_801 };
+  const other = { lines: 'up1/access0.7', ended: 0, failed: 0, refused: 0, hours: hours([0, 0, 0]) };
+  const map = heat([worst, other]);
+  assert.deepEqual(map.hours, [7200, 10_800, 14_400]);
+  assert.deepEqual(map.rows[0], {
+    lines: 'up1/access0.100.*',
+    total: 1002,
+    cells: [{ count: null, level: 0 }, { count: 2, level: 1 }, { count: 1000, level: 5 }],
+  });
+  assert.deepEqual(map.rows[1].cells, Array(3).fill({ count: 0, level: 0 }));
+  assert.deepEqual(heat([]), { hours: [], rows: [] });
+});
+
 test('numbers are shown with units, prefixes and groups', async () => {
   const { octets, bits, count, span, moment, percent, show, heading, perSecond } = await load('format');
   assert.equal(octets(0), '0 B');

@@ -19,8 +19,9 @@ use northbound::{
     ListFiguresResponse, ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest,
     ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest,
     ListQueueAggregatesResponse, ListRoutesRequest, ListSessionClearsRequest, ListSessionsRequest,
-    ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest, QueueAggregate, Session,
-    SubscriberRow, WatchRulesRequest, WatchStateResponse, WatchedUserPlane, WorkerRow, time,
+    ListTroubleRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
+    QueueAggregate, Session, SubscriberRow, WatchRulesRequest, WatchStateResponse,
+    WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -116,6 +117,7 @@ impl Gateway {
             }
             "subscribers" => self.subscribers(query).await,
             "lines" => self.lines(query).await,
+            "trouble" => self.trouble(query).await,
             "session-counts" => {
                 let counts = self.state().await?.sessions.unwrap_or_default();
                 Ok(cut([counts], query))
@@ -301,6 +303,17 @@ impl Gateway {
             true => cut(LineRow::worst(rows), query),
             false => cut(rows, query),
         })
+    }
+
+    async fn trouble(&self, query: &Query) -> Result<Page, Status> {
+        let kind = EventKind::list(query.arguments.text("kind").unwrap_or_default());
+        let kind = kind.map_err(Status::invalid_argument)?;
+        let request = ListTroubleRequest {
+            until: query.arguments.time("until"),
+            kind: kind.first().copied().unwrap_or_default().into(),
+        };
+        let told = self.history().list_trouble(request).await?;
+        Ok(cut(told.into_inner().trouble, query))
     }
 
     async fn subscribers(&self, query: &Query) -> Result<Page, Status> {

@@ -1,5 +1,5 @@
 //! What the history costs: `cargo run --release -p control --example history [SESSIONS]`. Half a million sessions come and go, 2,000
-//! each second, which are a million events; then it is asked who had an address, what befell a subscriber, and for kinds of events. It writes
+//! each second, which are a million events; then it is asked who had an address, what befell a subscriber, for kinds of events, and for trouble by hours. It writes
 //! about 500 MiB into the directory for temporary files, and syncs some thousand times.
 
 use control::history::{Bounds, Database, Event, Query, Reader, Step, Subject, Subscriber, What};
@@ -87,6 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         &of(&["home777*"], &ended),
     );
     find(&reader, "refusals", &of(&[], &[EventKind::Refused]));
+    trouble(&reader, unix(sessions), "beside these events");
     let began = Instant::now();
     let mut found = 0;
     reader.forward(&Query::default(), |_| {
@@ -94,6 +95,45 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ControlFlow::Continue(())
     });
     println!("all {found} events in {:.1?}", began.elapsed());
+    for vlans in [100, 1_000, 4_094] {
+        let directory = tempfile::tempdir()?;
+        let mut database = Database::open(directory.path(), bounds)?;
+        fail_everywhere(&mut database, vlans)?;
+        let until = BEGAN + 24 * 3600 - 1;
+        let what = format!("in each hour of {vlans} VLANs");
+        trouble(&database.reader(), until, &what);
+    }
+    Ok(())
+}
+
+/// What ended and failed, hour by hour: it costs what hours and VLANs there are, and not what events there are.
+fn trouble(reader: &Reader, until: u32, what: &str) {
+    for _ in 0..2 {
+        let began = Instant::now();
+        let rows = reader.trouble(until, None).len();
+        println!("{rows} rows of trouble {what}, in {:.1?}", began.elapsed());
+    }
+}
+
+/// A failure in each hour of a day on each of so many VLANs, a block for each hour.
+fn fail_everywhere(database: &mut Database, vlans: u16) -> std::io::Result<()> {
+    for hour in 0..24 {
+        let mut block = Vec::new();
+        let unix = BEGAN + hour * 3600;
+        for vlan in 0..vlans {
+            let step = Step::Failed {
+                dialled: unix,
+                cause: session::Cause::LostCarrier,
+            };
+            let who = Subscriber {
+                vlans: [Some(vlan), Some(7)],
+                ..who(0, b"", b"")
+            };
+            let what = What::Subscriber(who, step);
+            Event { unix, what }.emit(&mut block);
+        }
+        database.append([(u64::from(hour) + 1, &block[..])])?;
+    }
     Ok(())
 }
 
@@ -196,16 +236,20 @@ fn emit(session: u64, unix: u32, step: Step<'_>, block: &mut Vec<u8>) {
     let home = session % HOMES;
     let user = format!("home{home}@sluice.example");
     let circuit = format!("olt1 eth 1/{}/{}", home / 64, home % 64);
+    let what = What::Subscriber(who(session, user.as_bytes(), circuit.as_bytes()), step);
+    Event { unix, what }.emit(block);
+}
+
+fn who<'a>(session: u64, user: &'a [u8], circuit: &'a [u8]) -> Subscriber<'a> {
+    let home = session % HOMES;
     let [.., a, b, c] = home.to_be_bytes();
-    let who = Subscriber {
+    Subscriber {
         session: id(session),
-        user: user.as_bytes(),
+        user,
         mac: [2, 0, 0, a, b, c],
         user_plane: "up1",
         port: "access0",
         vlans: [Some(100), Some(home as u16 % 4000)],
-        line: [Some(circuit.as_bytes()), None],
-    };
-    let what = What::Subscriber(who, step);
-    Event { unix, what }.emit(block);
+        line: [Some(circuit), None],
+    }
 }

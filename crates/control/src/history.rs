@@ -12,7 +12,8 @@
 //! segment   blocks whose keys stand together and which leave together: first and last block, events, first and last time, and the lengths
 //!           of prefixes that occur as pairs of family and length
 //! key       segment · key ([`keys::Key`]) · event
-//! progress  number of the last block
+//! progress  number of the last block · number of the last one whose events are in `trouble`, and time of the first one of these
+//! trouble   hour · group of lines · how many sessions ended, failed and were refused
 //! ```
 //!
 //! and one of figures over time, `figures.db`:
@@ -41,6 +42,7 @@ mod search;
 mod sqlite;
 mod subject;
 mod thread;
+mod trouble;
 
 pub use bindings::parse_prefix;
 pub use database::{Bounds, Database, Reader, Status};

@@ -7,7 +7,7 @@ use crate::{
     FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
     FollowEventsRequest, FollowEventsResponse, LineHistory, ListAlarmsRequest, ListAlarmsResponse,
     ListEventsRequest, ListEventsResponse, ListFiguresRequest, ListFiguresResponse,
-    ListLinesRequest, ListLinesResponse, Refusal,
+    ListLinesRequest, ListLinesResponse, ListTroubleRequest, ListTroubleResponse, Refusal, Trouble,
 };
 use futures_util::stream::{BoxStream, unfold};
 use std::io::ErrorKind;
@@ -49,6 +49,11 @@ pub enum HistoryCall {
     Figures(
         ListFiguresRequest,
         mpsc::Sender<Result<ListFiguresResponse, Refusal>>,
+    ),
+    /// Where sessions ended and set-ups failed.
+    Trouble(
+        ListTroubleRequest,
+        oneshot::Sender<Result<ListTroubleResponse, Refusal>>,
     ),
     /// A backup: how far it is, until it is complete; dropping the place ends it.
     Backup(mpsc::Sender<Result<BackupResponse, Refusal>>),
@@ -166,6 +171,14 @@ impl History for Service {
         self.ask(HistoryCall::Alarms).await
     }
 
+    async fn list_trouble(
+        &self,
+        request: tonic::Request<ListTroubleRequest>,
+    ) -> Result<Reply<ListTroubleResponse>, Status> {
+        self.ask(|reply| HistoryCall::Trouble(request.into_inner(), reply))
+            .await
+    }
+
     async fn find_subscriber(
         &self,
         request: tonic::Request<FindSubscriberRequest>,
@@ -276,6 +289,13 @@ impl HistoryClient {
         let answer = self.client.find_holders(FindHoldersRequest { address, at });
         let answer = self.connection.wait_for(PATIENCE_FOR_YEARS, answer)?;
         Ok(answer.into_inner())
+    }
+
+    /// Where sessions ended and set-ups failed, hour by hour.
+    pub fn trouble(&mut self, request: ListTroubleRequest) -> Result<Vec<Trouble>, CallError> {
+        let HistoryClient { connection, client } = self;
+        let told = connection.wait_for(PATIENCE_FOR_YEARS, client.list_trouble(request))?;
+        Ok(told.into_inner().trouble)
     }
 
     /// What is wrong now.

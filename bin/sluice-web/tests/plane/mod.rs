@@ -10,11 +10,11 @@ use northbound::{
     ConfigurationResponse, DropCounter, Edit, Effect, Event, EventKind, Figure,
     FindHoldersResponse, FindSubscriberResponse, FollowEventsRequest, FollowEventsResponse,
     GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse,
-    ListFiguresResponse, ListLinesResponse, LiveCall, LiveRequest, LiveResponse, PolicySetting,
-    Pool, Port, Refusal, Request, Response, Session, SessionClear, SessionCounts, SessionState,
-    Subscriber, SubscriberState, TestAaaResponse, TracedPacket, TracedPath, Tracing, UserPlane,
-    UserPlaneState, UserPlaneTable, Version, WatchStateResponse, WatchedUserPlane, Worker, change,
-    serve,
+    ListFiguresResponse, ListLinesResponse, ListTroubleResponse, LiveCall, LiveRequest,
+    LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionClear,
+    SessionCounts, SessionState, Subscriber, SubscriberState, TestAaaResponse, TracedPacket,
+    TracedPath, Tracing, Trouble, TroubleHour, UserPlane, UserPlaneState, UserPlaneTable, Version,
+    WatchStateResponse, WatchedUserPlane, Worker, change, serve,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -361,6 +361,10 @@ async fn remember(call: HistoryCall) {
         HistoryCall::Lines(_, part) => {
             let _ = part.send(Ok(ListLinesResponse::default())).await;
         }
+        HistoryCall::Trouble(asked, reply) => {
+            let trouble = vec![trouble(asked.kind(), asked.until)];
+            let _ = reply.send(Ok(ListTroubleResponse { trouble }));
+        }
         HistoryCall::Figures(asked, part) => {
             let figure = Figure {
                 name: "online".into(),
@@ -413,6 +417,23 @@ async fn remember(call: HistoryCall) {
         HistoryCall::Holders(asked, reply) => {
             let _ = reply.send(Ok(holders(&asked.address, asked.at)));
         }
+    }
+}
+
+/// What ended and failed in the hour that is asked for.
+fn trouble(kind: EventKind, until: Option<u64>) -> Trouble {
+    let ended = if kind == EventKind::Failed { 0 } else { 12 };
+    Trouble {
+        lines: "up1/access0.100.*".into(),
+        ended,
+        failed: 3,
+        hours: vec![TroubleHour {
+            at: until.unwrap_or(7200),
+            ended,
+            failed: 3,
+            refused: 0,
+        }],
+        ..Trouble::default()
     }
 }
 

@@ -56,6 +56,22 @@ fn figures_are_of_everything_or_of_what_is_named_though_the_gateway_has_no_name(
 }
 
 #[test]
+fn trouble_is_of_a_kind_and_of_a_day() {
+    let web = Web::start();
+    let token = web.token("noc", "support", &[]);
+    let path = "/api/v1/trouble?kind=failed&until=1970-01-02T03:00:00Z";
+    let row = &web.rows(&token, path)["rows"][0];
+    let failed = json!({"at": 97_200, "ended": 0, "failed": 3, "refused": 0});
+    assert_eq!((&row["ended"], &row["hours"][0]), (&json!(0), &failed));
+    let all = web.rows(&token, "/api/v1/trouble");
+    assert_eq!(all["rows"][0]["ended"], 12);
+    let wrong = web.ask(&token, "/api/v1/trouble?kind=online", &[]);
+    assert_eq!(wrong.status, 400, "{wrong:?}");
+    let viewer = web.token("viewer", "view", &[]);
+    assert_eq!(web.ask(&viewer, "/api/v1/trouble", &[]).status, 403);
+}
+
+#[test]
 fn pages_follow_each_other_and_what_is_known_is_not_sent_again() {
     let web = Web::start();
     let token = web.token("support", "support", &[]);

@@ -12,8 +12,8 @@ use super::word;
 use northbound::catalogue::{self, EVENT_WORDS};
 use northbound::{
     EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListFiguresRequest,
-    ListLinesRequest, ListSessionsRequest, RouteKind, SessionState, SubscriberRow,
-    WatchStateResponse, WatchedUserPlane, WorkerRow,
+    ListLinesRequest, ListSessionsRequest, ListTroubleRequest, RouteKind, SessionState,
+    SubscriberRow, TroubleHour, WatchStateResponse, WatchedUserPlane, WorkerRow,
 };
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 24] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
+    (&catalogue::TROUBLE, trouble),
     (&catalogue::SESSION_COUNTS, session_counts),
     (&catalogue::SESSION_CLEARS, session_clears),
     (&catalogue::USER_PLANES, user_planes),
@@ -119,6 +120,21 @@ fn lines(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
         );
     })?;
     Ok(asked.with_total(answer, total))
+}
+
+fn trouble(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let kind = EventKind::list(asked.text("kind").unwrap_or_default());
+    let kind = kind.map_err(Failure::Other)?;
+    let request = ListTroubleRequest {
+        until: asked.time("until")?,
+        kind: kind.first().copied().unwrap_or_default().into(),
+    };
+    let mut rows = sockets.history(|history| history.trouble(request))?;
+    if !asked.json() {
+        let has_some = |hour: &TroubleHour| hour.ended + hour.failed + hour.refused > 0;
+        rows.iter_mut().for_each(|row| row.hours.retain(has_some));
+    }
+    asked.shown(&rows)
 }
 
 fn session_counts(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {

@@ -4,6 +4,7 @@ use super::earlier::{Earlier, Left};
 use super::event;
 use super::keys::{Key, Lengths};
 use super::sqlite::{self, Format, as_io, is_damage, set_aside};
+use super::trouble::{self, Tally};
 use config::folder;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use std::io;
@@ -417,6 +418,7 @@ impl Database {
                 status.displaced_until = Some(oldest.latest);
             }
         }
+        trouble::let_go(&self.connection, now, self.bounds.keep)?;
         self.give_back()
     }
 
@@ -485,6 +487,7 @@ struct Batch<'a> {
     full: Full,
     /// Segment, key and event.
     keys: Vec<(u64, Vec<u8>, u64)>,
+    tally: Tally,
 }
 
 impl<'a> Batch<'a> {
@@ -498,6 +501,7 @@ impl<'a> Batch<'a> {
             segment,
             full,
             keys: Vec::new(),
+            tally: Tally::default(),
         })
     }
 
@@ -518,7 +522,7 @@ impl<'a> Batch<'a> {
             .prepare_cached("INSERT OR IGNORE INTO event VALUES (?1, ?2)")?;
         for (place, record) in event::records(block).enumerate() {
             let id = id(number, place);
-            insert.execute(params![id, record])?;
+            let is_new = insert.execute(params![id, record])? > 0;
             segment.octets += record.len() as u64;
             let Some(event) = event::read(record) else {
                 continue; // of a later version
@@ -526,6 +530,9 @@ impl<'a> Batch<'a> {
             segment.events += 1;
             segment.earliest = segment.earliest.min(event.unix);
             segment.latest = segment.latest.max(event.unix);
+            if is_new {
+                self.tally.add(&event);
+            }
             event.keys(|key| {
                 if let Key::Prefix(prefix) = &key {
                     segment.lengths.insert(*prefix);
@@ -569,9 +576,13 @@ impl<'a> Batch<'a> {
         }
         drop(insert);
         self.save_segment()?;
+        self.tally.save(&self.transaction)?;
         self.transaction
-            .prepare_cached("UPDATE progress SET last = max(last, ?1)")?
-            .execute([last])?;
+            .prepare_cached(
+                "UPDATE progress SET last = max(last, ?1), counted = max(last, ?1),
+                 counted_since = coalesce(min(counted_since, ?2), counted_since, ?2)",
+            )?
+            .execute(params![last, self.tally.since()])?;
         self.transaction.commit()?;
         Ok(self.segment)
     }
@@ -590,9 +601,10 @@ fn remove(connection: &mut Connection, segment: &Segment) -> rusqlite::Result<()
 
 /// Opens the database, and makes it if it is not there. Returns the number of its last block, which is `last` at least.
 fn prepare(path: &Path, last: u64) -> rusqlite::Result<(Connection, u64)> {
-    let connection = sqlite::open(path, &FORMAT)?;
+    let mut connection = sqlite::open(path, &FORMAT)?;
     connection.execute("UPDATE progress SET last = max(last, ?1)", [last])?;
     let last = connection.query_row("SELECT last FROM progress", [], |row| row.get(0))?;
+    trouble::prepare(&mut connection)?;
     Ok((connection, last))
 }
 

@@ -9,8 +9,8 @@ use ipnet::IpNet;
 use northbound::{
     Calls, EventKind, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest,
     FindSubscriberResponse, HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse,
-    ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListLinesResponse, MOST_COUNTED,
-    Refusal, Request, Response,
+    ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListLinesResponse,
+    ListTroubleRequest, ListTroubleResponse, MOST_COUNTED, Refusal, Request, Response,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -85,6 +85,9 @@ impl HistoryQueries {
                     HistoryCall::Follow(request, parts) => queries.follow(request, parts).await,
                     HistoryCall::Lines(request, parts) => queries.lines(request, parts).await,
                     HistoryCall::Figures(request, parts) => queries.figures(request, parts).await,
+                    HistoryCall::Trouble(request, reply) => {
+                        let _ = reply.send(queries.trouble(request).await);
+                    }
                     HistoryCall::Backup(parts) => queries.backup(parts).await,
                     HistoryCall::Holders(request, reply) => {
                         let _ = reply.send(queries.holders(request).await);
@@ -189,6 +192,20 @@ impl HistoryQueries {
                 return;
             }
         }
+    }
+
+    async fn trouble(&self, request: ListTroubleRequest) -> Result<ListTroubleResponse, Refusal> {
+        let kind = match request.kind() {
+            EventKind::Unspecified => None,
+            kind @ (EventKind::Ended | EventKind::Failed | EventKind::Refused) => Some(kind),
+            _ => {
+                let why = "this kind is not counted: expected ended, failed or refused";
+                return Err(Refusal::Invalid(why.into()));
+            }
+        };
+        let until = time(request.until).unwrap_or_else(self.unix);
+        let trouble = self.read(move |reader| reader.trouble(until, kind)).await;
+        Ok(ListTroubleResponse { trouble })
     }
 
     /// Leave to put a list together; without it the client is told.

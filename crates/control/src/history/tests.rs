@@ -19,6 +19,7 @@ mod follow;
 mod lines;
 mod model;
 mod questions;
+mod trouble;
 
 const FOREVER: Bounds = Bounds {
     keep: u32::MAX,

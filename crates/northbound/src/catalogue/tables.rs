@@ -13,6 +13,7 @@ pub const TABLES: &[&Table] = &[
     &SESSIONS,
     &SUBSCRIBERS,
     &LINES,
+    &TROUBLE,
     &SESSION_COUNTS,
     &SESSION_CLEARS,
     &USER_PLANES,
@@ -172,6 +173,42 @@ pub const LINES: Table = Table {
         Column::new("last_failed.at", Number(Time), "When a session ended before it was online"),
         Column::new("last_failed.user", Text, "User name of the subscriber; empty before authentication"),
         Column::new("last_failed.text", Text, "Why it ended"),
+    ],
+};
+
+/// `sluice show trouble`.
+pub const TROUBLE: Table = Table {
+    name: "trouble",
+    about: "Where sessions ended and set-ups failed, hour by hour of one day: the 64 outer VLANs with most of it",
+    message: Some("Trouble"),
+    key: &["lines"],
+    calls: &["History/ListTrouble"],
+    access: Read,
+    subscribers: true,
+    arguments: &[
+        Argument::new("kind", Takes::Word(&["ended", "failed", "refused"]), "Only sessions that ended, or set-ups that failed, or that AAA refused"),
+        Argument::new("until", Takes::Time, "A time of the last of 24 hours [default: now]"),
+    ],
+    columns: &[
+        Column::new("lines", Text, "Lines of an outer VLAN, or a line without an inner one, as `show events` takes them").under("LINES", 0),
+        Column::new(
+            "hours",
+            Rows {
+                columns: &[
+                    Column::new("at", Number(Time), "Begin of the hour").under("HOUR (UTC)", 0),
+                    Column::new("ended", Number(Exact), "How often a session that was online ended").under("WENT", 0),
+                    Column::new("failed", Number(Exact), "How often a session ended before it was online, for another reason than AAA's").under("FAILED", 0),
+                    Column::new("refused", Number(Exact), "How often AAA refused a subscriber").under("REFUSED", 0),
+                ],
+                repeated: &[],
+            },
+            "Each of the 24 hours",
+        )
+        .under("HOUR (UTC)", 0),
+        Column::new("ended", Number(Exact), "How often a session that was online ended").under("WENT", 0),
+        Column::new("failed", Number(Exact), "How often a session ended before it was online, for another reason than AAA's").under("FAILED", 0),
+        Column::new("refused", Number(Exact), "How often AAA refused a subscriber").under("REFUSED", 0),
+        Column::new("counted_since", Number(Time), "When counting began: nothing is known of earlier hours"),
     ],
 };
 
