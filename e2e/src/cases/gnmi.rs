@@ -1,7 +1,7 @@
 use crate::access_network::AccessNetwork;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::site::{Setup, Site, program};
+use crate::site::{CONFIGURED_AS, Setup, Site, program};
 use anyhow::{Context, Result, ensure};
 use lab::process::Process;
 use lab::topology::{Lab, Place};
@@ -25,8 +25,6 @@ const HERE: &str = env!("CARGO_MANIFEST_DIR");
 pub const PYTHON: &str = "/usr/bin/python3";
 /// The pool that is made.
 const POOL: &str = "/configuration/ipv4-pools[name=more]";
-/// State of the user plane as a component.
-const ACTIVE: &str = "/components/component[name=up1]/state/oper-status";
 /// Ports of the default network instance.
 const PORTS: &str =
     "/network-instances/network-instance[name=default]/interfaces/interface/state/interface";
@@ -51,6 +49,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
 fn reads(gnmi: &Gnmi<'_>, site: &Site) -> Result<()> {
     let own = site.sessions()?.into_iter().next().context("no session")?;
     let session = format!("/state/sessions[id={}]", own.id);
+    let active = format!("/components/component[name={CONFIGURED_AS}]/state/oper-status");
     let ports = json!({"path": "/state/ports", "mode": "SAMPLE", "sample_interval": "1000000000"});
     let stream = json!({"subscription": [ports], "encoding": "JSON_IETF"});
     let told = gnmi.call(&json!([
@@ -58,7 +57,7 @@ fn reads(gnmi: &Gnmi<'_>, site: &Site) -> Result<()> {
         {"call": "get", "request": {"path": [format!("{session}/user")]}},
         {"call": "get", "request": {"path": ["/configuration/ipv4-pools", "/interfaces"], "encoding": "JSON_IETF"}},
         {"call": "subscribe", "until": 9, "request": stream},
-        {"call": "get", "request": {"path": [ACTIVE, PORTS], "encoding": "JSON_IETF"}},
+        {"call": "get", "request": {"path": [active, PORTS], "encoding": "JSON_IETF"}},
     ]))?;
     let [offered, users, both, samples, openconfig] = &*told else {
         anyhow::bail!("{told:?}");
@@ -83,10 +82,11 @@ fn reads(gnmi: &Gnmi<'_>, site: &Site) -> Result<()> {
         synced.is_some_and(|at| at >= 2 && at + 1 < heard.len()),
         "{heard:?}"
     );
-    let active = openconfig[0]["update"][ACTIVE].as_str();
+    let active = openconfig[0]["update"][&active].as_str();
     let is_active = active.is_some_and(|status| status.ends_with(":ACTIVE"));
     let ports = openconfig[1]["update"].as_object();
-    let has_core = ports.is_some_and(|ports| ports.values().any(|name| name == "up1/core0"));
+    let core = format!("{CONFIGURED_AS}/core0");
+    let has_core = ports.is_some_and(|ports| ports.values().any(|name| *name == core));
     ensure!(is_active && has_core, "{openconfig}");
     Ok(())
 }
