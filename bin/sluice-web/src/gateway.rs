@@ -122,6 +122,7 @@ impl Gateway {
                 let counts = self.state().await?.sessions.unwrap_or_default();
                 Ok(cut([counts], query))
             }
+            "waits" => Ok(cut([self.state().await?.waits.unwrap_or_default()], query)),
             "user-planes" => Ok(cut(self.user_planes().await?, query)),
             "ports" => self.ports(query).await,
             "routes" => self.routes(query).await,

@@ -64,6 +64,7 @@ mod trace;
 mod trends;
 mod user_planes;
 mod users;
+mod waits;
 pub mod wheel;
 mod without_effect;
 // `tests/behaviour` uses more of it

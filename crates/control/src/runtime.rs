@@ -19,6 +19,7 @@ use crate::relay::Relay;
 use crate::store::{Acknowledgement, Store, StoreThread};
 use crate::trace::{Datagram, Traces, Way};
 use crate::user_planes::PFCP_PORT;
+use crate::waits::Waits;
 use aaa::Role;
 use aaa::dictionary::Dictionary;
 use config::history::History;
@@ -27,7 +28,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use dynamic::Dynamic;
 use nix::sys::socket::{setsockopt, sockopt};
-use northbound::{Answer, Request, Session, UserPlaneTable};
+use northbound::{Answer, Request, Session, UserPlaneTable, WatchStateResponse};
 use passwords::{Job, PasswordThreads};
 use past::open_history;
 use radius::Radius;
@@ -206,6 +207,8 @@ struct Edge {
     next_ticket: u64,
     /// Subscribers that are traced.
     traces: Traces,
+    /// How long frames of subscribers waited.
+    waits: Waits,
 }
 
 impl Edge {
@@ -293,6 +296,7 @@ impl Edge {
             answers: HashMap::new(),
             next_ticket: 0,
             traces: Traces::default(),
+            waits: Waits::default(),
         })
     }
 
@@ -369,7 +373,10 @@ impl Edge {
                     break;
                 };
                 let from = datagrams.from;
-                late = datagrams.came.map_or(late, since);
+                if let Some(waited) = datagrams.came.map(since) {
+                    self.waits.add(now.at, waited);
+                    late = waited;
+                }
                 for bytes in datagrams.flat_map(|octets| udp::messages(octets, split)) {
                     if !self.traces.is_empty() {
                         let own = sockets.own(from);
@@ -510,7 +517,10 @@ impl Edge {
             }
             ToPlane::Figures(sample) => self.history.submit_figures(sample),
             ToPlane::Overview(reply) => {
-                let _ = reply.send(self.plane.overview(now.at));
+                let _ = reply.send(WatchStateResponse {
+                    waits: Some(self.waits.told(now.at)),
+                    ..self.plane.overview(now.at)
+                });
             }
         }
     }

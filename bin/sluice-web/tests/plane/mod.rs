@@ -14,7 +14,7 @@ use northbound::{
     LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionClear,
     SessionCounts, SessionState, Subscriber, SubscriberState, TestAaaResponse, TracedPacket,
     TracedPath, Tracing, Trouble, TroubleHour, UserPlane, UserPlaneState, UserPlaneTable, Version,
-    WatchStateResponse, WatchedUserPlane, Worker, change, serve,
+    Waits, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -507,6 +507,10 @@ fn state() -> WatchStateResponse {
             workers: vec![worker],
             ..WatchedUserPlane::default()
         }],
+        waits: Some(Waits {
+            longest_microseconds: 1500,
+            long: 2,
+        }),
         ..WatchStateResponse::default()
     }
 }

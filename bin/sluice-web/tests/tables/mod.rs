@@ -110,6 +110,8 @@ fn metrics_are_what_promtool_wants_and_name_no_subscriber() {
     for line in [
         "sluice_session_counts_online 2",
         "sluice_session_counts_begun_total 9",
+        "sluice_waits_longest_seconds 0.0015",
+        "sluice_waits_long_total 2",
         r#"sluice_associations_state{node_id="up1",state="up"} 1"#,
         r#"sluice_associations_state{node_id="up2",state="down"} 1"#,
         r#"sluice_pools_used{name="homes",prefix="100.64.0.0/16",network_instance="default"} 20"#,

@@ -27,13 +27,14 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 24] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 25] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
     (&catalogue::TROUBLE, trouble),
     (&catalogue::SESSION_COUNTS, session_counts),
     (&catalogue::SESSION_CLEARS, session_clears),
+    (&catalogue::WAITS, waits),
     (&catalogue::USER_PLANES, user_planes),
     (&catalogue::PORTS, ports),
     (&catalogue::LAG_MEMBERS, lag_members),
@@ -144,6 +145,11 @@ fn session_counts(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
 
 fn session_clears(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     asked.shown(&sockets.control_plane(|cp| cp.session_clears())?)
+}
+
+fn waits(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let state = sockets.watch(INTERVAL)?.next()?;
+    asked.shown(&[state.waits.unwrap_or_default()])
 }
 
 fn user_planes(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {

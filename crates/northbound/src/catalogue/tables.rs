@@ -16,6 +16,7 @@ pub const TABLES: &[&Table] = &[
     &TROUBLE,
     &SESSION_COUNTS,
     &SESSION_CLEARS,
+    &WAITS,
     &USER_PLANES,
     &PORTS,
     &LAG_MEMBERS,
@@ -252,6 +253,22 @@ pub const SESSION_CLEARS: Table = Table {
         Column::new("rate", Number(Exact), "Sessions that it ends in a second").under("RATE", 2),
         Column::new("remaining_seconds", Number(Seconds), "Time until the last one ends").under("REMAINING", 1).or("none"),
         Column::new("stopped_by", Text, "Who stopped it; empty: nobody").under("STOPPED BY", 1),
+    ],
+};
+
+/// `sluice show waits`.
+pub const WAITS: Table = Table {
+    name: "waits",
+    about: "How long subscribers' frames wait for the control plane, from the kernel to its loop",
+    message: Some("Waits"),
+    key: &[],
+    calls: &["Live/WatchState"],
+    access: Read,
+    subscribers: false,
+    arguments: &[],
+    columns: &[
+        Column::new("longest_microseconds", Number(Microseconds), "The longest wait of the present minute and of the one before").under("LONGEST", 0).gauge(),
+        Column::new("long", Number(Exact), "How often frames had waited for more than 5 ms when they were read, since the control plane started").under("LONG", 0).counter(),
     ],
 };
 
