@@ -366,7 +366,7 @@ pub const CASES: &[Case] = &[
     ).with_machine(),
     case(
         "web",
-        "by HTTPS, sessions are told as the command line tells them, a change is checked, committed, confirmed and taken back, and who did it is known; Prometheus answers every query of the dashboards",
+        "by HTTPS, sessions are told as the command line tells them, a change is checked, committed, confirmed and taken back, and who did it is known, while a hundred read; Prometheus answers every query of the dashboards",
         web::run,
     ),
     case(

@@ -1,3 +1,4 @@
+mod crowd;
 mod dashboards;
 
 use crate::access_network::AccessNetwork;
@@ -27,8 +28,12 @@ const START: &str = "web.yaml";
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let (lab, site) = fixture.site(&Setup::default())?;
     let mut web = Web::start(lab, "{}")?;
-    let network = AccessNetwork::dial(lab, HOMES)?;
-    network.wait_online(PATIENCE)?;
+    let mut network = None;
+    crowd::run(&web, || {
+        let homes = network.insert(AccessNetwork::dial(lab, HOMES)?);
+        homes.wait_online(PATIENCE).map(drop)
+    })?;
+    let network = network.context("nobody has dialled")?;
     network.hush();
 
     sessions(&web, site)?;
