@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 25] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 26] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
