@@ -8,10 +8,12 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use scheduler::{
-    AggregateSettings, CLASSES, Discipline, Management, PORT, QueueProfile, QueueSettings,
-    Scheduler, Settings, SubscriberIndex, SubscriberSettings,
+    AggregateSettings, Discipline, Management, PORT, QueueProfile, QueueSettings, Scheduler,
+    Settings, SubscriberIndex, SubscriberSettings,
 };
 
+/// Classes of a subscriber.
+const CLASSES: usize = 4;
 /// What the port sends: 100 Gbit/s.
 const PORT_KBPS: u64 = 100_000_000;
 /// Octets of a frame, and what it takes on the wire beside them.
@@ -340,14 +342,14 @@ impl Ours {
         });
         scheduler.reserve(case.subscribers as usize);
         let profile = scheduler.add_profile(&QueueProfile {
-            classes: case.weights().map(|weight| QueueSettings {
+            classes: Vec::from(case.weights().map(|weight| QueueSettings {
                 discipline: Discipline::Weighted(weight),
                 management: match case.load {
                     Load::Full => QueueSettings::default().management,
                     Load::Rates | Load::Idle => Management::TailDrop,
                 },
                 ..QueueSettings::default()
-            }),
+            })),
             overhead: Overhead::octets(WIRE as i16),
         });
         let mut parent = PORT;

@@ -256,6 +256,15 @@ ports:
         assert_eq!(faults("{}"), [""; 0]);
     }
 
+    /// So does a user plane of before, which knows fewer.
+    #[test]
+    fn a_policy_with_more_classes_than_are_known_is_refused_by_its_name() {
+        let classes: String = ('a'..='h').map(|name| format!("{name}: {{}},")).collect();
+        let faults = faults(&format!("policies: {{home: {{classes: {{{classes}}}}}}}"));
+        let said = "policies home classes h: class `h` is beyond the 7 that a policy may have";
+        assert!(faults.len() == 1 && faults[0].contains(said), "{faults:?}");
+    }
+
     #[test]
     fn what_cannot_be_done_is_told_at_its_place() {
         for (from, to, said) in [

@@ -262,6 +262,30 @@ fn a_user_has_one_secret_and_not_too_many_routes() {
 }
 
 #[test]
+fn a_policy_has_seven_classes_at_most() {
+    let said = |names: &[&str]| -> Vec<String> {
+        let classes = names.iter().map(|name| format!("      {name}: {{}}\n"));
+        let classes: String = classes.collect();
+        let faults = check::read(&format!("policies:\n  home:\n    classes:\n{classes}"));
+        let faults = faults.err().unwrap_or_default();
+        faults.iter().map(ToString::to_string).collect()
+    };
+    let names = ["a", "i", "b", "c", "h", "d", "e", "f", "g"];
+    let most = config::model::MOST_CLASSES;
+    assert_eq!(names[..7].len(), most);
+    let manual = include_str!("../../../docs/reference/configuration.schema.json");
+    assert!(manual.contains(&format!("that `acls` lets pass, at most {most}.")));
+    assert_eq!(said(&names[..7]), [""; 0]);
+    let beyond = |line, name, all| {
+        format!(
+            "line {line}: policies home classes {name}: class `{name}` is beyond the 7 that a policy may have: {all} classes"
+        )
+    };
+    assert_eq!(said(&names[..8]), [beyond(5, "i", 8)]);
+    assert_eq!(said(&names), [beyond(5, "i", 9), beyond(8, "h", 9)]);
+}
+
+#[test]
 fn a_policer_has_the_rates_and_bursts_of_its_algorithm() {
     let said = |policer: &str| -> Vec<String> {
         let faults = check::read(&format!(

@@ -15,7 +15,7 @@ pub(crate) use classes::{Class, Classes};
 use hits::Counter;
 pub use hits::{Hits, RuleHits};
 
-/// What becomes of a packet, in one word. Its bits 4 and 5 are the class into which a rule puts it (`classes`).
+/// What becomes of a packet, in one word. Its bits 4 to 6 are the class into which a rule puts it (`classes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict(u16);
 
@@ -28,7 +28,7 @@ impl Verdict {
     /// Nobody has looked yet.
     const OPEN: u16 = 8;
     /// It does not pass, and the control thread answers it.
-    const REDIRECT: u16 = 64;
+    const REDIRECT: u16 = 128;
 
     fn of(rule: &Rule) -> Self {
         let action = match rule.action() {
@@ -218,7 +218,7 @@ impl CompiledPolicy {
             denies_undetermined: policy.denies_undetermined,
             policer: policy.policer,
             classes: Classes::of(policy, hz),
-            queues: policy.queues.map(Box::new),
+            queues: policy.queues.clone().map(Box::new),
             portal: policy.portal.clone(),
             compilation: COMPILATIONS.fetch_add(1, Relaxed).max(1),
             counters: (0..workers).map(|_| counters()).collect(),

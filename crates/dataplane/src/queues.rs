@@ -17,14 +17,14 @@ use dpdk::{BURST, Burst, Mbuf};
 use foldhash::quality::RandomState;
 use policy::Rate;
 use scheduler::{
-    CLASSES, Discipline, Dropped, Management, PORT, ProfileIndex, QueueProfile, QueueSettings,
-    Refused, Scheduler, Settings, SharedRate, SubscriberIndex, SubscriberSettings,
+    Discipline, Dropped, Management, PORT, ProfileIndex, QueueProfile, QueueSettings, Refused,
+    Scheduler, Settings, SharedRate, SubscriberIndex, SubscriberSettings,
 };
 use std::sync::Arc;
 pub use view::{PartState, PortPart, QueueState};
 
 /// Queues of the frames of a policy's classes, and the share of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueRules {
     /// The first class is that of frames without one; the others are the policy's, in their order.
     pub profile: QueueProfile,
@@ -99,7 +99,7 @@ const LEAST_QUEUE: u64 = 16 * 1500;
 /// Weight of frames without a queue of a session, at all workers together.
 const MOST_WEIGHT: u16 = 1000;
 
-/// The classes of frames that are in no session's queue: one without CoDel, as they are of many senders.
+/// The class of frames that are in no session's queue: one without CoDel, as they are of many senders.
 fn others_profile(rate: Option<Rate>) -> QueueProfile {
     let octets = rate.map_or(0, |rate| rate.get() * LONGEST_WAIT / 8);
     let class = QueueSettings {
@@ -109,7 +109,7 @@ fn others_profile(rate: Option<Rate>) -> QueueProfile {
         management: Management::TailDrop,
     };
     QueueProfile {
-        classes: [class; CLASSES],
+        classes: vec![class],
         ..QueueProfile::default()
     }
 }
@@ -132,7 +132,8 @@ impl PortQueues {
             most_packets: limits.packets,
             key: RandomState::default().hash_one(0),
         });
-        scheduler.reserve(limits.sessions + 1);
+        // each may have more than four classes: memory that nobody needs is not touched
+        scheduler.reserve(2 * limits.sessions + 1);
         let profile = scheduler.add_profile(&others_profile(None));
         let settings = others_settings(profile, MOST_WEIGHT / limits.workers);
         let others = scheduler.add(PORT, &settings);
@@ -143,7 +144,7 @@ impl PortQueues {
             others: (profile, Some(others)),
             others_wait: false,
             aggregates: Aggregates::default(),
-            owners: Vec::with_capacity(limits.sessions + 1),
+            owners: Vec::with_capacity(2 * limits.sessions + 1),
             left: Burst::new(),
         }
     }

@@ -43,6 +43,9 @@ pub use settings::{
 /// The largest IP packet over PPPoE unless both sides agree on more, in octets (RFC 2516 §7).
 pub const PPPOE_MTU: u16 = 1492;
 
+/// Maximum number of classes of a traffic policy, beside the packets that are in none.
+pub const MOST_CLASSES: usize = 7;
+
 /// Everything that a session is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {

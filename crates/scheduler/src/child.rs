@@ -1,5 +1,5 @@
 //! What stands under a node of the tree, and where it waits.
-use crate::profile::CLASSES;
+use crate::subscriber::LINE_CLASSES;
 
 /// A subscriber or a node, as calendars hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum Timer {
     Subscriber(u32),
     /// A subscriber is below its committed rate again.
     Committed(u32),
-    /// A class of a subscriber may send.
+    /// A class of a subscriber may send: which one of a line of classes.
     Class(u32, usize),
 }
 
@@ -60,7 +60,7 @@ impl Timer {
     }
 }
 
-const _: () = assert!(2 + CLASSES <= 8 && 4 + CLASSES <= 8);
+const _: () = assert!(2 + LINE_CLASSES <= 8 && 4 + LINE_CLASSES <= 8);
 
 impl Child {
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Hierarchical scheduler of a port (HQoS): which packet leaves next, and when.
 //!
 //! A tree: the port, under it aggregates (an access node, a VLAN of many homes), under these other aggregates or subscribers, and under each
-//! subscriber four classes. Each level has a rate that it does not exceed. What is there for a level is shared by weight among those of its
+//! subscriber up to eight classes ([`CLASSES`]). Each level has a rate that it does not exceed. What is there for a level is shared by weight among those of its
 //! children that have packets, and what one does not use another has. Below its committed rate, and for packets of a strict class, a
 //! subscriber comes before the others. What waits in a class for too long is dropped or marked, by one of several ways ([`Management`]).
 //!
@@ -47,9 +47,11 @@
 mod blocks;
 mod calendar;
 mod child;
+mod choice;
 mod codel;
 mod dual;
 mod flows;
+mod lines;
 mod measure;
 mod node;
 mod packet;

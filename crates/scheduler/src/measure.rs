@@ -1,7 +1,7 @@
 //! What aggregates and the port have sent, how long packets waited there, and for what.
 use crate::node::AggregateIndex;
 use crate::packet::Chain;
-use crate::profile::{CLASSES, STAMP};
+use crate::profile::STAMP;
 use crate::queue::{Gone, State, WAITS};
 use crate::schedule::ROOT;
 use crate::subscriber::{SubscriberIndex, classes};
@@ -125,11 +125,11 @@ impl<C: Chain> Scheduler<C> {
         let end = (from as usize + most as usize).min(all);
         for at in (from as usize).min(end)..end {
             let subscriber = &self.subscribers[at];
-            if subscriber.is_vacant {
+            if !subscriber.is_there() {
                 continue;
             }
             let full = classes(subscriber.backlog);
-            let octets = full.map(|class| u64::from(self.queues[at * CLASSES + class].octets));
+            let octets = full.map(|class| u64::from(self.queues[self.number(at, class)].octets));
             let (octets, is_waiting) = (octets.sum::<u64>(), subscriber.backlog != 0);
             let mut above = Some(subscriber.parent);
             while let Some(at) = above {
@@ -154,16 +154,13 @@ impl<C: Chain> Scheduler<C> {
 
     /// What packets of a class waited for in the last seconds (from `most_age` ticks before `now` on), as far as the last one that was looked
     /// at tells.
-    ///
-    /// # Panics
-    /// If there is no such subscriber or class.
     pub fn limit(
         &self,
         SubscriberIndex(at): SubscriberIndex,
         class: usize,
         (now, most_age): (u64, u64),
     ) -> Option<Limit> {
-        let last = self.tallies[at as usize * CLASSES + class].last;
+        let last = self.tallies.get(self.number(at as usize, class))?.last;
         let since = age(parts(now.saturating_sub(most_age)));
         last.limit.filter(|_| last.at >= since)
     }
@@ -218,7 +215,8 @@ impl<C: Chain> Scheduler<C> {
 
     /// Changes what is counted of each aggregate above a class, and of the port.
     fn on_the_way(&mut self, number: usize, change: impl Fn(&mut Counts)) {
-        let mut at = self.subscribers[number / CLASSES].parent;
+        let (subscriber, _) = self.owner(number);
+        let mut at = self.subscribers[subscriber].parent;
         while at != ROOT {
             let node = &mut self.nodes[at as usize];
             change(&mut node.counts);
@@ -231,10 +229,11 @@ impl<C: Chain> Scheduler<C> {
     /// together may, since what it loses beyond its burst, somebody above has taken; and not before the packet came. If all might have sent
     /// long before, it was the caller.
     fn limit_of(&self, number: usize, waited: u32, now: u64) -> Limit {
-        let (subscriber, class) = (&self.subscribers[number / CLASSES], number % CLASSES);
+        let (subscriber, class) = self.owner(number);
+        let subscriber = &self.subscribers[subscriber];
         let profile = &self.profiles[usize::from(subscriber.profile)];
         let of_class = match profile.paced & 1 << class != 0 {
-            true => subscriber.class_next[class],
+            true => self.class_next(subscriber, class),
             false => 0,
         };
         let above = |at: u32| {
@@ -270,21 +269,18 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Does a packet of a class wait?
-    ///
-    /// # Panics
-    /// If there is no such subscriber or class.
     #[inline]
     pub fn holds(&self, subscriber: SubscriberIndex, class: usize) -> bool {
-        self.queues[subscriber.0 as usize * CLASSES + class].octets > 0
+        let queue = self.queues.get(self.number(subscriber.0 as usize, class));
+        queue.is_some_and(|queue| queue.octets > 0)
     }
 
-    /// A class.
-    ///
-    /// # Panics
-    /// If there is no such subscriber or class.
+    /// A class. All is 0 if no packet of it has come, or there is no such subscriber or class.
     pub fn state(&self, subscriber: SubscriberIndex, class: usize) -> State {
-        let at = subscriber.0 as usize * CLASSES + class;
-        let (queue, tally) = (&self.queues[at], &self.tallies[at]);
+        let at = self.number(subscriber.0 as usize, class);
+        let (Some(queue), Some(tally)) = (self.queues.get(at), self.tallies.get(at)) else {
+            return State::default();
+        };
         State {
             octets: queue.octets,
             most_octets: queue.most_octets,

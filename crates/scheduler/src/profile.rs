@@ -1,12 +1,16 @@
 //! What many subscribers have in common: classes, and what a packet is charged.
 use crate::codel::Delays;
 use crate::dual::Coupled;
+use crate::subscriber::LINE_CLASSES;
 use core::time::Duration;
 use policy::pace::Pace;
 use policy::{Overhead, Rate};
 
-/// Classes of a subscriber.
-pub const CLASSES: usize = 4;
+/// Classes of a subscriber at most: those of a policy, and that of packets in none.
+pub const CLASSES: usize = policy::MOST_CLASSES + 1;
+
+// a mask of classes is an octet
+const _: () = assert!(CLASSES <= 8);
 
 /// When a class has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +79,11 @@ impl Default for QueueSettings {
 }
 
 /// Classes of subscribers, in order of their priority, and what their lines take beside the octets of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueProfile {
-    /// The classes. Strict ones come first; a strict class behind a weighted one has its turn before that, too.
-    pub classes: [QueueSettings; CLASSES],
+    /// The classes, [`CLASSES`] at most: those behind them are as if they were not there, and those that lack of the first four have the default
+    /// settings. Strict ones come first; a strict class behind a weighted one has its turn before that, too.
+    pub classes: Vec<QueueSettings>,
     /// What a packet is charged beyond the octets behind the frame's header.
     pub overhead: Overhead,
 }
@@ -87,7 +92,7 @@ impl Default for QueueProfile {
     /// Four classes with the same weight, and no overhead.
     fn default() -> Self {
         QueueProfile {
-            classes: [QueueSettings::default(); CLASSES],
+            classes: vec![QueueSettings::default(); 4],
             overhead: Overhead::IP,
         }
     }
@@ -96,7 +101,10 @@ impl Default for QueueProfile {
 /// A profile as the scheduler needs it.
 #[derive(Clone, Copy)]
 pub(crate) struct Compiled {
+    /// What waits in a class that the profile does not have any more leaves by the default settings.
     pub classes: [Class; CLASSES],
+    /// How many classes there are.
+    pub len: u8,
     /// The strict classes.
     pub strict: u8,
     /// Those with a rate.
@@ -146,13 +154,22 @@ impl Aqm {
 pub(crate) const SHARE: u32 = 1 << 14;
 
 impl Compiled {
+    /// Whether there are classes that are not in a subscriber's own line.
+    pub fn has_further(&self) -> bool {
+        usize::from(self.len) > LINE_CLASSES
+    }
+
     pub fn new(profile: &QueueProfile, hz: u64) -> Self {
+        let len = profile.classes.len().min(CLASSES);
+        let settings = &profile.classes[..len];
         let mask = |is: fn(&QueueSettings) -> bool| {
-            let bits = profile.classes.iter().enumerate();
+            let bits = settings.iter().enumerate();
             bits.map(|(at, class)| u8::from(is(class)) << at).sum()
         };
+        let class = |at: usize| settings.get(at).copied().unwrap_or_default();
         Compiled {
-            classes: profile.classes.map(|class| Class::new(&class, hz)),
+            classes: core::array::from_fn(|at| Class::new(&class(at), hz)),
+            len: len as u8,
             strict: mask(|class| class.discipline == Discipline::Strict),
             paced: mask(|class| class.rate.is_some()),
             overhead: profile.overhead,

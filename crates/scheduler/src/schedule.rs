@@ -2,8 +2,8 @@
 use crate::child::Band;
 use crate::node::WIRE;
 use crate::packet::{Chain, Packet};
-use crate::profile::{CLASSES, STAMP};
-use crate::subscriber::SubscriberIndex;
+use crate::profile::STAMP;
+use crate::subscriber::{Kind, LINE_CLASSES, Subscriber, SubscriberIndex, lines};
 use crate::tree::Scheduler;
 use crate::wait::WHEEL_SLOT;
 use policy::pace::{parts, ticks};
@@ -41,22 +41,45 @@ impl<C: Chain> Scheduler<C> {
     #[inline]
     pub fn enqueue(
         &mut self,
-        to: SubscriberIndex,
+        SubscriberIndex(at): SubscriberIndex,
         class: usize,
+        packet: C::Packet,
+        now: u64,
+    ) -> Result<(), (Refused, C::Packet)> {
+        let (now, at) = (parts(now), at as usize);
+        self.now = now;
+        let subscriber = self.subscribers.get(at);
+        match class < LINE_CLASSES && subscriber.is_some_and(Subscriber::is_there) {
+            true => self.push((at, class), at * LINE_CLASSES + class, packet, now),
+            false => self.enqueue_further((at, class), packet, now),
+        }
+    }
+
+    /// The same for a further class, which may have no line yet, or for a subscriber or class that there is not.
+    #[cold]
+    fn enqueue_further(
+        &mut self,
+        (at, class): (usize, usize),
+        packet: C::Packet,
+        now: u64,
+    ) -> Result<(), (Refused, C::Packet)> {
+        match self.make_queue(at, class) {
+            Some(number) => self.push((at, class), number, packet, now),
+            None => Err((Refused::Unknown, packet)),
+        }
+    }
+
+    /// Takes a packet into the queue with a number.
+    #[inline(always)]
+    fn push(
+        &mut self,
+        (at, class): (usize, usize),
+        number: usize,
         mut packet: C::Packet,
         now: u64,
     ) -> Result<(), (Refused, C::Packet)> {
-        let (now, at) = (parts(now), to.0 as usize);
-        self.now = now;
-        let Some(subscriber) = self.subscribers.get_mut(at) else {
-            return Err((Refused::Unknown, packet));
-        };
-        if subscriber.is_vacant || class >= CLASSES {
-            return Err((Refused::Unknown, packet));
-        }
-        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let profile = &self.profiles[usize::from(self.subscribers[at].profile)];
         let settings = &profile.classes[class];
-        let number = at * CLASSES + class;
         let queue = &mut self.queues[number];
         let octets = packet.octets().max(1);
         let is_full = queue.octets > 0 && queue.octets + octets > settings.limit;
@@ -127,34 +150,65 @@ impl<C: Chain> Scheduler<C> {
         packet: C::Packet,
         now: u64,
     ) -> Result<Option<C::Packet>, (Refused, C::Packet)> {
-        let (at, ticks) = (to.0 as usize, now);
-        let now = parts(now);
+        let at = to.0 as usize;
+        let kind = self.subscribers.get(at).map(|subscriber| subscriber.kind);
+        let passes = match kind == Some(Kind::Whole) && class < LINE_CLASSES {
+            true => self.passes((at, class), &packet, parts(now), false),
+            false => self.passes_extended((at, class), &packet, parts(now)),
+        };
+        match passes {
+            true => Ok(Some(packet)),
+            false => self.enqueue(to, class, packet, now).map(|()| None),
+        }
+    }
+
+    /// Whether a packet of a subscriber with further classes leaves at once. The first one of such a class has to be taken: so it gets its line.
+    #[cold]
+    fn passes_extended(
+        &mut self,
+        (at, class): (usize, usize),
+        packet: &C::Packet,
+        now: u64,
+    ) -> bool {
+        self.has_queue(at, class) && self.passes((at, class), packet, now, true)
+    }
+
+    /// Whether a packet leaves at once; if so, it is charged.
+    #[inline(always)]
+    fn passes(
+        &mut self,
+        (at, class): (usize, usize),
+        packet: &C::Packet,
+        now: u64,
+        is_extended: bool,
+    ) -> bool {
         if !self.is_way_free(at, class, now) {
-            return self.enqueue(to, class, packet, ticks).map(|()| None);
+            return false;
         }
         let octets = packet.octets().max(1);
+        let number = self.number(at, class);
         let subscriber = &mut self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let queue = &mut self.queues[at * CLASSES + class];
+        let queue = &mut self.queues[number];
         queue.pass(&profile.classes[class].aqm, octets, stamp(now));
         let past = now.saturating_sub(self.slack);
-        subscriber.charge_rates(profile, class, octets, [past, now]);
+        let (subscriber, further) = lines(&mut self.subscribers, at, is_extended);
+        subscriber.charge_rates(further, (profile, class), octets, [past, now]);
         let parent = subscriber.parent;
         self.charge(parent, octets, true, now);
-        Ok(Some(packet))
+        true
     }
 
     /// Whether a class may send, and nobody waits on its way.
     #[inline(always)]
     fn is_way_free(&self, at: usize, class: usize, now: u64) -> bool {
-        let Some(subscriber) = self.subscribers.get(at) else {
-            return false;
-        };
-        if subscriber.backlog != 0 || subscriber.is_vacant || class >= CLASSES {
+        let subscriber = &self.subscribers[at];
+        if subscriber.backlog != 0 {
             return false;
         }
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let is_limited = profile.paced & 1 << class != 0 && subscriber.class_next[class] > now;
+        let is_paced = profile.paced & 1 << class != 0;
+        let is_limited = is_paced && self.class_next(subscriber, class) > now;
         !is_limited
             && subscriber.next <= now
             && self.is_free_above(subscriber.parent, Band::Excess, now)
@@ -172,7 +226,7 @@ impl<C: Chain> Scheduler<C> {
     /// Asks for the queue of a class.
     #[inline(always)]
     pub fn prefetch_queue(&self, to: SubscriberIndex, class: usize) {
-        if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
+        if let Some(queue) = self.queues.get(self.number(to.0 as usize, class)) {
             C::prefetch(queue);
         }
     }
@@ -180,7 +234,7 @@ impl<C: Chain> Scheduler<C> {
     /// Asks for the last packet of a queue, behind which the next one comes.
     #[inline(always)]
     pub fn prefetch_last(&self, to: SubscriberIndex, class: usize) {
-        if let Some(queue) = self.queues.get(to.0 as usize * CLASSES + class) {
+        if let Some(queue) = self.queues.get(self.number(to.0 as usize, class)) {
             queue.prefetch_last();
         }
     }
@@ -248,11 +302,18 @@ impl<C: Chain> Scheduler<C> {
         if let Some(packet) = &packet {
             let octets = packet.octets().max(1);
             served = octets + WIRE;
-            let subscriber = &mut self.subscribers[at];
-            let profile = &self.profiles[usize::from(subscriber.profile)];
             let past = now.saturating_sub(self.slack);
-            let is_committed = subscriber.charge(profile, class, octets, [past, now]);
+            let subscriber = &mut self.subscribers[at];
             let parent = subscriber.parent;
+            let is_committed = match subscriber.kind == Kind::Extended {
+                true => self.charge_extended((at, class), octets, [past, now]),
+                false => {
+                    let profile = &self.profiles[usize::from(subscriber.profile)];
+                    // which changes nothing, but says that the class is in the line
+                    let of = (profile, class % LINE_CLASSES);
+                    subscriber.charge(None, of, octets, [past, now])
+                }
+            };
             self.charge(parent, octets, is_committed, now);
         }
         self.stand(at, served, now);
@@ -268,6 +329,21 @@ impl<C: Chain> Scheduler<C> {
         left
     }
 
+    /// Charges a packet that leaves to a subscriber with further classes. Returns whether it was below the committed rate.
+    #[cold]
+    fn charge_extended(
+        &mut self,
+        (at, class): (usize, usize),
+        octets: u32,
+        times: [u64; 2],
+    ) -> bool {
+        let (subscriber, further) = lines(&mut self.subscribers, at, true);
+        let profile = &self.profiles[usize::from(subscriber.profile)];
+        let is_committed = subscriber.charge(further, (profile, class), octets, times);
+        self.shed(at);
+        is_committed
+    }
+
     /// Takes the packet of a class whose turn it is; `None`: all that waited was dropped.
     #[inline]
     fn take(
@@ -277,9 +353,9 @@ impl<C: Chain> Scheduler<C> {
         now: u64,
         dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> Option<C::Packet> {
+        let number = self.number(at, class);
         let subscriber = &mut self.subscribers[at];
         let aqm = &self.profiles[usize::from(subscriber.profile)].classes[class].aqm;
-        let number = at * CLASSES + class;
         let queue = &mut self.queues[number];
         let dropped = &mut |packet| dropped(Dropped::Delay, packet);
         let (head, gone) = queue.pop(aqm, stamp(now), &mut self.sub_queues, dropped);

@@ -1,5 +1,5 @@
-//! A subscriber, and the queues of its classes.
-use crate::child::{Band, Places, Share};
+//! A subscriber, and what is kept of its classes: those of four are in its line, those of others in another line, which few have.
+use crate::child::{Places, Share};
 use crate::node::WIRE;
 use crate::profile::{CLASSES, Compiled, SHARE};
 use policy::Rate;
@@ -8,7 +8,29 @@ use policy::pace::Pace;
 /// A packet is charged no more octets than this in the virtual times of classes.
 const MOST_CHARGE: u32 = 16_383;
 /// So they fit into a word with the number of the class and a bit.
-const _: () = assert!((MOST_CHARGE as u64 * SHARE as u64) < 1 << 29 && CLASSES == 4);
+const _: () = assert!(MOST_CHARGE as u64 * SHARE as u64 * (CLASSES as u64) < 1 << 31);
+
+/// Classes that a line has, and queues that belong to its number.
+pub(crate) const LINE_CLASSES: usize = 4;
+
+// two lines are enough
+const _: () = assert!(CLASSES <= 2 * LINE_CLASSES);
+
+/// No line.
+pub(crate) const NO_LINE: u32 = u32::MAX;
+
+/// What a number stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A subscriber, all of whose classes are in its line.
+    Whole,
+    /// A subscriber whose further classes are in the line [`Subscriber::other`].
+    Extended,
+    /// Further classes of the subscriber [`Subscriber::other`]. Nothing but the classes counts in such a line.
+    Further,
+    /// Nothing: it was never given, or what it stood for is gone.
+    Vacant,
+}
 
 /// Number of a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,7 +55,8 @@ pub struct SubscriberSettings {
     pub header: u8,
 }
 
-/// What packets need of a subscriber beside the queue of their class: a cache line, and one for rates that few have.
+/// What packets need of a subscriber beside the queue of their class: a cache line, and one for what few have. Further classes are in a line
+/// of the same kind.
 #[derive(Clone, Copy)]
 #[repr(C, align(128))]
 pub(crate) struct Subscriber {
@@ -46,7 +69,7 @@ pub(crate) struct Subscriber {
     pub tag: u64,
     /// How far the next packet of each class is ahead of the virtual time of the one that was served last. It has no claim for what the others
     /// were served meanwhile, be it that it had no packets or that it was held by its rate.
-    pub ahead: [u32; CLASSES],
+    pub ahead: [u32; LINE_CLASSES],
     pub share: Share,
     pub parent: u32,
     pub profile: u16,
@@ -55,12 +78,13 @@ pub(crate) struct Subscriber {
     pub places: Places,
     /// Octets of each frame's header, which the rates do not count.
     pub header: u8,
-    /// Packets are not queued for it: it is gone, or its number was never given.
-    pub is_vacant: bool,
+    pub kind: Kind,
     /// The committed rate.
     pub committed: Pace,
     /// When each class may send, if it has a rate.
-    pub class_next: [u64; CLASSES],
+    pub class_next: [u64; LINE_CLASSES],
+    /// The line of further classes; in such a line, the subscriber. [`NO_LINE`] without one.
+    pub other: u32,
 }
 
 /// No time.
@@ -75,17 +99,24 @@ impl Subscriber {
         pace: Pace::NONE,
         committed_next: NEVER,
         tag: 0,
-        ahead: [0; CLASSES],
+        ahead: [0; LINE_CLASSES],
         share: Share::NONE,
         parent: 0,
         profile: 0,
         backlog: 0,
         places: Places::NOWHERE,
         header: 0,
-        is_vacant: true,
+        kind: Kind::Vacant,
         committed: Pace::NONE,
-        class_next: [0; CLASSES],
+        class_next: [0; LINE_CLASSES],
+        other: NO_LINE,
     };
+
+    /// Whether packets are queued for it.
+    #[inline(always)]
+    pub fn is_there(&self) -> bool {
+        matches!(self.kind, Kind::Whole | Kind::Extended)
+    }
 
     /// Changes the settings. What waits goes on waiting.
     pub fn set(&mut self, settings: &SubscriberSettings, now: u64, hz: u64) {
@@ -105,30 +136,62 @@ impl Subscriber {
 
     /// Charges a packet to its rates and that of the class, and to no share. No time before `past` is made up for.
     #[inline(always)]
-    pub fn charge_rates(&mut self, profile: &Compiled, class: usize, octets: u32, times: [u64; 2]) {
-        self.charge_to_rates(profile, class, self.charged(profile, octets), times);
+    pub fn charge_rates(
+        &mut self,
+        further: Option<&mut Subscriber>,
+        (profile, class): (&Compiled, usize),
+        octets: u32,
+        times: [u64; 2],
+    ) {
+        let charge = self.charged(profile, octets);
+        self.charge_to_rates(further, (profile, class), charge, times);
     }
 
     /// Charges a packet to its rates and its share, and to those of the class. Returns whether it was below the committed rate.
     #[inline(always)]
     pub fn charge(
         &mut self,
-        profile: &Compiled,
-        class: usize,
+        mut further: Option<&mut Subscriber>,
+        (profile, class): (&Compiled, usize),
         octets: u32,
         times: [u64; 2],
     ) -> bool {
         let charge = self.charged(profile, octets);
-        let is_committed = self.charge_to_rates(profile, class, charge, times);
+        let line = further.as_deref_mut();
+        let is_committed = self.charge_to_rates(line, (profile, class), charge, times);
         if profile.strict & 1 << class == 0 {
-            let served = self.ahead[class];
-            self.ahead = self.ahead.map(|ahead| ahead.saturating_sub(served));
-            self.ahead[class] = charge.min(MOST_CHARGE) * profile.classes[class].share;
+            let place = class % LINE_CLASSES;
+            let served = self.line_of(&mut further, class).ahead[place];
+            self.advance(served);
+            if let Some(further) = &mut further {
+                further.advance(served);
+            }
+            let ahead = charge.min(MOST_CHARGE) * profile.classes[class].share;
+            self.line_of(&mut further, class).ahead[place] = ahead;
         }
         if !is_committed {
             self.tag += self.share.time(octets + WIRE);
         }
         is_committed
+    }
+
+    /// The line that has a class.
+    #[inline(always)]
+    fn line_of<'a>(
+        &'a mut self,
+        further: &'a mut Option<&mut Subscriber>,
+        class: usize,
+    ) -> &'a mut Subscriber {
+        match further {
+            Some(further) if class >= LINE_CLASSES => further,
+            _ => self,
+        }
+    }
+
+    /// The classes of a line come closer to the virtual time, which has moved on.
+    #[inline(always)]
+    fn advance(&mut self, served: u32) {
+        self.ahead = self.ahead.map(|ahead| ahead.saturating_sub(served));
     }
 
     /// What a frame of so many octets is charged.
@@ -141,13 +204,14 @@ impl Subscriber {
     #[inline(always)]
     fn charge_to_rates(
         &mut self,
-        profile: &Compiled,
-        class: usize,
+        mut further: Option<&mut Subscriber>,
+        (profile, class): (&Compiled, usize),
         charge: u32,
         [past, now]: [u64; 2],
     ) -> bool {
         if profile.paced & 1 << class != 0 {
-            let next = &mut self.class_next[class];
+            let line = self.line_of(&mut further, class);
+            let next = &mut line.class_next[class % LINE_CLASSES];
             *next = (*next).max(past) + profile.classes[class].pace.time(charge);
         }
         let is_committed = self.is_below_committed(now);
@@ -175,61 +239,20 @@ pub(crate) fn classes(mut mask: u8) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What a subscriber may send now.
-pub(crate) enum Choice {
-    /// Nothing waits.
-    Nothing,
-    /// Nothing before its own rate permits it.
-    Limited,
-    /// Nothing before the rate of a class permits it.
-    ClassesLimited,
-    /// A packet of this class.
-    Class(usize, Band),
-}
-
-/// The class whose turn it is: the first strict one, or the weighted one that is the furthest behind.
+/// A subscriber's line, and that of its further classes, if it `is_extended`.
 #[inline(always)]
-pub(crate) fn choose(subscriber: &Subscriber, profile: &Compiled, now: u64) -> Choice {
-    if subscriber.backlog == 0 {
-        return Choice::Nothing;
+pub(crate) fn lines(
+    all: &mut [Subscriber],
+    at: usize,
+    is_extended: bool,
+) -> (&mut Subscriber, Option<&mut Subscriber>) {
+    if !is_extended {
+        return (&mut all[at], None);
     }
-    if subscriber.next > now {
-        return Choice::Limited;
+    let further = all[at].other as usize;
+    let (low, high) = all.split_at_mut(at.max(further));
+    match at < further {
+        true => (&mut low[at], Some(&mut high[0])),
+        false => (&mut high[0], Some(&mut low[further])),
     }
-    let ready = subscriber.backlog & !limited(subscriber, profile, now);
-    if ready == 0 {
-        return Choice::ClassesLimited;
-    }
-    let strict = ready & profile.strict;
-    if strict != 0 {
-        return Choice::Class(strict.trailing_zeros() as usize, Band::Guaranteed);
-    }
-    let band = match subscriber.is_below_committed(now) {
-        true => Band::Guaranteed,
-        false => Band::Excess,
-    };
-    Choice::Class(furthest_behind(&subscriber.ahead, ready), band)
-}
-
-/// The classes that have packets but have reached their rates.
-#[inline(always)]
-pub(crate) fn limited(subscriber: &Subscriber, profile: &Compiled, now: u64) -> u8 {
-    let limited = |class: &usize| subscriber.class_next[*class] > now;
-    let paced = classes(subscriber.backlog & profile.paced);
-    paced
-        .filter(limited)
-        .fold(0, |mask, class| mask | 1 << class)
-}
-
-/// The class of those in a mask whose virtual time is the earliest. It is as good as random which one that is, so there is no branch.
-#[inline(always)]
-fn furthest_behind(ahead: &[u32; CLASSES], mask: u8) -> usize {
-    let mut first = u32::MAX;
-    for (class, ahead) in ahead.iter().enumerate() {
-        // a class that is not in the mask comes after all that are
-        let is_out = u32::from(mask >> class & 1 == 0);
-        let place = ahead * CLASSES as u32 + class as u32;
-        first = first.min(place + (is_out << 31));
-    }
-    first as usize % CLASSES
 }

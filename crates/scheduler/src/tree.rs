@@ -4,11 +4,13 @@ use crate::calendar::Calendar;
 use crate::measure::LEAST_WAIT;
 use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, SLOTS as NODE_SLOTS};
 use crate::packet::Chain;
-use crate::profile::{CLASSES, Compiled, QueueProfile, stamp};
+use crate::profile::{Compiled, QueueProfile, stamp};
 use crate::queue::{Queue, Tally, WAITS};
 use crate::shared::Claimant;
 use crate::sub_queues::SubQueues;
-use crate::subscriber::{ProfileIndex, Subscriber, SubscriberIndex, SubscriberSettings};
+use crate::subscriber::{
+    Kind, LINE_CLASSES, ProfileIndex, Subscriber, SubscriberIndex, SubscriberSettings,
+};
 use policy::Rate;
 use policy::pace::{Pace, parts};
 
@@ -40,8 +42,9 @@ pub struct Scheduler<C: Chain> {
     pub(crate) blocks: Blocks,
     pub(crate) wheel: Wheel,
     pub(crate) nodes: Vec<Node>,
+    /// Subscribers, and lines of further classes.
     pub(crate) subscribers: Vec<Subscriber>,
-    /// [`CLASSES`] for each subscriber.
+    /// [`LINE_CLASSES`] for each of them.
     pub(crate) queues: Vec<Queue<C>>,
     pub(crate) tallies: Vec<Tally>,
     pub(crate) sub_queues: SubQueues<C>,
@@ -54,7 +57,7 @@ pub struct Scheduler<C: Chain> {
     pub(crate) profiles: Vec<Compiled>,
     /// Numbers of aggregates that are gone, some of which may still be in a calendar.
     pub(crate) vacant_nodes: Vec<u32>,
-    /// Numbers of subscribers that are vacant and in no calendar.
+    /// Numbers of lines that are vacant and in no calendar.
     pub(crate) free: Vec<u32>,
     /// Packets that wait.
     pub(crate) waiting: usize,
@@ -102,12 +105,13 @@ impl<C: Chain> Scheduler<C> {
         }
     }
 
-    /// Makes room for so many subscribers in all, so that none that is added moves the others.
+    /// Makes room for so many subscribers in all, so that none that is added moves the others. One whose packets come in more than four classes
+    /// counts as two.
     pub fn reserve(&mut self, subscribers: usize) {
         let more = subscribers.saturating_sub(self.subscribers.len());
         self.subscribers.reserve_exact(more);
-        self.queues.reserve_exact(more * CLASSES);
-        self.tallies.reserve_exact(more * CLASSES);
+        self.queues.reserve_exact(more * LINE_CLASSES);
+        self.tallies.reserve_exact(more * LINE_CLASSES);
         self.reserve_entries(subscribers);
         C::large_pages(self.subscribers.spare_capacity_mut());
         C::large_pages(self.queues.spare_capacity_mut());
@@ -120,7 +124,8 @@ impl<C: Chain> Scheduler<C> {
         ProfileIndex(self.profiles.len() as u16 - 1)
     }
 
-    /// Changes a profile, for all subscribers that have it. What waits goes on waiting.
+    /// Changes a profile, for all subscribers that have it. What waits goes on waiting, also in a class that there is no more: it leaves by the
+    /// default settings of a class.
     pub fn set_profile(&mut self, profile: ProfileIndex, settings: &QueueProfile) {
         self.profiles[usize::from(profile.0)] = self.compiled(settings);
     }
@@ -175,7 +180,7 @@ impl<C: Chain> Scheduler<C> {
         AggregateIndex(parent)
     }
 
-    /// How many numbers of subscribers have been given.
+    /// How many numbers of subscribers have been given. Some may stand for further classes of others.
     pub fn subscribers(&self) -> u32 {
         self.subscribers.len() as u32
     }
@@ -191,7 +196,9 @@ impl<C: Chain> Scheduler<C> {
     /// The aggregate that a subscriber stands under, or the port; `None`: there is no such subscriber.
     pub fn parent(&self, SubscriberIndex(at): SubscriberIndex) -> Option<AggregateIndex> {
         let subscriber = self.subscribers.get(at as usize)?;
-        (!subscriber.is_vacant).then_some(AggregateIndex(subscriber.parent))
+        subscriber
+            .is_there()
+            .then_some(AggregateIndex(subscriber.parent))
     }
 
     /// Changes the rate of an aggregate or of the port. What waits goes on waiting.
@@ -216,23 +223,11 @@ impl<C: Chain> Scheduler<C> {
         parent: AggregateIndex,
         settings: &SubscriberSettings,
     ) -> SubscriberIndex {
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.subscribers.push(Subscriber::VACANT);
-            self.tallies
-                .resize(self.subscribers.len() * CLASSES, Tally::default());
-            self.queues
-                .resize_with(self.subscribers.len() * CLASSES, Queue::default);
-            self.reserve_entries(self.subscribers.len());
-            self.subscribers.len() as u32 - 1
-        });
-        let queues = at as usize * CLASSES..(at as usize + 1) * CLASSES;
-        self.queues[queues.clone()].fill_with(Queue::default);
-        self.tallies[queues].fill(Tally::default());
-        self.subscribers[at as usize] = Subscriber {
+        let at = self.add_line(Subscriber {
             parent: parent.0,
-            is_vacant: false,
+            kind: Kind::Whole,
             ..Subscriber::VACANT
-        };
+        });
         self.nodes[parent.0 as usize].children += 1;
         self.set(SubscriberIndex(at), settings);
         SubscriberIndex(at)
@@ -246,6 +241,7 @@ impl<C: Chain> Scheduler<C> {
         assert!(usize::from(settings.profile.0) < self.profiles.len());
         let at = subscriber.0 as usize;
         self.subscribers[at].set(settings, self.now, self.hz);
+        self.shed(at);
         self.catch_up();
         self.wake(at, self.now);
     }
@@ -264,27 +260,26 @@ impl<C: Chain> Scheduler<C> {
 
     /// Removes a subscriber. `gone` gets the packets that waited.
     pub fn remove(&mut self, subscriber: SubscriberIndex, gone: &mut impl FnMut(C::Packet)) {
-        let at = subscriber.0 as usize;
-        for queue in &mut self.queues[at * CLASSES..(at + 1) * CLASSES] {
+        let line = &mut self.subscribers[subscriber.0 as usize];
+        if !line.is_there() {
+            return;
+        }
+        let further = (line.kind == Kind::Extended).then_some(line.other);
+        line.backlog = 0;
+        self.nodes[line.parent as usize].children -= 1;
+        for line in further.into_iter().chain([subscriber.0]) {
+            self.purge(line as usize, gone);
+            self.vacate(line);
+        }
+    }
+
+    /// Takes all packets of the classes of a line.
+    fn purge(&mut self, line: usize, gone: &mut impl FnMut(C::Packet)) {
+        for queue in &mut self.queues[line * LINE_CLASSES..(line + 1) * LINE_CLASSES] {
             queue.purge(&mut self.sub_queues, &mut |packet| {
                 self.waiting -= 1;
                 gone(packet);
             });
-        }
-        let subscriber = &mut self.subscribers[at];
-        if subscriber.is_vacant {
-            return;
-        }
-        (subscriber.backlog, subscriber.is_vacant) = (0, true);
-        self.nodes[subscriber.parent as usize].children -= 1;
-        self.release(at as u32);
-    }
-
-    /// The number of a vacant subscriber that is in no calendar any more may be given again.
-    pub(crate) fn release(&mut self, at: u32) {
-        let subscriber = &self.subscribers[at as usize];
-        if subscriber.is_vacant && subscriber.places.is_nowhere() {
-            self.free.push(at);
         }
     }
 
@@ -293,9 +288,9 @@ impl<C: Chain> Scheduler<C> {
         self.waiting
     }
 
-    /// Room for the entries of so many subscribers in the calendars, so that packets allocate nothing. Each has eight at most: six timers, and
+    /// Room for the entries of so many lines in the calendars, so that packets allocate nothing. Each has eight at most: six timers, and
     /// one in each band. A slot may have a block that is not full.
-    fn reserve_entries(&mut self, subscribers: usize) {
+    pub(crate) fn reserve_entries(&mut self, subscribers: usize) {
         let children = subscribers + self.nodes.len();
         let slots = Wheel::SLOTS + (2 * children).min(2 * NODE_SLOTS * self.nodes.len());
         self.blocks.reserve(8 * children / BLOCK + slots + 1);

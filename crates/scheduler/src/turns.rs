@@ -1,9 +1,11 @@
 //! Whose turn it is: those who wait for it in the calendars, and those whose time has come where nobody does.
 use crate::child::{Band, Child, Timer, slot};
+use crate::choice::Choice;
 use crate::packet::Chain;
 use crate::profile::CLASSES;
+use crate::queue::Queue;
 use crate::schedule::{Dropped, ROOT};
-use crate::subscriber::{Choice, SubscriberIndex, choose};
+use crate::subscriber::SubscriberIndex;
 use crate::tree::Scheduler;
 use crate::wait::WHEEL_SLOT;
 
@@ -11,7 +13,7 @@ use crate::wait::WHEEL_SLOT;
 pub(crate) const TOGETHER: usize = 64;
 /// Of these, lines are asked for so many before they are needed.
 const AHEAD: usize = 8;
-/// The bit of the band in the number of a turn. There are fewer than 2^30 queues.
+/// The bit of the band in the number of a turn. There are fewer than 2^28 subscribers.
 const EXCESS: u32 = 31;
 /// No turn.
 const NOBODY: u32 = u32::MAX;
@@ -123,8 +125,9 @@ impl<C: Chain> Scheduler<C> {
             return None;
         }
         subscriber.places.leave(band);
+        let subscriber = &self.subscribers[child];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        if let Choice::Class(class, chosen) = choose(subscriber, profile, now)
+        if let Choice::Class(class, chosen) = self.choose(subscriber, profile, now)
             && chosen <= band
             && subscriber.parent == at
         {
@@ -149,8 +152,7 @@ impl<C: Chain> Scheduler<C> {
         }
         if let Some(at) = next.get_mut(step.wrapping_sub(AHEAD)) {
             let turn = self.choice(*at, now);
-            turn.inspect(|turn| self.prefetch_turn(*turn));
-            *at = turn.map_or(NOBODY, |turn| turn.queue() as u32);
+            *at = turn.map_or(NOBODY, |turn| self.prefetch_turn(turn) as u32);
         }
         if let Some(queue) = next.get(step.wrapping_sub(2 * AHEAD))
             && let Some(queue) = self.queues.get(*queue as usize)
@@ -211,7 +213,7 @@ impl<C: Chain> Scheduler<C> {
                 *id = turn.map_or(NOBODY, Turn::id);
             }
             if let Some(id) = due.get(step.wrapping_sub(2 * AHEAD))
-                && let Some(queue) = self.queues.get(Turn::of(*id).queue())
+                && let Some(queue) = self.queue_of(*id)
             {
                 queue.prefetch_first(&self.sub_queues);
             }
@@ -280,19 +282,31 @@ impl<C: Chain> Scheduler<C> {
         let at = at as usize;
         let subscriber = self.subscribers.get(at)?;
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        match choose(subscriber, profile, now) {
+        match self.choose(subscriber, profile, now) {
             Choice::Class(class, band) => Some(Turn { at, class, band }),
             _ => None,
         }
     }
 
-    /// Asks for what a packet needs that leaves.
+    /// Asks for what a packet needs that leaves. Returns the number of its queue.
     #[inline(always)]
-    fn prefetch_turn(&self, turn: Turn) {
+    fn prefetch_turn(&self, turn: Turn) -> usize {
         if turn.band == Band::Guaranteed {
             C::prefetch(&self.subscribers[turn.at].committed);
         }
-        C::prefetch(&self.queues[turn.queue()]);
+        let number = self.number(turn.at, turn.class);
+        C::prefetch(&self.queues[number]);
+        number
+    }
+
+    /// The queue of a turn's number; `None`: it is no turn.
+    #[inline(always)]
+    fn queue_of(&self, id: u32) -> Option<&Queue<C>> {
+        let turn = Turn::of(id);
+        match id == NOBODY {
+            true => None,
+            false => self.queues.get(self.number(turn.at, turn.class)),
+        }
     }
 
     /// Asks for the line of the subscriber whose timer it is.
@@ -313,24 +327,18 @@ struct Turn {
 }
 
 impl Turn {
-    /// The number of its queue.
-    #[inline(always)]
-    fn queue(self) -> usize {
-        self.at * CLASSES + self.class
-    }
-
     /// A number that says what it is, and not [`NOBODY`].
     #[inline(always)]
     fn id(self) -> u32 {
-        self.queue() as u32 | (self.band as u32) << EXCESS
+        (self.at * CLASSES + self.class) as u32 | (self.band as u32) << EXCESS
     }
 
     #[inline(always)]
     fn of(id: u32) -> Self {
-        let queue = (id & !(1 << EXCESS)) as usize;
+        let of_all = (id & !(1 << EXCESS)) as usize;
         Turn {
-            at: queue / CLASSES,
-            class: queue % CLASSES,
+            at: of_all / CLASSES,
+            class: of_all % CLASSES,
             band: Band::ALL[(id >> EXCESS) as usize],
         }
     }

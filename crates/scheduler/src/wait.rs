@@ -1,9 +1,10 @@
 //! Where subscribers and aggregates wait: on the wheel for a time, or in the calendars of their parents for their turn.
 use crate::child::{Band, Child, Timer};
+use crate::choice::Choice;
 use crate::node::Entry;
 use crate::packet::Chain;
 use crate::schedule::ROOT;
-use crate::subscriber::{Choice, NEVER, choose, classes, limited};
+use crate::subscriber::{Kind, LINE_CLASSES, NEVER, classes};
 use crate::tree::Scheduler;
 use crate::turns::TOGETHER;
 
@@ -32,7 +33,7 @@ impl<C: Chain> Scheduler<C> {
     pub(crate) fn stand(&mut self, at: usize, served: u32, now: u64) -> Option<(u32, Band)> {
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        match choose(subscriber, profile, now) {
+        match self.choose(subscriber, profile, now) {
             Choice::Nothing => None,
             Choice::Limited => {
                 let next = subscriber.next;
@@ -40,7 +41,7 @@ impl<C: Chain> Scheduler<C> {
                 None
             }
             Choice::ClassesLimited => {
-                let limited = limited(subscriber, profile, now);
+                let limited = self.limited(subscriber, profile, now);
                 self.set_class_timers(at, limited);
                 None
             }
@@ -58,7 +59,7 @@ impl<C: Chain> Scheduler<C> {
     fn await_guarantee(&mut self, at: usize, now: u64) {
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let strict = limited(subscriber, profile, now) & profile.strict;
+        let strict = self.limited(subscriber, profile, now) & profile.strict;
         let next = subscriber.committed_next;
         if next != NEVER {
             self.set_timer(at, Timer::Committed(at as u32), next);
@@ -71,12 +72,14 @@ impl<C: Chain> Scheduler<C> {
     #[inline(never)]
     fn set_class_timers(&mut self, at: usize, mask: u8) {
         for class in classes(mask) {
-            let next = self.subscribers[at].class_next[class];
-            self.set_timer(at, Timer::Class(at as u32, class), next);
+            let number = self.number(at, class);
+            let (line, place) = (number / LINE_CLASSES, number % LINE_CLASSES);
+            let next = self.subscribers[line].class_next[place];
+            self.set_timer(line, Timer::Class(line as u32, place), next);
         }
     }
 
-    /// Lets a timer of a subscriber run, unless it does.
+    /// Lets a timer of a line run, unless it does.
     #[inline(always)]
     fn set_timer(&mut self, at: usize, timer: Timer, time: u64) {
         let places = &mut self.subscribers[at].places;
@@ -199,8 +202,13 @@ impl<C: Chain> Scheduler<C> {
                 self.wake_node_in_all(at, now);
             }
             Timer::Subscriber(at) | Timer::Committed(at) | Timer::Class(at, _) => {
-                self.subscribers[at as usize].places.clear(timer);
-                self.wake(at as usize, now);
+                let line = &mut self.subscribers[at as usize];
+                line.places.clear(timer);
+                let subscriber = match line.kind {
+                    Kind::Further => line.other,
+                    _ => at,
+                };
+                self.wake(subscriber as usize, now);
                 self.release(at);
             }
         }

@@ -16,11 +16,11 @@ fn each_level_keeps_its_rate() {
                 let site = aggregate(&mut tree, PORT, at(1), 1);
                 let vlan = aggregate(&mut tree, site, at(2), 1);
                 let profile = tree.add_profile(&QueueProfile {
-                    classes: [QueueSettings {
+                    classes: vec![QueueSettings {
                         limit: 1 << 24,
                         management: Management::TailDrop,
                         ..Default::default()
-                    }; CLASSES],
+                    }],
                     ..plain()
                 });
                 let home = tree.add(vlan, &home(profile, at(3)));
@@ -174,7 +174,7 @@ fn a_committed_rate_is_kept_when_ten_times_as_much_is_asked_for() {
 #[test]
 fn classes_have_their_weights_and_strict_ones_come_first_up_to_their_rate() {
     let mut tree = tree(None);
-    let mut settings = plain();
+    let mut settings = plain_of(4);
     settings.classes[0] = QueueSettings {
         discipline: Discipline::Strict,
         rate: Some(Rate::kbps(4_000)),
@@ -188,7 +188,7 @@ fn classes_have_their_weights_and_strict_ones_come_first_up_to_their_rate() {
     };
     let profile = tree.add_profile(&settings);
     let home = tree.add(PORT, &home(profile, Some(20_000)));
-    let sources: Vec<Source> = (0..CLASSES)
+    let sources: Vec<Source> = (0..4)
         .map(|class| Source {
             class,
             ..Source::new(home, 500 + 100 * class as u32)
@@ -413,7 +413,7 @@ fn limits_and_unknown_subscribers_are_refused_and_counted() {
         assert_eq!(put(1, 100), Ok(()));
     }
     assert_eq!(put(1, 100), Err(Refused::PortFull));
-    assert_eq!(put(4, 100), Err(Refused::Unknown));
+    assert_eq!(put(CLASSES, 100), Err(Refused::Unknown));
     assert_eq!(tree.state(home, 0).tail_drops, 1);
     let stranger = SubscriberIndex(7);
     let frame = Source::new(stranger, 100).frame(0);

@@ -35,13 +35,14 @@ struct Site {
     homes: Vec<Home>,
 }
 
-/// Rate, committed rate in percent of what it can be without promising too much, weight, octets of its packets.
-#[derive(Clone, Copy, Debug)]
+/// Rate, committed rate in percent of what it can be without promising too much, weight, octets of its packets, weights of its classes.
+#[derive(Clone, Debug)]
 struct Home {
     kbps: u64,
     committed: u64,
     weight: u16,
     octets: u32,
+    classes: Vec<u8>,
 }
 
 fn home_strategy() -> impl Strategy<Value = Home> {
@@ -50,12 +51,14 @@ fn home_strategy() -> impl Strategy<Value = Home> {
         prop_oneof![Just(0u64), 10u64..80],
         1u16..10,
         200u32..1500,
+        proptest::collection::vec(1u8..6, 1..=CLASSES),
     )
-        .prop_map(|(kbps, committed, weight, octets)| Home {
+        .prop_map(|(kbps, committed, weight, octets, classes)| Home {
             kbps,
             committed,
             weight,
             octets,
+            classes,
         })
 }
 
@@ -104,6 +107,15 @@ fn fluid(port: f64, sites: &[Site], committed: &[Vec<f64>]) -> Vec<f64> {
     all
 }
 
+/// Classes with these weights.
+fn weighted(weights: &[u8]) -> QueueProfile {
+    let mut profile = plain_of(weights.len());
+    for (class, weight) in profile.classes.iter_mut().zip(weights) {
+        class.discipline = Discipline::Weighted(*weight);
+    }
+    profile
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
@@ -121,10 +133,12 @@ proptest! {
             _ => workers(port, n),
         };
         let (mut flows, mut committed) = (Vec::<Flow>::new(), Vec::new());
+        let mut homes = 0;
+        // for each flow its home, and its part of what that has
+        let mut parts = Vec::new();
         for (at, site) in sites.iter().enumerate() {
             let worker = at % trees.len();
             let tree = &mut trees[worker];
-            let profile = tree.add_profile(&plain());
             let index = aggregate(tree, PORT, Some(site.kbps), site.weight);
             // what may be promised: half of the home's part of the port and of the site
             let part = (port / sites.len() as u64).min(site.kbps) / site.homes.len() as u64 / 2;
@@ -133,24 +147,39 @@ proptest! {
                 let kbps = (part * home.committed / 100).min(home.kbps);
                 own.push(kbps as f64 * f64::from(home.octets + 24) / f64::from(home.octets));
                 let settings = SubscriberSettings {
-                    profile,
+                    profile: tree.add_profile(&weighted(&home.classes)),
                     rate: Some(Rate::kbps(home.kbps)),
                     committed: Rate::new(kbps),
                     weight: home.weight,
                     header: 0,
                 };
-                flows.push((worker, Source::new(tree.add(index, &settings), home.octets)));
+                let (number, to) = (homes, tree.add(index, &settings));
+                homes += 1;
+                let all: f64 = home.classes.iter().copied().map(f64::from).sum();
+                for (class, weight) in home.classes.iter().enumerate() {
+                    let source = Source { class, ..Source::new(to, home.octets) };
+                    flows.push((worker, source));
+                    parts.push((number, f64::from(*weight) / all));
+                }
             }
             committed.push(own);
         }
         wire_of_all(&mut trees, &flows, (0, 300 * MS));
         let sent = wire_of_all(&mut trees, &flows, (300 * MS, 2_300 * MS));
         let reference = fluid(port as f64, &sites, &committed);
-        for (at, (wire, wanted)) in sent.iter().zip(&reference).enumerate() {
+        let mut of_homes = vec![0; homes];
+        for (sent, (home, _)) in sent.iter().zip(&parts) {
+            of_homes[*home] += sent;
+        }
+        for (at, (wire, wanted)) in of_homes.iter().zip(&reference).enumerate() {
             let [wanted, all] = [*wanted as u64, port].map(|kbps| at_rate(kbps, 2_000 * MS));
             // What a home or site misses whose share is about its own rate, its neighbours have.
             let most = wanted * 3 / 100 + all / 100 + 1600;
             prop_assert!(wire.abs_diff(wanted) <= most, "home {at}: {wire} of {wanted} octets; {reference:?}");
+        }
+        for (at, (sent, (home, part))) in sent.iter().zip(&parts).enumerate() {
+            let wanted = (of_homes[*home] as f64 * part) as u64;
+            prop_assert!(is_near(*sent, wanted, 30), "class {at}: {sent} of {wanted} octets");
         }
     }
 }
@@ -161,12 +190,24 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
     for seed in 0..20 {
         let mut random = SmallRng::seed_from_u64(seed);
         let mut tree = tree(Some(200_000));
-        let managements = [Management::TailDrop, CODEL, FQ_CODEL, DUAL_PI2].map(|management| {
+        let managements = [
+            (Management::TailDrop, 4),
+            (CODEL, CLASSES),
+            (FQ_CODEL, 6),
+            (DUAL_PI2, 1),
+        ]
+        .map(|(management, classes)| {
             let mut profile = managed(management);
+            profile.classes.truncate(classes);
             profile.classes[0].limit = 20_000;
+            if let Some(last) = profile.classes.get_mut(5) {
+                last.rate = Some(Rate::kbps(100));
+            }
             profile
         });
-        let profiles = managements.map(|profile| tree.add_profile(&profile));
+        let profiles = managements
+            .each_ref()
+            .map(|profile| tree.add_profile(profile));
         let sites: Vec<AggregateIndex> = (0..8)
             .map(|n| {
                 let parent = if n < 4 { PORT } else { AggregateIndex(n - 3) };
@@ -260,5 +301,15 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                 .sum::<u32>()
         };
         assert!(homes.iter().all(|home| state(home) == 0));
+        // and no number is lost: all can be given again when the last timer has come by
+        homes
+            .drain(..)
+            .for_each(|home| tree.remove(home, &mut |_| ()));
+        tree.dequeue(now + 100_000 * MS, 64, &mut |_, _| (), &mut |_, _| ());
+        let numbers = tree.subscribers();
+        (0..numbers).for_each(|_| {
+            tree.add(PORT, &settings(&mut random));
+        });
+        assert_eq!(tree.subscribers(), numbers);
     }
 }

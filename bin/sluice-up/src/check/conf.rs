@@ -238,21 +238,25 @@ struct Queues {
 }
 
 impl Queues {
-    fn rules(self) -> QueueRules {
-        let mut profile = QueueProfile::default();
+    /// Of packets in no class, and of so many classes.
+    fn rules(self, classes: usize) -> QueueRules {
         let management = self.aqm.map_or(Management::TailDrop, Aqm::management);
-        for (at, class) in profile.classes.iter_mut().enumerate() {
-            *class = QueueSettings {
-                discipline: match at == self.strict && at > 0 {
-                    true => Discipline::Strict,
-                    false => Discipline::Weighted(1),
-                },
-                rate: None,
-                limit: self.limit,
-                management,
-            };
+        let class = |at| QueueSettings {
+            discipline: match at == self.strict && at > 0 {
+                true => Discipline::Strict,
+                false => Discipline::Weighted(1),
+            },
+            rate: None,
+            limit: self.limit,
+            management,
+        };
+        QueueRules {
+            profile: QueueProfile {
+                classes: (0..=classes).map(class).collect(),
+                ..QueueProfile::default()
+            },
+            weight: 1,
         }
-        QueueRules { profile, weight: 1 }
     }
 }
 
@@ -349,7 +353,7 @@ impl Policy {
             rules: self.rules.iter().map(rule).collect::<Result<_, _>>()?,
             unmatched_pass: self.unmatched_pass,
             denies_undetermined: !self.matches_undetermined,
-            queues: self.queues.map(Queues::rules),
+            queues: self.queues.map(|queues| queues.rules(self.classes.len())),
             ..PolicyRules::default()
         })
     }

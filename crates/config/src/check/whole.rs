@@ -273,9 +273,12 @@ impl Found {
     /// Classes are few, a code point or priority is of one of them, and rules name those that there are.
     fn classes(&mut self, here: &Path, policy: &TrafficPolicy, acls: &Acls) {
         let classes = &policy.classes;
-        if classes.len() > MOST_CLASSES {
-            let why = format!("{} classes: expected at most {MOST_CLASSES}", classes.len());
-            self.at(here, "classes", why);
+        for name in classes.keys().skip(MOST_CLASSES) {
+            let why = format!(
+                "class `{name}` is beyond the {MOST_CLASSES} that a policy may have: {} classes",
+                classes.len()
+            );
+            self.at(&here.join("classes"), name, why);
         }
         let (mut of_dscp, mut of_priority) = (BTreeMap::new(), BTreeMap::new());
         for (name, class) in classes {

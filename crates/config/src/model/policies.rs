@@ -1,6 +1,7 @@
 //! What happens to subscribers' packets: ACLs, and policies that are made of them.
 
 use crate::values::AclRule;
+pub use policy::MOST_CLASSES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,8 +11,6 @@ use std::sync::Arc;
 pub const MOST_ACLS: usize = 256;
 /// Maximum number of rules of an ACL.
 pub const MOST_ACL_RULES: usize = 4_000;
-/// Maximum number of classes of a policy.
-pub const MOST_CLASSES: usize = 3;
 /// Maximum number of rules of all ACLs of a policy.
 pub const MOST_POLICY_RULES: usize = 8_000;
 
@@ -260,10 +259,14 @@ pub struct TrafficPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reference" = "/policers"))]
     pub policer: Option<String>,
-    /// Classes of the packets that `acls` lets pass, at most 3. A packet is in the class that the rule names, or else in that of its DSCP, or in
-    /// none. Sessions count the packets of each class (`show session`). User planes of before know nothing of them.
+    /// Classes of the packets that `acls` lets pass, at most 7. A packet is in the class that the rule names, or else in that of its DSCP, or in
+    /// none. Sessions count the packets of each class (`show session`). User planes of before know nothing of them, or of three at most.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("x-key" = "the class's name, as rules of ACLs name it", "x-key-format" = "class"))]
+    #[schemars(extend(
+        "x-key" = "the class's name, as rules of ACLs name it",
+        "x-key-format" = "class",
+        "maxProperties" = MOST_CLASSES
+    ))]
     pub classes: BTreeMap<String, TrafficClass>,
     /// DSCP that packets get which neither a rule nor their class marks: with `be`, what subscribers write there does not count. Default: they
     /// keep theirs.

@@ -3,8 +3,10 @@ use super::{PolicerSettings, PolicyClass, PolicyRules, Verdict};
 use crate::police::{Colour, MeterRates, Tokens};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Most classes of a policy, beside the packets that are in none: two bits of a verdict name them.
-pub const MOST_CLASSES: usize = 3;
+pub use policy::MOST_CLASSES;
+
+// three bits of a verdict name them
+const _: () = assert!(MOST_CLASSES == 7);
 
 /// A class of a packet, from 1; 0: none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub(crate) struct Classes {
     marks: [Option<u8>; MOST_CLASSES + 1],
     /// Stands for the names of the classes and their order. What sessions have counted is of classes with these names.
     names: u32,
+    /// How many there are.
+    len: u8,
 }
 
 impl Classes {
@@ -61,6 +65,7 @@ impl Classes {
             policers: [None; MOST_CLASSES],
             marks: [policy.mark; MOST_CLASSES + 1],
             names: names(&policy.classes),
+            len: policy.classes.len().min(MOST_CLASSES) as u8,
         };
         for (class, number) in policy.classes.iter().take(MOST_CLASSES).zip(1..) {
             for dscp in (0..64).filter(|dscp| class.dscps >> dscp & 1 == 1) {
@@ -118,12 +123,17 @@ impl Classes {
         (colour, mark)
     }
 
-    /// Tokens that a class had under another policy, or another version of this one, as those of this one's policers.
-    pub fn adopted(&self, tokens: [Tokens; MOST_CLASSES], now: u64) -> [Tokens; MOST_CLASSES] {
-        core::array::from_fn(|position| match &self.policers[position] {
-            Some(policer) => policer.rates.adopted(tokens[position], now),
+    /// Tokens that a class had under another policy, or another version of this one, as those of this one's policer.
+    pub fn adopted(&self, position: usize, tokens: Tokens, now: u64) -> Tokens {
+        match &self.policers[position] {
+            Some(policer) => policer.rates.adopted(tokens, now),
             None => Tokens::default(),
-        })
+        }
+    }
+
+    /// How many classes there are.
+    pub fn len(&self) -> usize {
+        self.len.into()
     }
 
     /// Stands for the names of the classes and their order.
@@ -149,7 +159,7 @@ pub(super) fn class_of(rule: &acl::Rule, classes: &[PolicyClass]) -> Class {
 }
 
 impl Verdict {
-    /// Where the two bits of the class are.
+    /// Where the three bits of the class are.
     const CLASS: u32 = 4;
 
     /// The verdict for packets that are in a class.
@@ -160,6 +170,6 @@ impl Verdict {
     /// The class into which the rule puts the packet.
     #[inline(always)]
     fn class(self) -> Class {
-        Class((self.0 >> Verdict::CLASS) as u8 & 3)
+        Class((self.0 >> Verdict::CLASS) as u8 & MOST_CLASSES as u8)
     }
 }

@@ -168,26 +168,25 @@ fn classified(
         within_limits(&mut lines, compiled, Colour::Green, &mut packet)?;
         return Ok(class);
     };
-    let line = lines.class();
-    line.follow(compiled, classes, packet.now);
-    let before = line.tokens[position];
-    let tokens = &mut line.tokens[position];
+    lines.follow_classes(compiled, classes, packet.now);
+    let (tokens, counts) = lines.class(position);
+    let before = *tokens;
     let (colour, mark) = classes.colour(position, tokens, packet.total, dscp, packet.now);
     if colour == Colour::Red {
-        line.counts[position].exceeded += 1;
+        counts.exceeded += 1;
         return Err(Refused::ClassExceeded);
     }
     if let Some(mark) = mark {
         fields::mark(packet.w, packet.family, packet.ip, mark);
     }
     let permitted = within_limits(&mut lines, compiled, colour, &mut packet);
-    let line = lines.class();
+    let (tokens, counts) = lines.class(position);
     match permitted {
         Ok(()) => {
-            line.counts[position].passed += 1;
-            line.counts[position].yellow += u64::from(colour == Colour::Yellow);
+            counts.passed += 1;
+            counts.yellow += u64::from(colour == Colour::Yellow);
         }
-        Err(_) => line.tokens[position] = before,
+        Err(_) => *tokens = before,
     }
     permitted.map(|()| class)
 }

@@ -423,7 +423,7 @@ mod tests {
     use super::counts::Counts;
     use super::*;
     use crate::api::{InstanceIndex, Volume};
-    use crate::tables::classes::ClassLine;
+    use crate::tables::classes::{ClassLine, FurtherLine};
     use crate::tables::meters::MeterLine;
     use crate::tables::no_vlans;
     use crate::tables::policies::PolicyLine;
@@ -734,6 +734,7 @@ mod tests {
             ("dataplane::PolicyLine", size_of::<PolicyLine>()),
             ("dataplane::MeterLine", size_of::<MeterLine>()),
             ("dataplane::ClassLine", size_of::<ClassLine>()),
+            ("dataplane::FurtherLine", size_of::<FurtherLine>()),
             ("dataplane::Known", size_of::<Option<Known>>()),
         ];
         for (name, size) in sizes {

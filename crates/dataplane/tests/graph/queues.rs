@@ -29,7 +29,7 @@ fn rules() -> PolicyRules {
         ..QueueSettings::default()
     };
     let profile = QueueProfile {
-        classes: [class; MOST_CLASSES + 1],
+        classes: vec![class; MOST_CLASSES + 1],
         ..QueueProfile::default()
     };
     PolicyRules {

@@ -61,8 +61,8 @@ pub fn tree(kbps: Option<u64>) -> Tree {
     })
 }
 
-pub fn aggregate(
-    tree: &mut Tree,
+pub fn aggregate<C: Chain>(
+    tree: &mut Scheduler<C>,
     parent: AggregateIndex,
     kbps: Option<u64>,
     weight: u16,
@@ -85,14 +85,19 @@ pub fn home(profile: ProfileIndex, kbps: Option<u64>) -> SubscriberSettings {
     }
 }
 
-/// Classes that are dropped from only at their limit.
+/// All classes that there may be, which are dropped from only at their limit.
 pub fn plain() -> QueueProfile {
+    plain_of(CLASSES)
+}
+
+/// So many of them.
+pub fn plain_of(classes: usize) -> QueueProfile {
     let class = QueueSettings {
         management: Management::TailDrop,
         ..QueueSettings::default()
     };
     QueueProfile {
-        classes: [class; CLASSES],
+        classes: vec![class; classes],
         ..QueueProfile::default()
     }
 }

@@ -148,8 +148,6 @@ impl Definition {
     }
 }
 
-const _: () = assert!(config::model::MOST_CLASSES == dataplane::MOST_CLASSES);
-
 /// Octets between Ethernet's header and the IP packet with PPPoE (RFC 2516 §4).
 const PPPOE: u8 = 8;
 /// Header, check sequence and two tags of an Ethernet frame, without preamble and gap.
@@ -189,17 +187,14 @@ fn queues(policy: &TrafficPolicy) -> Option<QueueRules> {
     if policy.above_rate == AboveRate::Drop {
         return None;
     }
-    let mut profile = QueueProfile {
-        overhead: overhead(policy.overhead),
-        ..QueueProfile::default()
-    };
     let of_classes = policy.classes.values().map(|class| &class.queue);
     let all = [&policy.queue].into_iter().chain(of_classes);
-    for (class, queue) in profile.classes.iter_mut().zip(all) {
-        *class = queue_settings(&queue.clone().unwrap_or_default());
-    }
+    let all = all.map(|queue| queue_settings(&queue.clone().unwrap_or_default()));
     Some(QueueRules {
-        profile,
+        profile: QueueProfile {
+            classes: all.collect(),
+            overhead: overhead(policy.overhead),
+        },
         weight: policy.weight,
     })
 }

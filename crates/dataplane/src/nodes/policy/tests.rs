@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::*;
-use crate::compiled::{Hits, PolicyClass, PolicyCompiler, PolicyRules, RuleHits};
+use crate::compiled::{Hits, MOST_CLASSES, PolicyClass, PolicyCompiler, PolicyRules, RuleHits};
 use crate::police::MeterSettings;
 use crate::tables::classes::ClassCounts;
 use crate::tables::sessions::Sources;
@@ -563,9 +563,11 @@ fn a_class_has_a_rate_and_a_mark_of_its_own_within_that_of_the_session() {
         yellow: 0,
         exceeded: 2000 - outcomes.passed as u64,
     };
-    let classes = [counts(&video), counts(&voice), ClassCounts::default()];
-    assert_eq!(down.unwrap().classes, Some(classes));
-    assert_eq!(down.unwrap().exceeded_packets, 2000 - other.passed as u64);
+    let down = down.unwrap();
+    let classes = down.classes.unwrap();
+    assert_eq!(classes[..2], [counts(&video), counts(&voice)]);
+    assert_eq!(classes[2..], [ClassCounts::default(); 5]);
+    assert_eq!(down.exceeded_packets, 2000 - other.passed as u64);
     assert!(world.sessions.is_whole(INDEX));
 }
 
@@ -587,18 +589,97 @@ fn a_changed_policy_is_no_burst_of_a_class_and_what_was_counted_stays_with_its_n
             .map(|classes| classes.map(|class| class.passed))
     };
     let both = (before.passed + after.passed) as u64;
-    assert_eq!(counts(&world), Some([0, both, 0]));
+    assert_eq!(counts(&world), Some([0, both, 0, 0, 0, 0, 0]));
     world.compile(&RULES, |policy| {
         with_classes(policy);
         policy.classes[1] = class("games", &[EF], 0, None);
     });
     assert_eq!(counts(&world), None, "no packet has met these classes");
     let games = outcomes(&mut world, INDEX, 3 * HZ, &voice);
-    assert_eq!(counts(&world), Some([0, games.passed as u64, 0]));
+    let of_games = games.passed as u64;
+    assert_eq!(counts(&world), Some([0, of_games, 0, 0, 0, 0, 0]));
     assert!(
         games.passed.abs_diff(1100) <= 2,
         "a class without a policer has the session's rate"
     );
+}
+
+/// As many classes as there may be, each with its code point, mark and rate.
+fn with_all_classes(policy: &mut PolicyRules) {
+    let all = (1..=MOST_CLASSES as u8).map(|n| {
+        let mark = 2 * n;
+        class(
+            &format!("class{n}"),
+            &[8 * n],
+            50 * u64::from(n),
+            Some(mark),
+        )
+    });
+    policy.classes = all.collect();
+}
+
+#[test]
+fn each_of_seven_classes_has_a_rate_a_mark_and_counters_of_its_own() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    let by_rule = [
+        "permit udp from any to any 81 class class7",
+        "permit ip from any to any",
+    ];
+    world.compile(&by_rule, with_all_classes);
+    let mut exceeded = [0; MOST_CLASSES];
+    for n in 1..=MOST_CLASSES {
+        let frame = kilobyte(80, (8 * n as u8) << 2);
+        let of_class = outcomes(&mut world, INDEX, n as u64 * HZ, &frame);
+        assert!(
+            of_class.passed.abs_diff(15 + 50 * n) <= 1,
+            "{n}: {of_class:?}"
+        );
+        assert_eq!(of_class.dscps, [(2 * n as u8, of_class.passed)].into());
+        exceeded[n - 1] = of_class.dropped["class-exceeded-down"] as u64;
+    }
+    let counts = |world: &World| {
+        let down = (world.sessions).policy_state(INDEX, Direction::Down, &world.policies);
+        down.unwrap()
+            .classes
+            .map(|all| all.map(|class| class.exceeded))
+    };
+    assert_eq!(counts(&world), Some(exceeded));
+    // the same classes in another compilation: no burst, and the rule's class
+    world.compile(&by_rule, |policy| {
+        with_all_classes(policy);
+        policy.mark = Some(1);
+    });
+    let last = outcomes(&mut world, INDEX, 8 * HZ, &kilobyte(81, 0));
+    assert!(last.passed.abs_diff(350) <= 1, "{last:?}");
+    exceeded[6] += last.dropped["class-exceeded-down"] as u64;
+    assert_eq!(counts(&world), Some(exceeded));
+}
+
+#[test]
+fn a_session_has_a_further_line_only_while_its_policy_has_more_than_three_classes() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    let classes = |n: usize| {
+        move |policy: &mut PolicyRules| {
+            with_all_classes(policy);
+            policy.classes.truncate(n);
+        }
+    };
+    let frame = kilobyte(80, 8 << 2);
+    for (n, further) in [(3, 0), (4, 1), (7, 1), (3, 0), (5, 1)] {
+        world.compile(&["permit ip from any to any"], classes(n));
+        outcomes(&mut world, INDEX, n as u64 * HZ, &frame);
+        assert_eq!(world.sessions.further_class_lines(), further, "{n} classes");
+    }
+    // a second session has a line of its own, and gives it back
+    let mut second = entry(PacketSettings::with_mtu(1492), policies());
+    (second.index, second.pppoe_session_id) = (SessionIndex(2), 8);
+    world.sessions.set(second, Sources::default(), 0);
+    outcomes(&mut world, SessionIndex(2), 9 * HZ, &frame);
+    assert_eq!(world.sessions.further_class_lines(), 2);
+    world.sessions.remove(SessionIndex(2)).unwrap();
+    assert_eq!(world.sessions.further_class_lines(), 1);
+    world.set(PacketSettings::with_mtu(1492));
+    assert_eq!(world.sessions.further_class_lines(), 0);
 }
 
 #[test]

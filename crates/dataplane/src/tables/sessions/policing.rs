@@ -2,8 +2,9 @@
 //! subscriber. Other sessions take no memory for them, unless later ones have some.
 use super::Sessions;
 use crate::api::{PolicyState, SessionEntry, SessionIndex};
-use crate::compiled::{CompiledPolicy, PolicerSettings};
-use crate::tables::classes::ClassLine;
+use crate::compiled::{Classes, CompiledPolicy, PolicerSettings};
+use crate::police::Tokens;
+use crate::tables::classes::{ClassCounts, ClassLines};
 use crate::tables::homes::{self, Home, Homes};
 use crate::tables::meters::MeterLine;
 use crate::tables::policies::{CompiledPolicies, PolicyLine, PolicyParts};
@@ -15,7 +16,7 @@ pub(super) struct Policing {
     /// Meters of those whose policies have a policer.
     meters: dpdk::Table<MeterLine>,
     /// Of those whose policies have classes.
-    classes: dpdk::Table<ClassLine>,
+    classes: ClassLines,
     homes: Homes,
     /// Policy lines of sessions.
     policed: usize,
@@ -28,7 +29,7 @@ impl Policing {
         Ok(Policing {
             lines: dpdk::Table::new(2 * sessions)?,
             meters: dpdk::Table::new(2 * sessions)?,
-            classes: dpdk::Table::new(2 * sessions)?,
+            classes: ClassLines::new(2 * sessions)?,
             homes: Homes::new(sessions)?,
             policed: 0,
             hz,
@@ -59,7 +60,7 @@ impl Policing {
         if line.is_needed() && self.lines.len() <= place {
             self.lines.resize(place + 1, PolicyLine::default());
             self.meters.resize(place + 1, MeterLine::default());
-            self.classes.resize(place + 1, ClassLine::default());
+            self.classes.resize(place + 1);
         }
         let Some(there) = self.lines.get_mut(place) else {
             return;
@@ -72,7 +73,7 @@ impl Policing {
             self.meters[place].forget();
         } else {
             self.meters[place] = MeterLine::default();
-            self.classes[place] = ClassLine::default();
+            self.classes.clear(place);
         }
     }
 
@@ -88,7 +89,7 @@ pub(crate) struct PolicedLines<'a> {
     pub policy: &'a mut PolicyLine,
     // Not a slice, whose place would be loaded for every packet.
     meters: &'a mut dpdk::Table<MeterLine>,
-    classes: &'a mut dpdk::Table<ClassLine>,
+    classes: &'a mut ClassLines,
     homes: &'a mut Homes,
     place: usize,
     direction: Direction,
@@ -164,7 +165,7 @@ impl Sessions {
         let line = self.policing.lines.get(place)?;
         let exceeded = |home| self.policing.homes.exceeded(home, direction);
         let compiled = line.policy.and_then(|policy| policies.get(policy));
-        let counts = |classes| self.policing.classes.get(place)?.counts_of(classes);
+        let counts = |classes| self.policing.classes.counts_of(place, classes);
         Some(PolicyState {
             subscriber_exceeded_packets: line.home.map_or(0, exceeded),
             yellow_packets: self
@@ -175,6 +176,12 @@ impl Sessions {
             classes: compiled.and_then(CompiledPolicy::classes).and_then(counts),
             ..line.state()?
         })
+    }
+
+    /// Lines of further classes that sessions have.
+    #[cfg(test)]
+    pub fn further_class_lines(&self) -> usize {
+        self.policing.classes.further()
     }
 
     /// Asks for the policy line of a session, and for what policies have that the worker holds.
@@ -194,11 +201,8 @@ impl Sessions {
         {
             dpdk::prefetch(meter);
         }
-        if parts.classes > 0
-            && let Some(class) = classes.get(place)
-        {
-            dpdk::prefetch(class);
-            dpdk::prefetch(&class.counts[1]);
+        if parts.classes > 0 {
+            classes.prefetch(place);
         }
     }
 }
@@ -216,10 +220,16 @@ impl PolicedLines<'_> {
         &mut self.meters[self.place]
     }
 
-    /// Tokens and counters of classes.
+    /// Makes tokens and counters of classes those of a compilation.
     #[inline(always)]
-    pub fn class(&mut self) -> &mut ClassLine {
-        &mut self.classes[self.place]
+    pub fn follow_classes(&mut self, compiled: &CompiledPolicy, classes: &Classes, now: u64) {
+        self.classes.follow(self.place, compiled, classes, now);
+    }
+
+    /// Tokens and counters of a class.
+    #[inline(always)]
+    pub fn class(&mut self, position: usize) -> (&mut Tokens, &mut ClassCounts) {
+        self.classes.class(self.place, position)
     }
 
     /// Whether a packet of so many octets is within the rate of all sessions of the subscriber.
