@@ -97,13 +97,23 @@ fn policy(compiler: PolicyCompiler) -> CompiledPolicy {
         is_colour_aware: true,
         yellow_mark: Some(12),
     };
-    let class = PolicyClass {
-        name: "voice".into(),
-        dscps: 1 << 46,
-        priorities: 1 << 5,
+    let class = |(name, dscp, priority): (&str, u8, u8)| PolicyClass {
+        name: name.into(),
+        dscps: 1 << dscp,
+        priorities: 1 << priority,
         policer: Some(policer),
         mark: None,
     };
+    // as many as there may be
+    let classes = [
+        ("voice", 46, 5),
+        ("video", 34, 4),
+        ("games", 26, 3),
+        ("mail", 18, 2),
+        ("backup", 10, 1),
+        ("routing", 48, 6),
+        ("control", 56, 7),
+    ];
     let rules = [
         "deny tcp from any to any 25 setup",
         "deny udp from any 1-9 to any 137-139",
@@ -121,7 +131,7 @@ fn policy(compiler: PolicyCompiler) -> CompiledPolicy {
         unmatched_pass: true,
         denies_undetermined: true,
         is_counted: true,
-        classes: vec![class],
+        classes: classes.map(class).into(),
         mark: Some(0),
         policer: Some(policer),
         queues: None,
