@@ -66,15 +66,20 @@ impl<C: Chain> Scheduler<C> {
 
     #[cold]
     fn further_next(&self, subscriber: &Subscriber, class: usize) -> u64 {
-        self.subscribers[subscriber.other as usize].class_next[class - LINE_CLASSES]
+        let further = self.subscribers.get(subscriber.other as usize);
+        let next = further.and_then(|further| further.class_next.get(class - LINE_CLASSES));
+        next.copied().unwrap_or(0)
     }
 
     /// [`furthest_behind`] where further classes have packets, too.
     #[cold]
     fn furthest_behind_of_all(&self, subscriber: &Subscriber, mask: u8) -> u32 {
-        let further = &self.subscribers[subscriber.other as usize];
-        let of_further = furthest_behind(&further.ahead, mask >> LINE_CLASSES);
-        furthest_behind(&subscriber.ahead, mask).min(of_further + LINE_CLASSES as u32)
+        let own = furthest_behind(&subscriber.ahead, mask);
+        let further = self.subscribers.get(subscriber.other as usize);
+        further.map_or(own, |further| {
+            let first = furthest_behind(&further.ahead, mask >> LINE_CLASSES);
+            own.min(first + LINE_CLASSES as u32)
+        })
     }
 }
 

@@ -25,7 +25,7 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Whether a subscriber with further classes has a queue for packets of a class.
-    pub(crate) fn has_queue(&self, at: usize, class: usize) -> bool {
+    pub(crate) fn has_queue(&self, (at, class): (usize, usize)) -> bool {
         let subscriber = self.subscribers.get(at);
         let subscriber = subscriber.filter(|subscriber| subscriber.kind == Kind::Extended);
         subscriber.is_some_and(|subscriber| class < self.known(subscriber))

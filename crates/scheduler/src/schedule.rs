@@ -3,7 +3,7 @@ use crate::child::Band;
 use crate::node::WIRE;
 use crate::packet::{Chain, Packet};
 use crate::profile::STAMP;
-use crate::subscriber::{Kind, LINE_CLASSES, Subscriber, SubscriberIndex, lines};
+use crate::subscriber::{Kind, LINE_CLASSES, Subscriber, SubscriberIndex, charge_extended, lines};
 use crate::tree::Scheduler;
 use crate::wait::WHEEL_SLOT;
 use policy::pace::{parts, ticks};
@@ -152,47 +152,50 @@ impl<C: Chain> Scheduler<C> {
     ) -> Result<Option<C::Packet>, (Refused, C::Packet)> {
         let at = to.0 as usize;
         let kind = self.subscribers.get(at).map(|subscriber| subscriber.kind);
-        let passes = match kind == Some(Kind::Whole) && class < LINE_CLASSES {
-            true => self.passes((at, class), &packet, parts(now), false),
-            false => self.passes_extended((at, class), &packet, parts(now)),
-        };
-        match passes {
+        if kind != Some(Kind::Whole) || class >= LINE_CLASSES {
+            return self.offer_extended(to, class, packet, now);
+        }
+        match self.passes((at, class), packet.octets(), parts(now), false) {
             true => Ok(Some(packet)),
             false => self.enqueue(to, class, packet, now).map(|()| None),
         }
     }
 
-    /// Whether a packet of a subscriber with further classes leaves at once. The first one of such a class has to be taken: so it gets its line.
+    /// The same for a subscriber with further classes. The first packet of such a class has to be taken: so it gets its line.
     #[cold]
-    fn passes_extended(
+    fn offer_extended(
         &mut self,
-        (at, class): (usize, usize),
-        packet: &C::Packet,
+        to: SubscriberIndex,
+        class: usize,
+        packet: C::Packet,
         now: u64,
-    ) -> bool {
-        self.has_queue(at, class) && self.passes((at, class), packet, now, true)
+    ) -> Result<Option<C::Packet>, (Refused, C::Packet)> {
+        let of = (to.0 as usize, class);
+        match self.has_queue(of) && self.passes(of, packet.octets(), parts(now), true) {
+            true => Ok(Some(packet)),
+            false => self.enqueue(to, class, packet, now).map(|()| None),
+        }
     }
 
-    /// Whether a packet leaves at once; if so, it is charged.
+    /// Whether a packet of so many octets leaves at once; if so, it is charged.
     #[inline(always)]
     fn passes(
         &mut self,
         (at, class): (usize, usize),
-        packet: &C::Packet,
+        octets: u32,
         now: u64,
         is_extended: bool,
     ) -> bool {
         if !self.is_way_free(at, class, now) {
             return false;
         }
-        let octets = packet.octets().max(1);
+        let octets = octets.max(1);
         let number = self.number(at, class);
-        let subscriber = &mut self.subscribers[at];
+        let (subscriber, further) = lines(&mut self.subscribers, at, is_extended);
         let profile = &self.profiles[usize::from(subscriber.profile)];
         let queue = &mut self.queues[number];
         queue.pass(&profile.classes[class].aqm, octets, stamp(now));
         let past = now.saturating_sub(self.slack);
-        let (subscriber, further) = lines(&mut self.subscribers, at, is_extended);
         subscriber.charge_rates(further, (profile, class), octets, [past, now]);
         let parent = subscriber.parent;
         self.charge(parent, octets, true, now);
@@ -302,17 +305,14 @@ impl<C: Chain> Scheduler<C> {
         if let Some(packet) = &packet {
             let octets = packet.octets().max(1);
             served = octets + WIRE;
-            let past = now.saturating_sub(self.slack);
+            let times = [now.saturating_sub(self.slack), now];
             let subscriber = &mut self.subscribers[at];
             let parent = subscriber.parent;
+            let profile = &self.profiles[usize::from(subscriber.profile)];
             let is_committed = match subscriber.kind == Kind::Extended {
-                true => self.charge_extended((at, class), octets, [past, now]),
-                false => {
-                    let profile = &self.profiles[usize::from(subscriber.profile)];
-                    // which changes nothing, but says that the class is in the line
-                    let of = (profile, class % LINE_CLASSES);
-                    subscriber.charge(None, of, octets, [past, now])
-                }
+                true => charge_extended(&mut self.subscribers, at, (profile, class), octets, times),
+                // which changes nothing, but says that the class is in the line
+                false => subscriber.charge(None, (profile, class % LINE_CLASSES), octets, times),
             };
             self.charge(parent, octets, is_committed, now);
         }
@@ -322,26 +322,14 @@ impl<C: Chain> Scheduler<C> {
             self.return_node(above, served, now);
             above = self.nodes[above as usize].parent;
         }
+        if class >= LINE_CLASSES {
+            self.shed(at);
+        }
         let left = usize::from(packet.is_some());
         packet
             .into_iter()
             .for_each(|packet| leave(SubscriberIndex(at as u32), packet));
         left
-    }
-
-    /// Charges a packet that leaves to a subscriber with further classes. Returns whether it was below the committed rate.
-    #[cold]
-    fn charge_extended(
-        &mut self,
-        (at, class): (usize, usize),
-        octets: u32,
-        times: [u64; 2],
-    ) -> bool {
-        let (subscriber, further) = lines(&mut self.subscribers, at, true);
-        let profile = &self.profiles[usize::from(subscriber.profile)];
-        let is_committed = subscriber.charge(further, (profile, class), octets, times);
-        self.shed(at);
-        is_committed
     }
 
     /// Takes the packet of a class whose turn it is; `None`: all that waited was dropped.

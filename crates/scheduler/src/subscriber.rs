@@ -256,3 +256,16 @@ pub(crate) fn lines(
         false => (&mut high[0], Some(&mut low[further])),
     }
 }
+
+/// [`Subscriber::charge`] of one that has further classes. It has no access to the scheduler, whose fields would have to be read again behind it.
+#[cold]
+pub(crate) fn charge_extended(
+    all: &mut [Subscriber],
+    at: usize,
+    of: (&Compiled, usize),
+    octets: u32,
+    times: [u64; 2],
+) -> bool {
+    let (subscriber, further) = lines(all, at, true);
+    subscriber.charge(further, of, octets, times)
+}
