@@ -390,8 +390,9 @@ fn refused(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
         ),
         ("set policies open classes a vlan-priority 8", "0 to 7"),
         (
-            "set policies open classes a\nset policies open classes b\nset policies open classes c\nset policies open classes d",
-            "4 classes: expected at most 3",
+            "set policies open classes a\nset policies open classes b\nset policies open classes c\nset policies open classes d
+set policies open classes e\nset policies open classes f\nset policies open classes g\nset policies open classes h",
+            "class `h` is beyond the 7 that a policy may have: 8 classes",
         ),
         ("set policies open classes a!b", "1 to 32 letters"),
         (
