@@ -80,11 +80,18 @@ set policies plan queue aqm codel",
     ("DualPI2", "set policies plan queue aqm dualpi2", 0.4),
     ("FQ-CoDel", "delete policies plan queue aqm", 0.06),
     (
+        // the sixth of eight queues, with those before it
         "a strict class",
         "set policies plan queue target-delay 0
 set acls plan rules 10 permit icmp from any to any class pings
 set policies plan classes pings queue strict true
-set policies plan classes pings queue rate 1000",
+set policies plan classes pings queue rate 1000
+set policies plan classes a dscp cs1
+set policies plan classes b dscp cs2
+set policies plan classes c dscp cs3
+set policies plan classes d dscp cs4
+set policies plan classes x dscp cs5
+set policies plan classes y dscp cs6",
         0.1,
     ),
 ];
