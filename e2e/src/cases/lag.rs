@@ -256,13 +256,18 @@ set {members} {}",
             "ip link del {BOND}; ip link set eth1 down; ip link set eth2 down"
         ))?;
         let delete = format!("delete user-planes {CONFIGURED_AS} ports {PORT}");
-        self.stage.site.sluice().configure(&delete)?;
+        let sluice = self.stage.site.sluice();
+        // The session may still be on its way out.
+        sluice.tell(
+            &[],
+            &format!("configure\n{delete}\ncommit ending-sessions\n"),
+        )?;
         let up = self.stage.lab.netns(Place::UserPlane(UP));
         let access = self.stage.lab.netns(Place::Access(UP));
         for link in LINKS {
             up.ip(&format!("link set {link} netns {}", access.name()))?;
         }
-        self.stage.site.sluice().ledger().map(drop)
+        sluice.ledger().map(drop)
     }
 }
 
