@@ -113,7 +113,7 @@ impl Check<'_> {
         let access = ports.values().filter(|port| port.role == PortRole::Access);
         let segments: usize = access.map(|port| port.segments().len()).sum();
         for (what, asked, most) in [
-            ("devices of ports", devices, self.can.ports),
+            ("devices", devices, self.can.ports),
             (
                 "ports and subinterfaces",
                 ports.len() + parts,
@@ -341,7 +341,7 @@ ports:
             (
                 "device: 'net_af_xdp0,iface=acc0'",
                 "lag: {members: [0000:04:00.0, 0000:04:00.1, 0000:04:00.2]}",
-                "ports: 4 devices of ports: the user plane supports at most 3",
+                "ports: 4 devices: the user plane supports at most 3",
             ),
             (
                 "device: 'net_af_xdp0,iface=acc0'",

@@ -161,12 +161,16 @@ impl UserPlane {
 
     /// Fault of a document whose new ports have no room beside the old ones, which close only when the new ones are open.
     fn too_many_at_once(&self, document: &UserPlaneDocument) -> Option<Fault> {
+        let devices = |port: &PortDocument| port.devices().count();
         let new = document.ports.iter();
         let new = new.filter(|(name, port)| !self.is_blocked(name, port));
-        let (new, old, most) = (new.count(), self.ports.len(), dpdk::MAX_PORTS.into());
-        (document.ports.len() <= most && old + new > most).then(|| {
+        let new: usize = new.map(|(_, port)| devices(port)).sum();
+        let old: usize = self.ports.values().map(|port| devices(&port.config)).sum();
+        let all: usize = document.ports.values().map(devices).sum();
+        let most = dpdk::MAX_PORTS.into();
+        (all <= most && old + new > most).then(|| {
             let text = format!(
-                "{old} open and {new} new ports are more than {most} at once: delete old ports in a commit of their own first"
+                "{old} devices of open ports and {new} of new ones are more than {most} at once: delete old ports in a commit of their own first"
             );
             fault(&Path::from_iter(["ports"]), text)
         })

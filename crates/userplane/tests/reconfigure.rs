@@ -334,12 +334,12 @@ fn as_many_ports_as_the_driver_has(ask: &Asking) {
     let faults = ask.reconfigure(&ports(0..MOST + 1)).unwrap_err();
     assert_eq!(
         faults[0].to_string(),
-        "ports: 33 ports: the user plane supports at most 32"
+        "ports: 33 devices: the user plane supports at most 32"
     );
     let faults = ask.reconfigure(&ports(1..MOST + 1)).unwrap_err();
     assert_eq!(
         faults[0].to_string(),
-        "ports: 32 open and 1 new ports are more than 32 at once: delete old ports in a commit of their own first"
+        "ports: 32 devices of open ports and 1 of new ones are more than 32 at once: delete old ports in a commit of their own first"
     );
     assert_eq!(settled(ask), open);
     for range in [MOST / 2..MOST, MOST / 2..3 * MOST / 2, MOST..2 * MOST - 16] {

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const OF_USER_PLANES: [&str; 4] = ["acls ", "policers ", "policies ", "protection "];
 
 /// What takes effect elsewhere: on user planes, and in the daemon around the control plane.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 26] = [
     "logging level",
     "network-instances * interface",
     "user-planes * hold-sessions",
@@ -23,6 +23,11 @@ const ELSEWHERE: [&str; 21] = [
     "user-planes * ports * addresses",
     "user-planes * ports * device",
     "user-planes * ports * egress-rate",
+    "user-planes * ports * lag lacp",
+    "user-planes * ports * lag lacp-rate",
+    "user-planes * ports * lag members",
+    "user-planes * ports * lag minimum-links",
+    "user-planes * ports * lag system-priority",
     "user-planes * ports * mtu",
     "user-planes * ports * segments * egress-rate",
     "user-planes * ports * segments * vlan-egress-rate",
