@@ -240,10 +240,8 @@ impl Ports {
             mac: port.mac,
             access: port.segments.is_some(),
             up: health.up,
-            rx_lost: health.rx_missed
-                + health.rx_errors
-                + health.rx_no_buffer
-                + health.unaggregated,
+            rx_lost: health.rx_missed + health.rx_errors + health.rx_no_buffer,
+            unaggregated: health.unaggregated,
             ..counted
         }
     }

@@ -255,7 +255,7 @@ impl UserPlane {
         drops.push(counter(
             "not-aggregated",
             unaggregated,
-            "A frame came by a member of a LAG that is not used: see `show lag`.",
+            "A frame came by a member of a LAG that is not used: see `show lag-members`.",
         ));
         let own = self.control_counters().into_iter();
         let own = own.chain(self.node.counters().named());
