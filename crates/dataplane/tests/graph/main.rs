@@ -6,6 +6,7 @@ mod egress;
 mod frames;
 mod full;
 mod inspect;
+mod lag;
 mod model;
 mod mtu;
 mod ports;

@@ -1,10 +1,10 @@
 //! A data plane with ports in memory, and the balance that every test ends with: no packet is lost or made.
 use crate::frames::{GATEWAY, Home, Mac};
 use dataplane::*;
-use dpdk::{Eal, EalOptions, Mbuf, MemoryPeer, Pool};
+use dpdk::{Eal, EalOptions, Lag, Mbuf, MemoryPeer, Pool, Port, Spread};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 use wire::eth::{MacAddr, Tag, Tags};
 
@@ -171,18 +171,34 @@ impl World {
 
     /// Adds a port in memory.
     pub fn add(&mut self, index: u16, role: Role) {
+        let (port, peers) = self.open();
+        self.put(index, role, port, peers);
+    }
+
+    /// Adds a port with two members; the peer of each stands for that of a queue.
+    pub fn add_lag(&mut self, index: u16, role: Role) -> Arc<Lag> {
+        let (members, peers): (Vec<_>, Vec<_>) = [self.open(), self.open()].into_iter().unzip();
+        let port = Port::join(members, Spread::Destination).expect("a LAG");
+        let lag = port.lag().expect("a LAG").clone();
+        self.put(index, role, port, peers.into_iter().flatten().collect());
+        lag
+    }
+
+    fn open(&mut self) -> (Port, Vec<MemoryPeer>) {
         let name = format!("w{}p{}", self.turn.made, self.opened);
         self.opened += 1;
-        let (port, peer) = (self.turn.eal)
-            .memory_port(&name, self.size, self.pool, self.queues)
-            .expect("a port");
+        let opened = (self.turn.eal).memory_port(&name, self.size, self.pool, self.queues);
+        opened.expect("a port")
+    }
+
+    fn put(&mut self, index: u16, role: Role, port: Port, peers: Vec<MemoryPeer>) {
         let config = PortConfig {
             port,
             mac: Some(MacAddr(GATEWAY)),
             role,
         };
         self.controller.add_port(PortIndex(index), config).unwrap();
-        self.peers.insert(index, peer);
+        self.peers.insert(index, peers);
     }
 
     /// Removes a port, and takes what it had sent.
@@ -468,13 +484,14 @@ impl Drop for World {
             self.gone.rx_packets + ports.iter().map(|p| p.rx_packets).sum::<u64>(),
             self.gone.tx_packets + ports.iter().map(|p| p.tx_packets).sum::<u64>(),
         );
-        assert_eq!(rx + self.controller.injected(), self.sent);
+        let unaggregated: u64 = ports.iter().map(|p| p.unaggregated).sum();
+        assert_eq!(rx + unaggregated + self.controller.injected(), self.sent);
         assert_eq!(tx, self.got);
         // In the place of a packet there may be fragments.
         let cut = self.controller.fragments();
         assert_eq!(
             self.sent + cut.fragments,
-            self.got + punts + drops + cut.packets,
+            self.got + punts + drops + unaggregated + cut.packets,
             "drops {:?}, {punts} punted",
             self.drops()
         );
