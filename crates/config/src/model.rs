@@ -33,8 +33,8 @@ pub use protection::{
 };
 pub use subscriber::{AddressFamilies, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
-    AdminState, DeviceDocument, Ipv4Options, Lacp, LacpRate, Lag, Port, PortRole, PrioritySource,
-    Segment, SourceCheck, Subinterface, UserPlane, UserPlaneDocument,
+    AdminState, DeviceDocument, Ipv4Options, Lacp, LacpRate, Lag, MOST_LAG_MEMBERS, Port, PortRole,
+    PrioritySource, Segment, SourceCheck, Subinterface, UserPlane, UserPlaneDocument,
 };
 
 use schemars::JsonSchema;

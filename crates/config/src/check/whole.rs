@@ -2,8 +2,8 @@
 
 use crate::model::{
     AboveRate, AccessProfile, Acls, Algorithm, Configuration, MOST_ACL_RULES, MOST_ACLS,
-    MOST_CLASSES, MOST_POLICY_RULES, Overhead, Policer, Port, PortRole, RouterAdvertisements,
-    TrafficPolicy, User, UserPlaneDocument,
+    MOST_CLASSES, MOST_LAG_MEMBERS, MOST_POLICY_RULES, Overhead, Policer, Port, PortRole,
+    RouterAdvertisements, TrafficPolicy, User, UserPlaneDocument,
 };
 use crate::{Fault, Path, password};
 use std::collections::BTreeMap;
@@ -468,8 +468,8 @@ impl Found {
         };
         let here = here.join("lag");
         let members = lag.members.len();
-        if !(1..=8).contains(&members) {
-            let why = format!("{members} members: expected 1 to 8");
+        if !(1..=MOST_LAG_MEMBERS).contains(&members) {
+            let why = format!("{members} members: expected 1 to {MOST_LAG_MEMBERS}");
             self.at(&here, "members", why);
         } else if usize::from(lag.minimum_links) > members {
             let why = format!("expected at most {members}, the number of `members`");

@@ -125,12 +125,15 @@ pub struct Port {
     pub subinterfaces: BTreeMap<String, Subinterface>,
 }
 
+/// Maximum number of members of a link aggregation group.
+pub const MOST_LAG_MEMBERS: usize = 8;
+
 /// Link aggregation group of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Lag {
     /// Its members: DPDK devices, as for `device`. The first one's MAC address is the port's.
-    #[schemars(length(min = 1, max = 8), extend("x-format" = "device", "x-example" = "0000:03:00.0"))]
+    #[schemars(length(min = 1, max = MOST_LAG_MEMBERS), extend("x-format" = "device", "x-example" = "0000:03:00.0"))]
     pub members: Vec<String>,
     /// Whether the link aggregation control protocol (LACP) is spoken. `passive`: if the other end does. `off`: every member whose link is
     /// up is used, and the other end has to be configured alike.
@@ -144,9 +147,9 @@ pub struct Lag {
     pub lacp_rate: LacpRate,
     /// Members that have to be usable. With fewer, the port is down, and the other end sends nothing to it.
     #[serde(default = "one")]
-    #[schemars(range(min = 1, max = 8))]
+    #[schemars(range(min = 1, max = MOST_LAG_MEMBERS))]
     pub minimum_links: u8,
-    /// LACP's priority of this system; the lower of both ends decides between members.
+    /// LACP's priority of this system, for the other end: of two systems, the one with the lower number may choose between members.
     #[serde(default = "system_priority")]
     #[schemars(range(min = 1, max = 65_535))]
     pub system_priority: u16,

@@ -627,6 +627,8 @@ impl UserPlane {
     }
 }
 
+const _: () = assert!(config::model::MOST_LAG_MEMBERS == dpdk::MAX_MEMBERS);
+
 /// What LACP is told of a port's LAG: its system is the port.
 fn lag_settings(lag: &LagDocument, index: PortIndex, mac: MacAddr) -> lacp::Settings {
     lacp::Settings {
