@@ -68,6 +68,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         .vm
         .must("ip link set eth2 nomaster; ip link set eth2 up")?;
     links.wait(["used", "silent"])?;
+    strangers(&stage)?;
     home.ping(&INTERNET_V4.to_string(), 10)?;
     stage.vm.must(&format!(
         "ip link set eth2 down; ip link set eth2 master {BOND}"
@@ -77,6 +78,16 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     both_fail(&links, &home)?;
     home.hang_up()?;
     links.take_away()
+}
+
+/// Nobody is served by a link that is not used: what comes by it is dropped and counted.
+fn strangers(stage: &Stage<'_>) -> Result<()> {
+    let padi = "timeout 5 pppoe -A -I eth2 -t 1 2>&1; true";
+    let answers = stage.vm.must(padi)?;
+    ensure!(!answers.contains("Access-Concentrator"), "{answers}");
+    let dropped = stage.site.drops()?.count("not-aggregated")?;
+    ensure!(dropped > 0, "nothing is counted: {answers}");
+    Ok(())
 }
 
 /// Without a link the port is down; the session is still there when they come back.
