@@ -4,12 +4,10 @@ use crate::Burst;
 use crate::queue::{DeviceQueue, Sent};
 use core::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+use wire::eth::{IPV4, IPV6, SLOW_PROTOCOLS, TPID_8021AD, TPID_8021Q};
 
 /// The most members of a LAG.
 pub const MAX_MEMBERS: usize = 8;
-
-/// EtherType of the slow protocols, LACP among them (IEEE 802.3 Annex 57A.4).
-const SLOW_PROTOCOLS: u16 = 0x8809;
 
 /// What says by which member a frame is sent. Frames of a subscriber are the same in this, so all of them go by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,12 +166,9 @@ fn is_slow_protocol(frame: &[u8]) -> bool {
 /// A number that is the same for all frames of a subscriber, and evenly spread otherwise.
 #[inline]
 fn hash(frame: &[u8], spread: Spread) -> u32 {
-    const TAGS: [u16; 2] = [0x8100, 0x88a8];
-    const IPV4: u16 = 0x0800;
-    const IPV6: u16 = 0x86dd;
     let (mut at, mut vlans) = (12, 0u64);
     for _ in 0..2 {
-        if TAGS.contains(&ethertype(frame, at)) {
+        if [TPID_8021Q, TPID_8021AD].contains(&ethertype(frame, at)) {
             vlans = vlans << 12 | u64::from(ethertype(frame, at + 2) & 0xfff);
             at += 4;
         }

@@ -177,6 +177,11 @@ pub const LINES: Table = Table {
     ],
 };
 
+/// What the table `trouble` counts, of each hour and of all together.
+const ENDED: Column = Column::new("ended", Number(Exact), "How often a session that was online ended").under("WENT", 0);
+const FAILED: Column = Column::new("failed", Number(Exact), "How often a session ended before it was online, for another reason than AAA's").under("FAILED", 0);
+const REFUSED: Column = Column::new("refused", Number(Exact), "How often AAA refused a subscriber").under("REFUSED", 0);
+
 /// `sluice show trouble`.
 pub const TROUBLE: Table = Table {
     name: "trouble",
@@ -197,18 +202,18 @@ pub const TROUBLE: Table = Table {
             Rows {
                 columns: &[
                     Column::new("at", Number(Time), "Begin of the hour").under("HOUR (UTC)", 0),
-                    Column::new("ended", Number(Exact), "How often a session that was online ended").under("WENT", 0),
-                    Column::new("failed", Number(Exact), "How often a session ended before it was online, for another reason than AAA's").under("FAILED", 0),
-                    Column::new("refused", Number(Exact), "How often AAA refused a subscriber").under("REFUSED", 0),
+                    ENDED,
+                    FAILED,
+                    REFUSED,
                 ],
                 repeated: &[],
             },
             "Each of the 24 hours",
         )
         .under("HOUR (UTC)", 0),
-        Column::new("ended", Number(Exact), "How often a session that was online ended").under("WENT", 0),
-        Column::new("failed", Number(Exact), "How often a session ended before it was online, for another reason than AAA's").under("FAILED", 0),
-        Column::new("refused", Number(Exact), "How often AAA refused a subscriber").under("REFUSED", 0),
+        ENDED,
+        FAILED,
+        REFUSED,
         Column::new("counted_since", Number(Time), "When counting began: nothing is known of earlier hours"),
     ],
 };
