@@ -318,7 +318,20 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let bad = [&[0, 2, 1, 0, 0, 0, 1, 0, 0, 0][..], b"kv"].concat();
     let good = [&[0, 1, 1, 0, 0, 0, 1, 0, 0, 0][..], b"kv"].concat();
     let large = [3; 120];
-    let afterwards: [&[(u8, &[u8])]; 10] = [
+    // Three records, each in a frame of its own behind a rewriting; the last of them is lost.
+    let others = [[4; 120], [5; 120]];
+    let mut shortened: Vec<(u8, &[u8])> = Vec::new();
+    for _ in 0..3 {
+        shortened.extend([
+            (op::PUT, &large[..]),
+            (op::PUT, &others[0]),
+            (op::PUT, &others[1]),
+        ]);
+        shortened.push((op::SYNC, b""));
+    }
+    shortened.extend([(op::TEND, &b""[..]); 4]);
+    shortened.push((op::CUT, &[0, 60]));
+    let afterwards: [&[(u8, &[u8])]; 11] = [
         &[],
         &[(op::CUT, &[0, 3])],
         &[
@@ -343,6 +356,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
             (op::TEND, b""),
             (op::REOPEN, b""),
         ],
+        &shortened,
     ];
     let mut seeds = vec![script([(op::REPLACE, log)])];
     for damage in afterwards {

@@ -22,7 +22,8 @@
 //! Frame numbers start at 1. The checksums begin with the salt, which is random for each file. So an old file's frame in a
 //! recycled block cannot pass for a frame, nor can one that a subscriber put into a user name. A seal proves that everything
 //! before it was on the disk. It ends every snapshot and backup, and a log that was idle for one second. Damage to the last batch
-//! can then be distinguished from an interrupted write.
+//! can then be distinguished from an interrupted write. A log gets its name as a complete snapshot, if only of nothing, so one
+//! without any seal has lost a part of it, and is refused: what is left would be a state that never was.
 //!
 //! ```
 //! use control::store::{Record, Store};
@@ -175,8 +176,11 @@ pub enum StoreError {
         /// What is wrong there.
         what: &'static str,
     },
-    /// The backup is incomplete.
-    #[error("{0} is not a complete backup: its end is missing")]
+    /// The end of a log or backup is missing, and with it some of the records that it was begun with.
+    #[error(
+        "{0} is not complete: its end is missing. A crash during a write does not cause this, so nothing was changed. \
+            Restore the file, or move it away to start with an empty store"
+    )]
     Incomplete(PathBuf),
 }
 

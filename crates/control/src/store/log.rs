@@ -129,6 +129,8 @@ pub(super) struct Contents {
     pub cut: u64,
     /// Whether the last frame is a seal.
     pub sealed: bool,
+    /// Whether there is a seal anywhere: the records that the log was begun with are complete.
+    begun: bool,
 }
 
 impl Contents {
@@ -160,6 +162,9 @@ impl Contents {
                 }
             }
         }
+        if !contents.begun {
+            return Err(StoreError::Incomplete(path.into()));
+        }
         Ok(contents)
     }
 
@@ -170,6 +175,7 @@ impl Contents {
         self.batches += 1;
         self.length += (FRAME_HEADER + payload.len()) as u64;
         self.sealed = payload.is_empty();
+        self.begun |= self.sealed;
         Some(())
     }
 

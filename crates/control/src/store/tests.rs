@@ -68,7 +68,7 @@ fn a_crash_at_any_byte_leaves_whole_batches() {
     let directory = tempfile::tempdir().unwrap();
     let lengths = five_batches(directory.path());
     let whole = fs::read(file(directory.path())).unwrap();
-    for end in HEADER..=whole.len() {
+    for end in lengths[0] as usize..=whole.len() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(file(directory.path()), &whole[..end]).unwrap();
         let batches = lengths
@@ -167,6 +167,35 @@ fn damage_to_the_last_batch_of_a_sealed_log_is_refused() {
             Err(StoreError::Damaged { offset, .. }) if offset == lengths[4]
         ));
     }
+}
+
+#[test]
+fn a_log_that_lost_records_it_was_begun_with_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = short(directory.path());
+    for number in 0..60 {
+        store.append(&Record::put(key(number % 20), [number as u8; 20]));
+        store.sync().unwrap();
+    }
+    while store.wants_tending() {
+        store.tend().unwrap();
+    }
+    let snapshot = store.len_on_disk() as usize;
+    store.append(&Record::put("after", "the snapshot"));
+    store.sync().unwrap();
+    drop(store);
+    let whole = fs::read(file(directory.path())).unwrap();
+    for end in HEADER..snapshot {
+        fs::write(file(directory.path()), &whole[..end]).unwrap();
+        let error = Store::open(directory.path()).unwrap_err();
+        assert!(
+            matches!(error, StoreError::Incomplete(_)),
+            "at {end}: {error}"
+        );
+        assert_eq!(fs::read(file(directory.path())).unwrap(), whole[..end]);
+    }
+    fs::write(file(directory.path()), &whole[..snapshot]).unwrap();
+    assert_eq!(open(directory.path()).1.live.len(), 20);
 }
 
 #[test]
@@ -467,7 +496,9 @@ impl Troubled {
 impl Disk for Troubled {
     type File = Troubled;
     fn read(&self, _: &str) -> io::Result<Option<Vec<u8>>> {
-        Ok(Some(log::header(7).to_vec()))
+        let mut empty = log::header(7).to_vec();
+        log::emit_frame(7, 1, &[], &mut empty);
+        Ok(Some(empty))
     }
     fn create(&mut self, _: &str) -> io::Result<Troubled> {
         Err(io::ErrorKind::StorageFull.into())
