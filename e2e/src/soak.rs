@@ -1,13 +1,14 @@
 //! Fifty faults in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
 //! nothing leaks. Then a thousand takeovers of fixed addresses, changes by RADIUS while homes connect, 10,000 homes of
 //! `sluice load`, floods, and a million sessions. At last as many sessions as there may be are resumed, also with addresses that no
-//! pool covers, and a full table of the internet comes by FRR.
+//! pool covers, a full table of the internet comes by FRR, and each page and action of the web manager is tried with very many homes.
 
 use crate::cases::{changes_beside_setups, come_and_go, flood, frr_full, load, resume, takeovers};
 use crate::fixture::Fixture;
 use crate::guard;
 use crate::leak_check::{Allowance, no_leak};
 use crate::load::{FULL_RATE, Fault, Measured};
+use crate::scale;
 use crate::schemathesis;
 use anyhow::{Context, Result, bail};
 use lab::topology::UserPlane;
@@ -29,7 +30,7 @@ const ROUNDS: u16 = 10;
 type Part = fn(&mut Fixture, (u64, u64)) -> Result<()>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 12] = [
     ("faults", |fixture, (seed, faults)| {
         deal(fixture, seed, faults)
     }),
@@ -47,6 +48,7 @@ const PARTS: [(&str, Part); 11] = [
     ("resume", |fixture, _| in_time(fixture)),
     ("fixed", |fixture, _| all_fixed(fixture)),
     ("frr-full", |fixture, _| frr_full::all(fixture)),
+    ("web-manager", |fixture, _| scale::all_pages(fixture)),
     ("schemathesis", |fixture, (seed, _)| {
         schemathesis::run(fixture, seed)
     }),

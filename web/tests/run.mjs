@@ -156,8 +156,8 @@ await browser.run('search by MAC address', async () => {
   await page.locator('body').press('/');
   await page.keyboard.type(typed);
   await page.keyboard.press('Enter');
-  const found = homes.filter((row) => row.mac === home.mac);
-  if (found.length === 1) await heading(home.user);
+  const { total } = (await browser.ask(`sessions?mac=${home.mac}`)).body;
+  if (total === 1) await heading(home.user);
   else await page.getByRole('link', { name: home.user, exact: true }).first().waitFor();
 });
 await browser.run('keys alone', async () => {

@@ -430,6 +430,12 @@ impl UserPlanes {
         last.then(|| (peer.resynced, now.saturating_sub(peer.resync_began)))
     }
 
+    /// Whether sessions are still to be restored.
+    pub fn is_resyncing(&self, plane: UserPlaneId) -> bool {
+        let peer = self.peer(plane);
+        peer.resyncing > 0 || !peer.resync.is_empty()
+    }
+
     fn peer(&self, plane: UserPlaneId) -> &Peer {
         &self.peers[&plane]
     }

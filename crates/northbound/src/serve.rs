@@ -159,10 +159,12 @@ pub enum Request {
         /// Access profile of the segment; empty: the only one.
         access_profile: String,
     },
-    /// The sessions of a subscriber with what is known of it.
+    /// The sessions of a subscriber with what is known of it: by name or id all of them, else those among the next sessions.
     FindSubscriber {
         /// A name, a MAC address, a session's id, or an address.
         subscriber: String,
+        /// Place in the table of sessions to go on at; 0: the first.
+        from: usize,
     },
     /// The alarms that are raised.
     ListAlarms,
@@ -274,7 +276,12 @@ pub enum Response {
     /// To [`Request::TestAaa`].
     AaaTested(TestAaaResponse),
     /// To [`Request::FindSubscriber`].
-    Subscriber(FindSubscriberResponse),
+    Subscriber {
+        /// A part of the answer.
+        found: FindSubscriberResponse,
+        /// Where to go on, unless that was all.
+        next: Option<usize>,
+    },
     /// To [`Request::ListAlarms`].
     Alarms(ListAlarmsResponse),
     /// To [`Request::ListUserPlanes`].

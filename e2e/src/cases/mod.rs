@@ -74,7 +74,7 @@ mod unconfirmed;
 mod upgrade;
 mod wall_clock;
 pub mod web;
-mod web_manager;
+pub mod web_manager;
 mod workers;
 
 use crate::fixture::Fixture;

@@ -1,4 +1,4 @@
-mod crowd;
+pub mod crowd;
 mod dashboards;
 
 use crate::access_network::AccessNetwork;

@@ -28,14 +28,32 @@ const LONGEST: f64 = 50.0;
 /// The number of the first home that comes and goes.
 const FIRST: u32 = 200_001;
 
+/// Homes that come and go at a user plane.
+pub struct Restless(LoadTool);
+
+impl Restless {
+    /// Begins with as many as are online at once.
+    pub fn start(lab: &Lab) -> Result<Self> {
+        let words = format!(
+            "--homes 400 --first {FIRST} --rate 400 --duration 3600 --pps 0 --vlan {OTHER_LINES} --password {PASSWORD} \
+             --delegation --flap 100 --flap-off 1 --flap-how terminate"
+        );
+        let mut tool = LoadTool::start_at(lab, UserPlane::Two, "flap", &words)?;
+        tool.wait_said_within("running ", PATIENCE)?;
+        Ok(Restless(tool))
+    }
+
+    /// All leave; how many sessions they had.
+    pub fn leave(self) -> Result<u64> {
+        self.0.interrupt()?;
+        let (_, report) = self.0.finish()?;
+        report.number("/set_ups/count")
+    }
+}
+
 /// Asks while homes come and go at a user plane; how many sessions those had.
 pub fn ask(lab: &Lab, rows: &mut Rows, part: &'static str) -> Result<u64> {
-    let words = format!(
-        "--homes 400 --first {FIRST} --rate 400 --duration 3600 --pps 0 --vlan {OTHER_LINES} --password {PASSWORD} \
-         --delegation --flap 100 --flap-off 1 --flap-how terminate"
-    );
-    let mut flapping = LoadTool::start_at(lab, UserPlane::Two, "flap", &words)?;
-    flapping.wait_said_within("running ", PATIENCE)?;
+    let restless = Restless::start(lab)?;
     let mut worst = [Duration::ZERO; COMMANDS.len()];
     for _ in 0..TIMES {
         for (command, worst) in COMMANDS.iter().zip(&mut worst) {
@@ -48,9 +66,7 @@ pub fn ask(lab: &Lab, rows: &mut Rows, part: &'static str) -> Result<u64> {
         let millis = worst.as_secs_f64() * 1000.0;
         rows.aim(part, what, (millis, "ms"), Target::Most(LONGEST));
     }
-    flapping.interrupt()?;
-    let (_, report) = flapping.finish()?;
-    report.number("/set_ups/count")
+    restless.leave()
 }
 
 fn took(lab: &Lab, command: &str) -> Result<Duration> {

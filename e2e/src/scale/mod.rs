@@ -13,6 +13,7 @@ mod watch;
 mod web;
 
 pub use homes::small;
+pub use web::all_pages;
 
 use crate::fixture::Fixture;
 use crate::guard;

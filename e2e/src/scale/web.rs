@@ -1,19 +1,23 @@
 //! A full gateway seen through `sluice-web`: metrics, searches, pages of sessions, and the web manager in Debian's Chromium.
 
+use super::commands::Restless;
 use super::document::LINES;
 use super::plane::Planes;
 use super::rows::{Rows, Target};
 use super::tools::{Crowd, Tools};
-use crate::cases::web::{self, AT, Web};
+use crate::cases::web::{self, AT, Web, crowd};
+use crate::cases::web_manager::{self, DISCONNECTED};
 use crate::fixture::Fixture;
 use crate::guard;
 use crate::load_tool::INTERFACE;
 use anyhow::{Context, Result, ensure};
+use lab::daemon::Daemon;
 use lab::process::Process;
 use lab::topology::{Lab, Place};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -41,14 +45,12 @@ const SEARCH: f64 = 100.0;
 const FIRST_VIEW: f64 = 1000.0;
 /// How long the browser may take for all of its pages.
 const BROWSER: Duration = Duration::from_secs(120);
+/// Homes of a lab that the web manager shows, and their packets a second, as the browser needs the machine as well.
+const IN_LAB: (u32, [&str; 2]) = (10_000, ["--pps", "2000"]);
 
 pub fn run(fixture: &mut Fixture, rows: &mut Rows) -> Result<()> {
     let lab = fixture.without_site()?;
-    let mut planes = Planes::with_stub(lab)?;
-    let before = planes.used()?;
-    let mut tools = Tools::start(lab, &HOMES)?;
-    tools.connected(&planes, &before)?;
-    println!("        {} homes are online", 2 * HOMES.homes);
+    let (mut planes, tools) = full(lab)?;
     guard::limit("very many homes seen by HTTPS");
     let mut web = Web::start(lab, "{}")?;
     let all = web.get("sessions?limit=1")?.right()?["total"].clone();
@@ -62,14 +64,75 @@ pub fn run(fixture: &mut Fixture, rows: &mut Rows) -> Result<()> {
     searches(&web, rows, session)?;
     pages(&web, rows, session)?;
     browse(lab, rows, session)?;
+    guard::limit("very many homes and a crowd of readers");
+    let others = waits(&planes, &web, rows)?;
     let most = most_memory(web.process.id())?;
     rows.add(PART, "most memory of sluice-web", most, "MB");
     web.process.stop()?;
     guard::limit("very many homes that leave");
     tools.leave()?;
-    planes.wait_empty(u64::from(2 * HOMES.homes))?;
+    planes.wait_empty(u64::from(2 * HOMES.homes) + others)?;
     planes.nothing_left()?;
     planes.stop()
+}
+
+/// Each page and action of the web manager: of a lab with very many homes, and of a gateway with as many as there may be.
+pub fn all_pages(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
+    let (homes, options) = IN_LAB;
+    guard::limit("the web manager of very many homes");
+    web_manager::in_lab(lab, homes, &options)?;
+    println!("        {homes} homes of a lab: no fault");
+    let (mut planes, tools) = full(lab)?;
+    guard::limit("the web manager of a full gateway");
+    let mut web = Web::start(lab, "{}")?;
+    let node = lab.netns(Place::ControlPlane).command("node");
+    let (server, link) = (format!("https://{AT}"), web::link(lab, "configure")?);
+    web_manager::use_all(lab, node, (&server, &link))?;
+    println!("        {} homes: no fault", 2 * HOMES.homes);
+    web.process.stop()?;
+    guard::limit("very many homes that leave");
+    tools.leave_after(DISCONNECTED.into())?;
+    planes.wait_empty(u64::from(2 * HOMES.homes + DISCONNECTED))?;
+    planes.nothing_left()?;
+    planes.stop()
+}
+
+/// A gateway with as many homes as there may be, all of them online.
+fn full(lab: &Lab) -> Result<(Planes<'_>, Tools)> {
+    let planes = Planes::with_stub(lab)?;
+    let before = planes.used()?;
+    let mut tools = Tools::start(lab, &HOMES)?;
+    tools.connected(&planes, &before)?;
+    println!("        {} homes are online", 2 * HOMES.homes);
+    Ok((planes, tools))
+}
+
+/// How long frames of homes that come and go wait for the control plane, beside a crowd of readers and somebody who commits: first as the system
+/// gives it its turns, and then when it runs before all others, so that it waits for nobody but itself. Returns how many sessions those had.
+fn waits(planes: &Planes, web: &Web<'_>, rows: &mut Rows) -> Result<u64> {
+    let restless = Restless::start(planes.lab)?;
+    for (before_all, how) in [(false, ""), (true, ", which runs before all others")] {
+        if before_all {
+            let id = planes.gateway.id(Daemon::ControlPlane)?.to_string();
+            let given = Command::new("chrt")
+                .args(["--fifo", "--pid", "1", &id])
+                .status()?;
+            ensure!(given.success(), "chrt: {given}");
+        }
+        let told = crowd::run(web, || Ok(()))?;
+        let asked = told.right + told.refused;
+        let what = format!(
+            "frames that waited above 5 ms for the control plane{how}, beside {asked} questions and {} commits",
+            told.commits
+        );
+        let waited = told.long_waits as f64;
+        match before_all {
+            true => rows.aim(PART, what, (waited, ""), Target::Most(0.0)),
+            false => rows.add(PART, what, waited, ""),
+        }
+    }
+    restless.leave()
 }
 
 /// The most memory that a process has held at once, in MB.

@@ -1,5 +1,7 @@
 //! Tables that fit the terminal.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// Where a column's text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -101,19 +103,20 @@ impl Table {
     }
 
     fn natural_width(&self, column: usize) -> usize {
-        let texts = self.rows.iter().map(|row| row[column].chars().count());
+        let texts = self.rows.iter().map(|row| row[column].width());
         texts
-            .chain([self.columns[column].heading.chars().count()])
+            .chain([self.columns[column].heading.width()])
             .max()
             .unwrap_or(0)
     }
 
     fn line(&self, row: &[String], kept: &[usize], widths: &[usize]) -> String {
         let cells = kept.iter().map(|&c| {
-            let (text, width) = (cut(&row[c], widths[c]), widths[c]);
+            let text = cut(&row[c], widths[c]);
+            let rest = " ".repeat(widths[c].saturating_sub(text.width()));
             match self.columns[c].align {
-                Align::Left => format!("{text:<width$}"),
-                Align::Right => format!("{text:>width$}"),
+                Align::Left => text + &rest,
+                Align::Right => rest + &text,
             }
         });
         let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
@@ -126,10 +129,16 @@ fn total(kept: &[usize], widths: &[usize]) -> usize {
 }
 
 fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
-    let head: String = text.chars().take(width.saturating_sub(1)).collect();
+    let mut room = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let left = room.checked_sub(c.width().unwrap_or(0));
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    let head: String = text.chars().take_while(fits).collect();
     format!("{head}…")
 }
 
@@ -165,6 +174,17 @@ mod tests {
     }
 
     #[test]
+    fn characters_may_be_two_columns_wide() {
+        let mut table = Table::new(&[Column::words("USER", 0), Column::numbers("UP", 0)]);
+        table.push(["王小明".into(), "7".into()]);
+        table.push(["alice".into(), "10".into()]);
+        let lines = ["USER    UP", "王小明   7", "alice   10"];
+        assert_eq!(table.render(None), lines);
+        assert_eq!(table.render(Some(9))[1], "王小…   7");
+        assert_eq!(table.render(Some(8))[1], "王…    7");
+    }
+
+    #[test]
     fn a_narrow_terminal_loses_the_expendable_first_and_cuts_last() {
         assert_eq!(table().render(Some(20))[1], "ann@example  1.2 MB");
         assert_eq!(table().render(Some(11))[1], "ann@example");
@@ -174,7 +194,7 @@ mod tests {
                 table()
                     .render(Some(width))
                     .iter()
-                    .all(|line| line.chars().count() <= width)
+                    .all(|line| line.width() <= width)
             );
         }
     }

@@ -4,6 +4,7 @@ use super::backup::{self, Backup};
 use super::follow::FOLLOWERS;
 use super::rows::{figure, holder, is_of_subscriber, live, row};
 use super::{FigureQuery, Held, Query, Reader, Subject, Until, What, parse_prefix};
+use crate::plane::Found;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
 use northbound::{
@@ -260,10 +261,21 @@ impl HistoryQueries {
     }
 
     async fn find(&self, what: &str) -> Result<FindSubscriberResponse, Refusal> {
-        let subscriber = what.to_owned();
-        match self.ask(Request::FindSubscriber { subscriber }).await? {
-            Response::Subscriber(found) => Ok(found),
-            other => Err(other_answer(&other)),
+        let (mut all, mut from) = (Found::default(), 0);
+        loop {
+            let subscriber = what.to_owned();
+            let answer = self.ask(Request::FindSubscriber { subscriber, from });
+            let next = match answer.await? {
+                Response::Subscriber { found, next } => {
+                    all.add(found);
+                    next
+                }
+                other => return Err(other_answer(&other)),
+            };
+            match next.filter(|_| !all.is_complete()) {
+                Some(next) => from = next,
+                None => return Ok(all.answer()),
+            }
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) const NTP_OFFSET: u64 = 2_208_988_800;
 const READ_FOR_LISTING: usize = 1024;
 
 /// Maximum number of sessions to which a filter is applied for one request. Nothing else is done meanwhile.
-const FILTERED: usize = 1024;
+pub(super) const FILTERED: usize = 1024;
 
 /// A list of sessions that waits for their counters.
 #[derive(Clone, Debug)]
@@ -139,9 +139,9 @@ impl ControlPlane {
                 let why = "user planes are asked over their management interfaces";
                 self.answer(ticket, Err(Refusal::Unreachable(why.into())));
             }
-            Request::FindSubscriber { subscriber } => {
-                let found = self.find_subscriber(now, &subscriber);
-                self.answer(ticket, Ok(Response::Subscriber(found)));
+            Request::FindSubscriber { subscriber, from } => {
+                let (found, next) = self.find_subscriber(now, &subscriber, from);
+                self.answer(ticket, Ok(Response::Subscriber { found, next }));
             }
             Request::ListAlarms => {
                 let alarms = self.alarm_rows();
@@ -232,7 +232,7 @@ impl ControlPlane {
     }
 
     /// The next sessions from a place in the table on, so many that nothing else waits for long.
-    fn looked_at(&self, from: usize) -> impl Iterator<Item = (u32, &Entry)> {
+    pub(super) fn looked_at(&self, from: usize) -> impl Iterator<Item = (u32, &Entry)> {
         let from = u32::try_from(from).ok();
         let from = from.into_iter().flat_map(|from| self.sessions.from(from));
         from.take(FILTERED)
@@ -296,14 +296,9 @@ impl ControlPlane {
                 open: self.user_planes.default_session(id).is_some(),
             })
             .collect();
-        let sessions = self.sessions_of(plane);
-        let missing = |index: &u32| {
-            let entry = &self.sessions[*index];
-            matches!(entry.stage, Stage::Online) && entry.rules.up_seid.is_none()
-        };
         let restoring = self.audits.contains_key(&plane)
             || access_ports.iter().any(|port| !port.open)
-            || sessions.iter().any(missing);
+            || self.user_planes.is_resyncing(plane);
         UserPlane {
             node_id: config.node_id.clone(),
             address: config.address.to_string(),
@@ -320,7 +315,7 @@ impl ControlPlane {
                 .recovery(plane)
                 .map(|stamp| u64::from(stamp).saturating_sub(NTP_OFFSET)),
             restarts: standing.restarts,
-            sessions: sessions.len() as u64,
+            sessions: self.sessions.on_user_plane(plane),
             access_ports,
             drain: self.drain_row(now, plane),
         }

@@ -1,6 +1,7 @@
 //! Finds subscribers by user name, id, MAC address or IP address.
 
 use super::ControlPlane;
+use super::call::FILTERED;
 use crate::addresses::Net;
 use crate::entry::{Entry, Stage};
 use crate::history::{Subject, other_bindings};
@@ -15,27 +16,45 @@ const MOST: usize = 64;
 const MOST_SIMILAR: usize = 5;
 
 impl ControlPlane {
-    /// Sessions of a subscriber; without a session, names that are similar to the requested one.
-    pub(super) fn find_subscriber(&self, now: Now, text: &str) -> FindSubscriberResponse {
+    /// Sessions of a subscriber; without a session, names that are similar to the requested one. Where no index leads to the sessions, these are
+    /// those of the next [`FILTERED`] from a place on, and where to go on is said. [`Found`] puts such parts together.
+    pub(super) fn find_subscriber(
+        &self,
+        now: Now,
+        text: &str,
+        from: usize,
+    ) -> (FindSubscriberResponse, Option<usize>) {
         let subject = Subject::parse(text);
-        let subscribers: Vec<SubscriberState> = self
-            .with_siblings(self.entries_of(&subject))
-            .take(MOST)
-            .map(|(entry, sibling)| SubscriberState {
-                sibling,
-                ..self.subscriber_state(now, entry)
-            })
-            .collect();
-        let similar = match subscribers.is_empty() {
-            true => self.similar_names(text),
+        let known: Vec<&Entry> = match from {
+            0 => self.known(&subject).collect(),
+            _ => Vec::new(),
+        };
+        let (found, visited) = match known.is_empty() {
+            true => {
+                let visited: Vec<(u32, &Entry)> = self.looked_at(from).collect();
+                let is = |entry: &&Entry| self.is_subject(&subject, entry);
+                let found = visited.iter().map(|(_, entry)| *entry).filter(is);
+                (found.collect(), visited)
+            }
+            false => (known, Vec::new()),
+        };
+        let similar = match found.is_empty() {
+            true => self.similar_names(text, &visited, from == 0),
             false => Vec::new(),
         };
-        FindSubscriberResponse {
-            subscribers,
+        let states = self.with_siblings(found.into_iter()).take(MOST);
+        let states = states.map(|(entry, sibling)| SubscriberState {
+            sibling,
+            ..self.subscriber_state(now, entry)
+        });
+        let response = FindSubscriberResponse {
+            subscribers: states.collect(),
             similar,
             network_instances: self.topology.instances().count() as u32,
             is_user: self.configuration.users.contains_key(text),
-        }
+        };
+        let last = visited.last().filter(|_| visited.len() == FILTERED);
+        (response, last.map(|(index, _)| *index as usize + 1))
     }
 
     /// Sessions with the other sessions of their subscribers, which are marked.
@@ -56,25 +75,29 @@ impl ControlPlane {
         found.into_iter().map(|entry| (entry, false)).chain(others)
     }
 
-    /// Sessions that match. A session id and the sessions of a user name are found at once. If there is none, all sessions are visited.
-    fn entries_of(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
+    /// Sessions that an index leads to: that of an id, and those of a user name.
+    fn known(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
         let with_id = subject
             .session()
             .and_then(|id| self.sessions.find(Seid(id)));
         let of_users = subject.names().flat_map(|name| self.sessions.of_user(name));
-        let known: Vec<u32> = with_id.into_iter().chain(of_users).collect();
-        let all = known.is_empty().then(|| self.sessions.entries());
-        let matching = all.into_iter().flatten().filter(|entry| {
-            let bindings = entry.policy.forwarding.bindings.iter();
-            subject.is(&self.named(entry), bindings)
-        });
-        let known = known.into_iter().map(|index| &self.sessions[index]);
-        known.chain(matching)
+        let known = with_id.into_iter().chain(of_users);
+        known.map(|index| &self.sessions[index])
     }
 
-    /// Sessions that match, with their access lines.
+    fn is_subject(&self, subject: &Subject, entry: &Entry) -> bool {
+        let bindings = entry.policy.forwarding.bindings.iter();
+        subject.is(&self.named(entry), bindings)
+    }
+
+    /// Sessions that match, with their access lines. If no index leads to one, all sessions are visited.
     pub(crate) fn lines_of(&self, subject: &Subject) -> impl Iterator<Item = (Seid, AccessLine)> {
-        let entries = self.entries_of(subject);
+        let known: Vec<&Entry> = self.known(subject).collect();
+        let all = known.is_empty().then(|| self.sessions.entries());
+        let all = all.into_iter().flatten();
+        let entries = known
+            .into_iter()
+            .chain(all.filter(|entry| self.is_subject(subject, entry)));
         entries.map(|entry| (entry.seid, self.access_line(entry)))
     }
 
@@ -136,20 +159,67 @@ impl ControlPlane {
         once.map(str::to_owned).collect()
     }
 
-    fn similar_names(&self, text: &str) -> Vec<String> {
-        let online = self.sessions.entries().map(|entry| &*entry.who.username);
-        let configured = self.configuration.users.keys().map(String::as_bytes);
+    /// Names like this one: of sessions, and of configured users.
+    fn similar_names(
+        &self,
+        text: &str,
+        visited: &[(u32, &Entry)],
+        configured: bool,
+    ) -> Vec<String> {
+        let online = visited.iter().map(|(_, entry)| &*entry.who.username);
+        let users = configured.then(|| self.configuration.users.keys());
+        let users = users.into_iter().flatten().map(String::as_bytes);
         let like = online
-            .chain(configured)
+            .chain(users)
             .filter(|name| is_like(name, text.as_bytes()));
-        let mut names: Vec<String> = like
-            .take(MOST)
-            .map(|name| name.escape_ascii().to_string())
-            .collect();
-        names.sort();
-        names.dedup();
-        names.truncate(MOST_SIMILAR);
-        names
+        let shown = like.map(|name| name.escape_ascii().to_string());
+        first_names(shown.take(MOST).collect())
+    }
+}
+
+/// The first ones of these names, each once.
+fn first_names(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    names.truncate(MOST_SIMILAR);
+    names
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Found(FindSubscriberResponse);
+
+impl Found {
+    /// Adds a part of the answer.
+    pub fn add(&mut self, part: FindSubscriberResponse) {
+        let id = |state: &SubscriberState| state.session.as_ref().map(|row| row.id.clone());
+        for state in part.subscribers {
+            let known = &mut self.0.subscribers;
+            // who was a sibling of another one may be found by itself later
+            match known.iter_mut().find(|known| id(known) == id(&state)) {
+                Some(known) => known.sibling &= state.sibling,
+                None => known.push(state),
+            }
+        }
+        self.0.similar.extend(part.similar);
+        self.0.similar = first_names(std::mem::take(&mut self.0.similar));
+        self.0.network_instances = part.network_instances;
+        self.0.is_user = part.is_user;
+    }
+
+    /// Whether no more is told.
+    pub fn is_complete(&self) -> bool {
+        self.0.subscribers.len() >= MOST
+    }
+
+    /// The answer.
+    pub fn answer(self) -> FindSubscriberResponse {
+        let Found(mut found) = self;
+        found.subscribers.truncate(MOST);
+        if !found.subscribers.is_empty() {
+            found.similar.clear();
+        }
+        found
     }
 }
 

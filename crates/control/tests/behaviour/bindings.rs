@@ -130,8 +130,11 @@ fn a_session_has_all_prefixes_of_its_link() {
     };
     assert_eq!(recorded(&w), [LINKS[1], LINKS[0], LINKS[2]]);
     let subscriber = "2001:db8:9:2::5".to_owned();
-    match w.call(Request::FindSubscriber { subscriber }) {
-        Ok(Response::Subscriber(found)) => assert_eq!(found.subscribers.len(), 1),
+    match w.call(Request::FindSubscriber {
+        subscriber,
+        from: 0,
+    }) {
+        Ok(Response::Subscriber { found, .. }) => assert_eq!(found.subscribers.len(), 1),
         other => panic!("{other:?}"),
     }
 
@@ -289,8 +292,11 @@ fn the_history_leads_from_an_address_in_a_route_to_the_session_that_had_it() {
     let mut w = world();
     let both = ["203.0.113.0/29", "2001:db8:77::/48"];
     let subscriber = "2001:db8:77:5::9".to_owned();
-    let found = match w.call(Request::FindSubscriber { subscriber }) {
-        Ok(Response::Subscriber(found)) => found.subscribers,
+    let found = match w.call(Request::FindSubscriber {
+        subscriber,
+        from: 0,
+    }) {
+        Ok(Response::Subscriber { found, .. }) => found.subscribers,
         other => panic!("{other:?}"),
     };
     let found: Vec<(BindingRole, &str)> = found[0]

@@ -85,7 +85,10 @@ fn mtus(w: &World) -> Vec<u16> {
 /// What an operator is told of a session's MTU.
 fn mtu_row(w: &mut World, id: &str) -> Option<PolicySetting> {
     let subscriber = id.to_owned();
-    let Ok(Response::Subscriber(found)) = w.call(Request::FindSubscriber { subscriber }) else {
+    let Ok(Response::Subscriber { found, .. }) = w.call(Request::FindSubscriber {
+        subscriber,
+        from: 0,
+    }) else {
         panic!("an answer")
     };
     let mut policy = found.subscribers[0].policy.iter();

@@ -58,8 +58,11 @@ fn prefix(text: &str) -> Value {
 
 fn who(w: &mut World, address: &str) -> Vec<String> {
     let subscriber = address.to_owned();
-    match w.call(Request::FindSubscriber { subscriber }) {
-        Ok(Response::Subscriber(found)) => {
+    match w.call(Request::FindSubscriber {
+        subscriber,
+        from: 0,
+    }) {
+        Ok(Response::Subscriber { found, .. }) => {
             let sessions = found.subscribers.into_iter();
             sessions.map(|of| of.session.unwrap().user).collect()
         }

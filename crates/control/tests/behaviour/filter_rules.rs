@@ -60,7 +60,10 @@ fn rules_of_radius_reach_the_user_plane_and_outlive_a_restart() {
     w.run(10 * SECOND);
     assert_eq!(rules(&w), [both.clone(), both.clone()]);
     let id = w.sessions()[0].id.clone();
-    let Ok(Response::Subscriber(found)) = w.call(Request::FindSubscriber { subscriber: id }) else {
+    let Ok(Response::Subscriber { found, .. }) = w.call(Request::FindSubscriber {
+        subscriber: id,
+        from: 0,
+    }) else {
         panic!("it is not found");
     };
     let setting = found.subscribers[0]

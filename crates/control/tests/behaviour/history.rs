@@ -165,8 +165,11 @@ fn a_subscriber_is_found_by_whatever_is_known_of_it() {
     let row = w.sessions()[1].clone();
     let mut find = |what: &str| {
         let subscriber = what.to_owned();
-        match w.call(Request::FindSubscriber { subscriber }) {
-            Ok(Response::Subscriber(found)) => found,
+        match w.call(Request::FindSubscriber {
+            subscriber,
+            from: 0,
+        }) {
+            Ok(Response::Subscriber { found, .. }) => found,
             other => panic!("{other:?}"),
         }
     };

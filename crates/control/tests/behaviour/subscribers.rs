@@ -41,8 +41,11 @@ fn told(w: &World) -> BTreeSet<u32> {
 
 fn find(w: &mut World, subscriber: &str) -> FindSubscriberResponse {
     let subscriber = subscriber.into();
-    match w.call(Request::FindSubscriber { subscriber }) {
-        Ok(Response::Subscriber(found)) => found,
+    match w.call(Request::FindSubscriber {
+        subscriber,
+        from: 0,
+    }) {
+        Ok(Response::Subscriber { found, .. }) => found,
         other => panic!("{other:?}"),
     }
 }

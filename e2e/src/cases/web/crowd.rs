@@ -30,25 +30,39 @@ const LARGE: u64 = 100_000_000;
 /// Stands before the status of each answer.
 const MARK: &str = "\u{1}";
 
+/// What became of it.
+pub struct Crowd {
+    /// Right answers.
+    pub right: usize,
+    /// Questions that were refused.
+    pub refused: usize,
+    /// Versions that were committed.
+    pub commits: usize,
+    /// Frames that waited for the control plane for more than 5 ms.
+    pub long_waits: u64,
+    /// The longest that a frame waited within the last minute or two, in milliseconds.
+    pub longest_wait: f64,
+}
+
 /// `meanwhile`: what is done while the crowd is there.
-pub fn run(web: &Web<'_>, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
+pub fn run(web: &Web<'_>, meanwhile: impl FnOnce() -> Result<()>) -> Result<Crowd> {
     let before = web.get("configuration")?.right()?;
-    let long = waits(web)?["long"].clone();
+    let [_, long] = waits(web)?;
     let mut slow = slow_reader(web)?;
-    let (right, refused) = scope(|scope| -> Result<(usize, usize)> {
+    let (right, refused, commits) = scope(|scope| -> Result<_> {
         let readers = (1..=READERS).map(|number| scope.spawn(move || reads(web, number)));
         let readers: Vec<_> = readers.collect();
         let large = scope.spawn(|| sends_too_much(web));
         meanwhile()?;
-        commits(web, &readers)?;
+        let commits = commits(web, &readers)?;
         large.join().expect("it does not panic")?;
         let told = readers
             .into_iter()
             .map(|one| one.join().expect("it does not panic"));
         let told: Vec<(usize, usize)> = told.collect::<Result<_>>()?;
-        Ok(told
-            .into_iter()
-            .fold((0, 0), |(a, b), (c, d)| (a + c, b + d)))
+        let sum = |(a, b), (c, d)| (a + c, b + d);
+        let (right, refused) = told.into_iter().fold((0, 0), sum);
+        Ok((right, refused, commits))
     })?;
     ensure!(slow.try_wait()?.is_none(), "the slow reader was sent away");
     slow.kill()?;
@@ -57,22 +71,32 @@ pub fn run(web: &Web<'_>, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> 
     web.post("configuration/commit", &back)?.right()?;
     // of so many questions at once some may be refused, but not most
     ensure!(right > refused, "{right} right answers, {refused} refusals");
-    let after = waits(web)?;
+    let [longest, long_now] = waits(web)?;
     // how long a wait may be depends on the machine, but each takes some time
-    ensure!(after["longest_microseconds"] != 0, "{after}");
+    ensure!(longest > 0, "nothing has waited");
+    let crowd = Crowd {
+        right,
+        refused,
+        commits,
+        long_waits: long_now - long,
+        longest_wait: longest as f64 / 1000.0,
+    };
     println!(
-        "        {right} right answers, {refused} refusals; frames waited for {} µs at most, and {} times for more than 5 ms before, {} now",
-        after["longest_microseconds"], long, after["long"]
+        "        {right} right answers, {refused} refusals, {commits} commits; frames waited for {:.1} ms at most, and {} times for more than 5 ms",
+        crowd.longest_wait, crowd.long_waits
     );
-    Ok(())
+    Ok(crowd)
 }
 
-fn waits(web: &Web<'_>) -> Result<Value> {
-    Ok(web.get("waits")?.right()?["rows"][0].clone())
+/// The longest wait of a frame, in microseconds, and how many were long.
+fn waits(web: &Web<'_>) -> Result<[u64; 2]> {
+    let told = web.get("waits")?.right()?["rows"][0].clone();
+    let of = |name: &str| told[name].as_u64().with_context(|| format!("{told}"));
+    Ok([of("longest_microseconds")?, of("long")?])
 }
 
-/// Commits versions as long as somebody reads; the last one is in force.
-fn commits<T>(web: &Web<'_>, readers: &[ScopedJoinHandle<'_, T>]) -> Result<()> {
+/// Commits versions as long as somebody reads; the last one is in force. Returns how many.
+fn commits<T>(web: &Web<'_>, readers: &[ScopedJoinHandle<'_, T>]) -> Result<usize> {
     let mut number = 0;
     while number < COMMITS || readers.iter().any(|one| !one.is_finished()) {
         let edit = format!("set access-profiles pppoe ac-name crowd-{number}");
@@ -85,7 +109,7 @@ fn commits<T>(web: &Web<'_>, readers: &[ScopedJoinHandle<'_, T>]) -> Result<()> 
     let tree = &web.get("configuration")?.right()?["tree"];
     let name = &tree["access-profiles"]["pppoe"]["ac-name"];
     ensure!(*name == format!("crowd-{}", number - 1), "{name}");
-    Ok(())
+    Ok(number)
 }
 
 /// Asks again and again on one connection. Returns the numbers of right answers and of refusals.
@@ -111,7 +135,7 @@ fn reads(web: &Web<'_>, number: u8) -> Result<(usize, usize)> {
                 !serde_json::from_str::<Value>(body)?[member].is_null(),
                 "{body}"
             ),
-            "429" | "503" => {
+            "409" | "429" | "503" => {
                 let problem: Value = serde_json::from_str(body)?;
                 let detail = problem["detail"].as_str().unwrap_or_default();
                 ensure!(!detail.is_empty(), "{path}: {status} without a reason");
@@ -134,7 +158,7 @@ fn slow_reader(web: &Web<'_>) -> Result<Child> {
 }
 
 /// Sends a body that is much too large without saying so before. It is refused while it is sent, which some clients take for a broken
-/// connection.
+/// connection: they have no answer then, or only that they may send.
 fn sends_too_much(web: &Web<'_>) -> Result<()> {
     let file = web.lab.dir().join("large");
     File::create(&file)?.set_len(LARGE)?;
@@ -154,7 +178,7 @@ fn sends_too_much(web: &Web<'_>) -> Result<()> {
     let text = String::from_utf8(done.stdout)?;
     let status = text.rsplit_once(MARK).map(|(_, status)| status);
     ensure!(
-        matches!(status, Some("413" | "000")),
+        matches!(status, Some("413" | "100" | "000")),
         "{text}: {}",
         done.status
     );

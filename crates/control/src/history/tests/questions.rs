@@ -27,7 +27,7 @@ pub(super) fn queries(
                 network_instances: 1,
                 ..FindSubscriberResponse::default()
             };
-            let _ = reply.send(Ok(Response::Subscriber(found)));
+            let _ = reply.send(Ok(Response::Subscriber { found, next: None }));
         }
     });
     calls
