@@ -6,7 +6,9 @@ use pfcp::bng::{
     Circuit, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, delete, query_usage,
 };
 use pfcp::{Config, Event, Features, Node, Output, Role};
-use policy::{Access, Bindings, FilterRules, Forwarding, Name, PacketSettings, TrafficPolicies};
+use policy::{
+    Access, Bindings, FilterRules, Forwarding, Name, PacketSettings, TrafficPolicies, Treatment,
+};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -329,19 +331,21 @@ fn spec() -> SessionSpec {
         subscriber: Some(77),
         uplink: tunnel(0x10, 1),
         downlink: tunnel(0x20, 2),
-        forwarding: Forwarding {
-            network_instance: "default".into(),
-            bindings: Bindings::of(
+        forwarding: Forwarding::new(
+            Bindings::of(
                 Some([100, 64, 0, 7].into()),
                 Some("2001:db8:0:7::/64".parse().expect("a prefix")),
             ),
-            packets: PacketSettings::with_mtu(1492),
-            policies: TrafficPolicies {
-                policy_up: Name::new("home-up"),
-                policy_down: Name::new("home-down"),
-                filter_rules: FilterRules::new("deny in ip from any to any"),
+            Treatment {
+                network_instance: "default".into(),
+                packets: PacketSettings::with_mtu(1492),
+                policies: TrafficPolicies {
+                    policy_up: Name::new("home-up"),
+                    policy_down: Name::new("home-down"),
+                    filter_rules: FilterRules::new("deny in ip from any to any"),
+                },
             },
-        },
+        ),
         urr_id: 1,
         usage_period: Some(600),
         echo_magic: None,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Policy that is to replace the one in force.
 #[derive(Clone, Debug)]
 pub(crate) struct Proposal {
-    pub policy: Arc<Policy>,
+    pub policy: Policy,
     /// Change of authorization that it carries out, if any.
     pub change: Option<ChangeKey>,
 }
@@ -66,7 +66,7 @@ pub(crate) fn withdrawn_links(before: &Bindings, links: &[Ipv6Net]) -> Vec<IpNet
 impl Proposal {
     /// Whether both are the same proposal.
     pub fn is(&self, other: &Proposal) -> bool {
-        Arc::ptr_eq(&self.policy, &other.policy) && self.change == other.change
+        self.policy == other.policy && self.change == other.change
     }
 }
 

@@ -10,9 +10,7 @@ use crate::sessions::{LineKey, line_key};
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::without_effect::WithoutEffect;
 use aaa::AccessAccept;
-use core::borrow::Borrow;
 use core::net::Ipv4Addr;
-use core::ops::Deref;
 use core::time::Duration;
 use core::{iter, mem};
 use ipnet::{IpNet, Ipv6Net};
@@ -74,7 +72,7 @@ pub(crate) struct Entry {
     /// Sessions that wait for an address of this one.
     pub heirs: Vec<Seid>,
     /// Policy in force. Its bindings are the session's addresses, in `instance`.
-    pub policy: Arc<Policy>,
+    pub policy: Policy,
     /// Policy that replaces it when the user plane has accepted it.
     pub proposed: Option<Proposal>,
     /// What RADIUS servers want of the session and is not done yet, in order. A change that comes first is under way.
@@ -194,45 +192,7 @@ pub(crate) struct Sending {
 }
 
 /// What was sent of a session last.
-pub(crate) type LastSent = Told<SentForwarding>;
-
-/// Forwarding part that was sent, as part of a policy: of the session's own if that was sent whole, so that it is in memory once.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SentForwarding(Arc<Policy>);
-
-impl SentForwarding {
-    /// What is sent of a policy.
-    pub fn of(forwarding: Forwarding, policy: &Arc<Policy>) -> Self {
-        if forwarding == policy.forwarding {
-            return SentForwarding(policy.clone());
-        }
-        SentForwarding(Arc::new(Policy {
-            forwarding,
-            ..Policy::default()
-        }))
-    }
-
-    /// Shares a policy that takes the place of another one.
-    pub fn share(&mut self, policy: &Arc<Policy>) {
-        if **self == policy.forwarding {
-            self.0 = policy.clone();
-        }
-    }
-}
-
-impl Deref for SentForwarding {
-    type Target = Forwarding;
-
-    fn deref(&self) -> &Forwarding {
-        &self.0.forwarding
-    }
-}
-
-impl Borrow<Forwarding> for SentForwarding {
-    fn borrow(&self) -> &Forwarding {
-        self
-    }
-}
+pub(crate) type LastSent = Told;
 
 /// Identity of the subscriber, as authenticated.
 #[derive(Clone, Debug, Default)]
@@ -424,7 +384,7 @@ impl Entry {
             authorization: 0,
             waiting: None,
             heirs: Vec::new(),
-            policy: Arc::default(),
+            policy: Policy::default(),
             proposed: None,
             requests: VecDeque::new(),
             account: Account::default(),
@@ -508,13 +468,13 @@ impl Entry {
 
     /// Gives the session's routes other metrics.
     pub fn set_metrics(&mut self, metric: impl Fn(&Binding) -> Option<u32>) {
-        let bindings = &mut Arc::make_mut(&mut self.policy).forwarding.bindings;
+        let bindings = &mut self.policy.forwarding.bindings;
         *bindings = bindings.with_metrics(metric);
     }
 
     /// Adds a binding. It must not contradict the session's other bindings.
     pub fn hold(&mut self, binding: Binding) {
-        let bindings = &mut Arc::make_mut(&mut self.policy).forwarding.bindings;
+        let bindings = &mut self.policy.forwarding.bindings;
         if let Ok(with) = bindings.with(binding) {
             *bindings = with;
         }
@@ -522,7 +482,7 @@ impl Entry {
 
     /// Removes the bindings for which `which` returns true, and returns them.
     pub fn let_go(&mut self, which: impl Fn(&Binding) -> bool) -> Vec<Binding> {
-        let bindings = &mut Arc::make_mut(&mut self.policy).forwarding.bindings;
+        let bindings = &mut self.policy.forwarding.bindings;
         let gone = bindings.iter().filter(|b| which(b)).copied().collect();
         *bindings = bindings.filtered(|binding| !which(binding));
         gone
@@ -616,7 +576,6 @@ mod tests {
         let sizes = [
             ("control::Entry", size_of::<Entry>()),
             ("session::Link", size_of::<Link>()),
-            ("policy::Policy", size_of::<Policy>()),
             ("policy::Binding", size_of::<Binding>()),
         ];
         for (name, size) in sizes {

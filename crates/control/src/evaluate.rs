@@ -9,7 +9,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 use policy::{
     Bindings, ControlSettings, Forwarding, Keepalive, Name, Origin, Origins, Overrides,
-    PacketSettings, Policy, PrioritySource, Rate, TimeoutAction, TrafficPolicies,
+    PacketSettings, Policy, PrioritySource, Rate, TimeoutAction, TrafficPolicies, Treatment,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -191,29 +191,31 @@ impl<'a> PolicyInputs<'a> {
             (Some(self.link_mtu), Origin::Link),
         ]);
         let policy = Policy {
-            forwarding: Forwarding {
-                network_instance: network_instance.to_owned(),
-                bindings: bindings.clone(),
-                packets: PacketSettings {
-                    mtu,
-                    vlan_priority,
-                    idle_timeout,
-                    idle_both_ways,
-                    rate_up,
-                    rate_down,
-                    keepalive: keepalive(self.access),
-                    subscriber_rate_up,
-                    subscriber_rate_down,
-                    priority_source,
-                    committed_rate_up,
-                    committed_rate_down,
+            forwarding: Forwarding::new(
+                bindings.clone(),
+                Treatment {
+                    network_instance: network_instance.to_owned(),
+                    packets: PacketSettings {
+                        mtu,
+                        vlan_priority,
+                        idle_timeout,
+                        idle_both_ways,
+                        rate_up,
+                        rate_down,
+                        keepalive: keepalive(self.access),
+                        subscriber_rate_up,
+                        subscriber_rate_down,
+                        priority_source,
+                        committed_rate_up,
+                        committed_rate_down,
+                    },
+                    policies: TrafficPolicies {
+                        policy_up,
+                        policy_down,
+                        filter_rules,
+                    },
                 },
-                policies: TrafficPolicies {
-                    policy_up,
-                    policy_down,
-                    filter_rules,
-                },
-            },
+            ),
             control: Arc::new(ControlSettings {
                 session_timeout,
                 interim_interval,

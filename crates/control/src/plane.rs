@@ -74,7 +74,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Answer, Request as Call};
 use pfcp::bng::ReleasedTunnels;
-use policy::ControlSettings;
+use policy::{ControlSettings, Treatment};
 use profiles::{AccessProfiles, Gateway};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -295,9 +295,10 @@ pub struct ControlPlane {
     last_answers: LastAnswers,
     /// Rules that subscribers have from RADIUS.
     filter_sets: FilterSets,
-    /// AAA's answers, and the control plane's part of policies.
+    /// AAA's answers, and the parts of policies that sessions have alike.
     answers: Shared<AaaAnswer>,
     control_settings: Shared<ControlSettings>,
+    treatments: Shared<Treatment>,
     /// Changed pools that count from the subscribers' next connections on.
     next_pools: AllNextPools,
     /// Numbers as stored.
@@ -383,6 +384,7 @@ impl ControlPlane {
             filter_sets: FilterSets::default(),
             answers: Shared::default(),
             control_settings: Shared::default(),
+            treatments: Shared::default(),
             next_pools: AllNextPools::resume(restored.take_next_pools()),
             sticky: Sticky::default(),
             trends: Trends::resume(restored.take_trends()),

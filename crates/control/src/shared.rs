@@ -25,6 +25,11 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T: Eq + Hash> Shared<T> {
+    /// Lets a value be in the memory of an equal one if a session has that.
+    pub fn share(&mut self, value: &mut Arc<T>) {
+        *value = self.get(value.clone());
+    }
+
     /// A value, in the memory of an equal one if a session has that.
     pub fn get(&mut self, value: impl Into<Arc<T>>) -> Arc<T> {
         let own = value.into();

@@ -5,7 +5,7 @@
 use core::net::IpAddr;
 use core::time::Duration;
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel};
-use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
+use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role, Treatment};
 use wire::eth::{MacAddr, TPID_8021AD, Tag, Tags};
 use wire::pfcp::{FSeid, Message, NodeId, Packet};
 
@@ -88,15 +88,17 @@ fn spec() -> SessionSpec {
             teid: 0x20,
             address: UP,
         },
-        forwarding: Forwarding {
-            network_instance: "vpn1".to_owned(),
-            bindings: Bindings::of(
+        forwarding: Forwarding::new(
+            Bindings::of(
                 Some([100, 64, 0, 2].into()),
                 Some("2001:db8:0:1::/64".parse().unwrap()),
             ),
-            packets: PacketSettings::with_mtu(1492),
-            ..Default::default()
-        },
+            Treatment {
+                network_instance: "vpn1".to_owned(),
+                packets: PacketSettings::with_mtu(1492),
+                ..Default::default()
+            },
+        ),
         urr_id: 1,
         usage_period: Some(300),
         echo_magic: None,

@@ -9,7 +9,7 @@ use pfcp::bng::{
     self, Circuit, DecodedRules, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, Usage,
     UsageMeter, Volume,
 };
-use policy::{Access, Bindings, Forwarding, PacketSettings};
+use policy::{Access, Bindings, Forwarding, PacketSettings, Treatment};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -46,15 +46,17 @@ fn spec() -> SessionSpec {
             teid: 0x20,
             address: UP.ip(),
         },
-        forwarding: Forwarding {
-            network_instance: "default".to_owned(),
-            bindings: Bindings::of(
+        forwarding: Forwarding::new(
+            Bindings::of(
                 Some([100, 64, 0, 2].into()),
                 Some("2001:db8:0:1::/64".parse().unwrap()),
             ),
-            packets: PacketSettings::with_mtu(1492),
-            ..Default::default()
-        },
+            Treatment {
+                network_instance: "default".to_owned(),
+                packets: PacketSettings::with_mtu(1492),
+                ..Default::default()
+            },
+        ),
         urr_id: 1,
         usage_period: Some(600),
         echo_magic: None,

@@ -21,7 +21,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use std::sync::Arc;
+use core::ops::{Deref, DerefMut};
+use std::sync::{Arc, LazyLock};
 
 mod access;
 mod bindings;
@@ -80,31 +81,68 @@ impl TrafficPolicies {
 }
 
 /// The part of a policy that concerns packets: what the user plane is told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forwarding {
-    /// Network instance (VRF) of the bindings. Empty while there are none.
-    pub network_instance: String,
     /// Addresses and prefixes.
     pub bindings: Bindings,
+    /// The rest, which many sessions have alike: policies with the same may share it.
+    pub treatment: Arc<Treatment>,
+}
+
+/// What happens to the packets of a session, whatever addresses it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Treatment {
+    /// Network instance (VRF) of the bindings. Empty while there are none.
+    pub network_instance: String,
     /// How packets are treated.
     pub packets: PacketSettings,
     /// Which policies they pass.
     pub policies: TrafficPolicies,
 }
 
+/// Treatment of sessions without bindings.
+static UNTREATED: LazyLock<Arc<Treatment>> = LazyLock::new(Arc::default);
+
+impl Default for Forwarding {
+    fn default() -> Self {
+        Forwarding {
+            bindings: Bindings::default(),
+            treatment: UNTREATED.clone(),
+        }
+    }
+}
+
+impl Deref for Forwarding {
+    type Target = Treatment;
+
+    fn deref(&self) -> &Treatment {
+        &self.treatment
+    }
+}
+
+/// A change is of this one alone: what it shares with others is copied before.
+impl DerefMut for Forwarding {
+    fn deref_mut(&mut self) -> &mut Treatment {
+        Arc::make_mut(&mut self.treatment)
+    }
+}
+
 impl Forwarding {
+    /// Bindings and what happens to their packets.
+    pub fn new(bindings: Bindings, treatment: impl Into<Arc<Treatment>>) -> Self {
+        Forwarding {
+            bindings,
+            treatment: treatment.into(),
+        }
+    }
+
     /// This part as long as only some bindings are open to packets. Without any, nothing of it concerns a packet.
     pub fn with_bindings(&self, is_open: impl Fn(&Binding) -> bool) -> Forwarding {
         let bindings = self.bindings.filtered(is_open);
         if bindings.is_empty() {
             return Forwarding::default();
         }
-        Forwarding {
-            network_instance: self.network_instance.clone(),
-            bindings,
-            packets: self.packets,
-            policies: self.policies.clone(),
-        }
+        Forwarding::new(bindings, self.treatment.clone())
     }
 }
 

@@ -160,7 +160,7 @@ macro_rules! settings {
 
 settings! {
     /// Settings that change what happens to packets. Small, since the packet path has a copy for each session.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     PacketSettings of Packets {
         /// Largest IP packet sent to the subscriber, in octets. `None`: [`PPPOE_MTU`](crate::PPPOE_MTU).
         1 mtu: Option<u16>, "MTU";
@@ -189,7 +189,7 @@ settings! {
     }
 
     /// What packets pass: policies of the user plane's own configuration, by name for each direction, and rules of the subscriber.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
     TrafficPolicies of Packets {
         /// Policy of packets from the subscriber. `None`: all of them pass.
         12 policy_up: Option<Name>, "policy up";

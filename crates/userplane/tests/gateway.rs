@@ -13,7 +13,7 @@ use northbound::TrafficPolicyState::{InForce, Missing};
 use northbound::{DenialReason, DirectionPolicy, Fault, Ledger, SessionPolicy};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
-use policy::{Access, Bindings, FilterRules, Forwarding, Name, PacketSettings};
+use policy::{Access, Bindings, FilterRules, Forwarding, Name, PacketSettings, Treatment};
 use tokio::net::UdpSocket;
 use userplane::configure::Management;
 use userplane::device::{Device, Kind};
@@ -219,12 +219,14 @@ fn session_spec() -> SessionSpec {
             teid: 0x22,
             address: UP,
         },
-        forwarding: Forwarding {
-            network_instance: "default".into(),
-            bindings: Bindings::of(Some(HOME_ADDRESS), None),
-            packets: PacketSettings::with_mtu(1492),
-            ..Default::default()
-        },
+        forwarding: Forwarding::new(
+            Bindings::of(Some(HOME_ADDRESS), None),
+            Treatment {
+                network_instance: "default".into(),
+                packets: PacketSettings::with_mtu(1492),
+                ..Default::default()
+            },
+        ),
         urr_id: 1,
         usage_period: None,
         echo_magic: None,

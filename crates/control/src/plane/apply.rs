@@ -11,7 +11,6 @@ use crate::entry::Sending;
 use crate::topology::UserPlaneId;
 use aaa::ErrorCause;
 use policy::{Bindings, PacketSettings, Policy, TrafficPolicies};
-use std::sync::Arc;
 use wire::pfcp::Cause;
 
 /// What became of a policy.
@@ -44,8 +43,14 @@ impl ControlPlane {
     pub(super) fn assign_policy(&mut self, now: Now, index: u32) -> Result<Applied, String> {
         let mut policy = self.view().evaluate_wanted(&self.sessions[index]);
         self.check_capability(index, &policy)?;
-        policy.control = self.control_settings.get(policy.control);
+        self.share_policy(&mut policy);
         Ok(self.apply(now, index, policy))
+    }
+
+    /// Lets a policy have in memory what other sessions have alike.
+    pub(super) fn share_policy(&mut self, policy: &mut Policy) {
+        self.control_settings.share(&mut policy.control);
+        self.treatments.share(&mut policy.forwarding.treatment);
     }
 
     /// Whether the session's user plane supports a policy.
@@ -89,12 +94,12 @@ impl ControlPlane {
         let is_up = self.user_planes.is_up(self.plane_of(index));
         let entry = self.entry(index);
         let change = entry.change().map(|(key, _)| key);
-        let is_same = |wanted: &Proposal| *wanted.policy == policy && wanted.change == change;
+        let is_same = |wanted: &Proposal| wanted.policy == policy && wanted.change == change;
         if entry.proposed.as_ref().is_some_and(is_same) {
             return Applied::Proposed; // it is on its way
         }
         entry.proposed = None;
-        if *entry.policy == policy {
+        if entry.policy == policy {
             let policy = entry.policy.clone();
             let same = Proposal { policy, change };
             if entry.rules.sending.is_some() {
@@ -108,9 +113,8 @@ impl ControlPlane {
             self.adjust(now, index);
             return Applied::InForce;
         }
-        let policy = Arc::new(policy);
         let proposal = Proposal { policy, change };
-        let is_told = entry.forwarding(&proposal.policy) == *entry.rules.last_sent.forwarding;
+        let is_told = entry.forwarding(&proposal.policy) == entry.rules.last_sent.forwarding;
         // what was told is not accepted yet while a modification is under way
         if !entry.rules.modifying && is_told {
             self.put_in_force(now, index, proposal);
@@ -135,11 +139,8 @@ impl ControlPlane {
             false => entry.policy.forwarding.bindings.clone(),
         };
         // the subscriber may have got other addresses since the policy was evaluated
-        if policy.forwarding.bindings != bindings {
-            Arc::make_mut(&mut policy).forwarding.bindings = bindings;
-        }
+        policy.forwarding.bindings = bindings;
         let before = std::mem::replace(&mut entry.policy, policy.clone());
-        entry.rules.last_sent.forwarding.share(&policy);
         let change = is_under_way.then(|| self.adopt_change(index)).flatten();
         let entry = &self.sessions[index];
         let (stored, was, is) = (entry.stored, &before.control, &policy.control);
@@ -224,7 +225,7 @@ impl ControlPlane {
         for index in self.sessions_of(plane) {
             let entry = &self.sessions[index];
             let is_changing = entry.change().is_some();
-            let differs = || is_changing || self.view().evaluate(entry).0 != *entry.policy;
+            let differs = || is_changing || self.view().evaluate(entry).0 != entry.policy;
             if entry.has_policy() && differs() {
                 self.adjusting.push_back(entry.seid);
             }

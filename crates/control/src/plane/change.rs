@@ -300,7 +300,7 @@ impl ControlPlane {
                 policy_up,
                 policy_down,
                 ..
-            } = after.evaluate(entry).0.forwarding.policies;
+            } = after.evaluate(entry).0.forwarding.policies.clone();
             let policy_down = policy_down.filter(|down| policy_up.as_ref() != Some(down));
             for name in policy_up
                 .into_iter()

@@ -133,7 +133,7 @@ impl ControlPlane {
             }),
             fifth: Some(Fifth {
                 answer: AaaAnswer::clone(answer),
-                policy: (*entry.policy).clone(),
+                policy: entry.policy.clone(),
             }),
             sixth: Some(Sixth {
                 subscriber: self.known_by(entry),

@@ -8,9 +8,7 @@ use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
 use crate::alarms::Alarms;
 use crate::counters::Counter;
-use crate::entry::{
-    Account, Ending, Entry, LastSent, Reports, Rules, SentForwarding, Stage, Started, Who,
-};
+use crate::entry::{Account, Ending, Entry, LastSent, Reports, Rules, Stage, Started, Who};
 use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, LAST_ANSWER_PREFIX, LastAnswer};
 use crate::generations::GENERATION_KEY;
@@ -342,7 +340,7 @@ impl ControlPlane {
             let member = self.stored_subscriber(&entry, sixth, first);
             entry.rules.last_sent = LastSent {
                 subscriber: member.as_ref().map(|member| member.id.0),
-                forwarding: SentForwarding::of(entry.forwarding(&entry.policy), &entry.policy),
+                forwarding: entry.forwarding(&entry.policy),
             };
             members.extend(member);
             let Access::Pppoe(id) = entry.access;
@@ -488,7 +486,7 @@ impl ControlPlane {
             servers: third.servers.map(Into::into),
             accepted_by,
             answer: Arc::new(answer),
-            policy: Arc::new(policy.unwrap_or_default()),
+            policy: policy.unwrap_or_default(),
             account,
             stored: true,
             ..Entry::new(
@@ -504,13 +502,13 @@ impl ControlPlane {
         if !has_policy {
             // earlier versions stored its addresses alone
             let bindings = Bindings::of(record.ipv4, record.ipv6);
-            Arc::make_mut(&mut entry.policy).forwarding.bindings = bindings;
+            entry.policy.forwarding.bindings = bindings;
         }
         if ending.is_none() {
             entry.link = Some(Box::new(self.restore_link(now, &entry, record.link)));
         }
         if !has_policy {
-            entry.policy = Arc::new(self.view().evaluate(&entry).0);
+            entry.policy = self.view().evaluate(&entry).0;
         }
         self.share_stored(&mut entry);
         entry.noted = entry.noted_before();
@@ -525,11 +523,11 @@ impl ControlPlane {
             let _ = self.filter_sets.share(rules);
         }
         entry.answer = self.answers.get(answer);
-        let policy = Arc::make_mut(&mut entry.policy);
-        policy.control = self.control_settings.get(policy.control.clone());
-        let _ = self
-            .filter_sets
-            .share(&mut policy.forwarding.policies.filter_rules);
+        if entry.policy.forwarding.policies.filter_rules.is_some() {
+            let rules = &mut entry.policy.forwarding.policies.filter_rules;
+            let _ = self.filter_sets.share(rules);
+        }
+        self.share_policy(&mut entry.policy);
     }
 
     /// Link of a stored session. Further prefixes of the link and the addresses of its DHCPv6 server are among the session's bindings.

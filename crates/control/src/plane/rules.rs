@@ -3,7 +3,7 @@
 use super::change::sessions;
 use super::{Awaited, ControlPlane, Now};
 use crate::counters::Counter;
-use crate::entry::{Entry, LastSent, Sending, SentForwarding, Stage};
+use crate::entry::{Entry, LastSent, Sending, Stage};
 use crate::history::Kind;
 use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
@@ -13,7 +13,6 @@ use pfcp::{FailReason, RequestId};
 use policy::{Bindings, Policy, TrafficPolicies};
 use rand::Rng;
 use session::{Cause, Command, Family, RulesState};
-use std::sync::Arc;
 use wire::pfcp::{Cause as PfcpCause, Message, ReportType, UsageReport};
 
 /// Interval in seconds of the user plane's usage reports. A user plane that dies loses the usage since its last report.
@@ -23,11 +22,11 @@ const ADJUST_WINDOW: usize = 384;
 /// Time after which the deletion of a session is repeated that the user plane rejected.
 const DELETE_AGAIN: Duration = Duration::from_secs(5);
 
-/// What a user plane is told by rules of a session with this policy.
-fn last_sent(spec: SessionSpec, policy: &Arc<Policy>) -> LastSent {
+/// What a user plane is told by rules of a session.
+fn last_sent(spec: SessionSpec) -> LastSent {
     LastSent {
         subscriber: spec.subscriber,
-        forwarding: SentForwarding::of(spec.forwarding, policy),
+        forwarding: spec.forwarding,
     }
 }
 
@@ -46,7 +45,10 @@ impl ControlPlane {
         let mut forwarding = entry.forwarding(policy);
         // a user plane may have taken the place of a newer one: what it would skip must not differ in every audit
         let is_known = |setting: &_| self.user_planes.takes_setting(port.user_plane, setting);
-        forwarding.packets = forwarding.packets.limited_to(is_known);
+        let packets = forwarding.packets.limited_to(is_known);
+        if packets != forwarding.packets {
+            forwarding.packets = packets; // a treatment of its own
+        }
         forwarding.bindings = self.known_bindings(port.user_plane, forwarding.bindings);
         if !self.takes_policies(port.user_plane, &forwarding.policies) {
             // an older one has taken its place. It would skip them, and more would pass than is permitted
@@ -110,7 +112,7 @@ impl ControlPlane {
         let entry = self.entry(index);
         entry.rules.up_seid_before = entry.rules.up_seid.take().or(entry.rules.up_seid_before);
         entry.rules.establishing = true;
-        entry.rules.last_sent = last_sent(spec, &entry.policy);
+        entry.rules.last_sent = last_sent(spec);
         entry.rules.sending = None;
         entry.rules.modifying = false;
         entry.rules.modification = entry.rules.modification.wrapping_add(1);
@@ -164,7 +166,7 @@ impl ControlPlane {
         };
         let number = rules.modification.wrapping_add(1);
         let entry = self.entry(index);
-        let sent = last_sent(spec, &wanted);
+        let sent = last_sent(spec);
         let sent_before = std::mem::replace(&mut entry.rules.last_sent, sent);
         let proposal = entry.proposed.clone();
         entry.rules.sending = proposal.map(|proposal| {

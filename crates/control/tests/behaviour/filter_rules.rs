@@ -23,7 +23,7 @@ fn rule(text: &str) -> (Kind, Value) {
 fn rules(w: &World) -> Vec<String> {
     let all = w.up.subscribers().into_iter();
     all.map(|rules| {
-        let own = rules.forwarding.policies.filter_rules;
+        let own = rules.forwarding.policies.filter_rules.clone();
         own.as_ref().map_or(String::new(), FilterRules::to_string)
     })
     .collect()

@@ -141,9 +141,7 @@ impl Fnv {
     fn forwarding(&mut self, forwarding: &Forwarding) {
         let instance = &forwarding.network_instance;
         self.optional(Some(instance).filter(|name| !name.is_empty()));
-        let Forwarding {
-            bindings, packets, ..
-        } = forwarding;
+        let (bindings, packets) = (&forwarding.bindings, &forwarding.packets);
         self.optional(packets.mtu.map(u16::to_be_bytes));
         self.optional(bindings.ipv4().map(|address| address.octets()));
         self.optional(bindings.ipv6().map(|net| net.addr().octets()));

@@ -2,6 +2,7 @@
 use super::*;
 use policy::{
     Access, Binding, Bindings, FilterRules, Name, PacketSettings, Rate, Role, TrafficPolicies,
+    Treatment,
 };
 use wire::eth::{TPID_8021AD, Tag};
 use wire::pfcp::*;
@@ -37,15 +38,17 @@ fn spec() -> SessionSpec {
             teid: 0x20,
             address: [192, 0, 2, 2].into(),
         },
-        forwarding: Forwarding {
-            network_instance: "default".to_owned(),
-            bindings: Bindings::of(
+        forwarding: Forwarding::new(
+            Bindings::of(
                 Some([100, 64, 0, 2].into()),
                 Some("2001:db8:0:1::/64".parse().unwrap()),
             ),
-            packets: PacketSettings::with_mtu(1492),
-            ..Default::default()
-        },
+            Treatment {
+                network_instance: "default".to_owned(),
+                packets: PacketSettings::with_mtu(1492),
+                ..Default::default()
+            },
+        ),
         urr_id: 1,
         usage_period: Some(600),
         echo_magic: Some(0x1122_3344),

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use pfcp::bng::{
     Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, Volume, delete, query_usage,
 };
-use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
+use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role, Treatment};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -265,15 +265,17 @@ fn spec(n: u16) -> SessionSpec {
             teid: 0x200 + u32::from(n),
             address: [192, 0, 2, 2].into(),
         },
-        forwarding: Forwarding {
-            network_instance: "default".into(),
-            bindings: Bindings::of(
+        forwarding: Forwarding::new(
+            Bindings::of(
                 Some([100, 64, 0, n as u8].into()),
                 Some("2001:db8:64:1::/64".parse().unwrap()),
             ),
-            packets: PacketSettings::with_mtu(1480),
-            ..Default::default()
-        },
+            Treatment {
+                network_instance: "default".into(),
+                packets: PacketSettings::with_mtu(1480),
+                ..Default::default()
+            },
+        ),
         urr_id: 1,
         usage_period: None,
         echo_magic: None,

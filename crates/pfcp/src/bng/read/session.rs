@@ -7,7 +7,9 @@ use super::super::settings;
 use super::view::{AccessLine, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
 use super::{Outcome, control_tunnel, qer, usage_rule};
 use ipnet::Ipv6Net;
-use policy::{Access, Binding, Bindings, Forwarding, Name, PacketSettings, Role, TrafficPolicies};
+use policy::{
+    Access, Binding, Bindings, Forwarding, Name, PacketSettings, Role, TrafficPolicies, Treatment,
+};
 use wire::pfcp::*;
 
 /// What the rules have said so far.
@@ -221,16 +223,18 @@ impl<'a> Gathered<'a> {
             echo_magic: rules
                 .echo_magic
                 .filter(|_| bindings.iter().next().is_some()),
-            forwarding: Forwarding {
-                network_instance: self.network_instance.unwrap_or_default().to_owned(),
+            forwarding: Forwarding::new(
                 bindings,
-                packets,
-                policies: TrafficPolicies {
-                    policy_up: self.policy_up.flatten(),
-                    policy_down: self.policy_down.flatten(),
-                    filter_rules,
+                Treatment {
+                    network_instance: self.network_instance.unwrap_or_default().to_owned(),
+                    packets,
+                    policies: TrafficPolicies {
+                        policy_up: self.policy_up.flatten(),
+                        policy_down: self.policy_down.flatten(),
+                        filter_rules,
+                    },
                 },
-            },
+            ),
             redirect_nd: self.nd,
             redirect_dhcpv6: self.dhcpv6,
         })
