@@ -128,7 +128,7 @@ pub(crate) struct Authorization {
 impl Entry {
     /// Change of authorization that is under way.
     pub fn change(&self) -> Option<(ChangeKey, &Authorization)> {
-        match self.requests.front()? {
+        match self.under_way.requests.front()? {
             PendingRequest {
                 key,
                 wanted: Wanted::Change(change),
@@ -139,7 +139,7 @@ impl Entry {
 
     /// The same, to be altered.
     pub fn change_mut(&mut self) -> Option<&mut Authorization> {
-        match &mut self.requests.front_mut()?.wanted {
+        match &mut self.under_way.held()?.requests.front_mut()?.wanted {
             Wanted::Change(change) => Some(change),
             Wanted::End => None,
         }
@@ -171,7 +171,8 @@ impl Entry {
         answer: Arc<AaaAnswer>,
     ) -> Option<(ChangeKey, Box<Authorization>)> {
         let is_change = |first: &mut PendingRequest| matches!(first.wanted, Wanted::Change(_));
-        let PendingRequest { key, wanted } = self.requests.pop_front_if(is_change)?;
+        let requests = &mut self.under_way.held()?.requests;
+        let PendingRequest { key, wanted } = requests.pop_front_if(is_change)?;
         let Wanted::Change(change) = wanted else {
             return None;
         };

@@ -6,6 +6,7 @@ use crate::fallback::AcceptedBy;
 use crate::jitter::Jitter;
 use crate::names::WrittenNames;
 use crate::plane::CameBy;
+use crate::rare::{Part, Rare};
 use crate::sessions::{LineKey, line_key};
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::without_effect::WithoutEffect;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use session::discovery::Padr;
 use session::{Circuit, Link, Phase, Status};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use wire::access_loop::AccessLoop;
 use wire::eth::MacAddr;
 
@@ -39,12 +40,8 @@ pub(crate) struct Entry {
     pub circuit: Circuit,
     /// How it is attached to its access line.
     pub access: Access,
-    /// Ids of the access line from the access node (TR-101), for AAA.
-    pub line: LineIds,
-    /// Characteristics of the access loop from the access node (TR-101), for AAA.
-    pub access_loop: Option<Box<AccessLoop>>,
-    /// PPPoE service name that the subscriber asked for.
-    pub service: Box<[u8]>,
+    /// Tags of its PADR, for AAA.
+    pub tags: Rare<PadrTags>,
     /// Its subscriber; with identities by user name `None` before authentication.
     pub subscriber: Option<SubscriberId>,
     pub stage: Stage,
@@ -67,16 +64,9 @@ pub(crate) struct Entry {
     pub without_effect: Option<Box<WithoutEffect>>,
     /// Number of the last request for an answer without a proof (Authorize-Only). It identifies late answers.
     pub authorization: u8,
-    /// Access-Accept that waits for an address which another session still has.
-    pub waiting: Option<Box<AccessAccept>>,
-    /// Sessions that wait for an address of this one.
-    pub heirs: Vec<Seid>,
     /// Policy in force. Its bindings are the session's addresses, in `instance`.
     pub policy: Policy,
-    /// Policy that replaces it when the user plane has accepted it.
-    pub proposed: Option<Proposal>,
-    /// What RADIUS servers want of the session and is not done yet, in order. A change that comes first is under way.
-    pub requests: VecDeque<PendingRequest>,
+    pub under_way: Rare<UnderWay>,
     pub account: Account,
     /// Bindings in its last accounting record.
     pub recorded: Bindings,
@@ -84,6 +74,73 @@ pub(crate) struct Entry {
     pub noted: Noted,
     /// Whether the store has a record of the session.
     pub stored: bool,
+}
+
+/// What is under way for a session.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay {
+    /// Access-Accept that waits for an address which another session still has.
+    pub waiting: Option<Box<AccessAccept>>,
+    /// Sessions that wait for an address of this one.
+    pub heirs: Vec<Seid>,
+    /// Policy that replaces the one in force when the user plane has accepted it.
+    pub proposed: Option<Proposal>,
+    /// Proposed policy in the pending modification.
+    pub sending: Option<Box<Sending>>,
+    /// What RADIUS servers want of the session and is not done yet, in order. A change that comes first is under way.
+    pub requests: VecDeque<PendingRequest>,
+    /// User plane's SEID before the session was established again.
+    pub up_seid_before: Option<u64>,
+    /// Time of the next attempt to delete the session, after the user plane rejected one.
+    pub delete_at: Option<Duration>,
+    /// Administrator who ends the session.
+    pub ended_by: Option<Box<str>>,
+}
+
+impl Part for UnderWay {
+    fn nothing() -> &'static Self {
+        static NOTHING: UnderWay = UnderWay {
+            waiting: None,
+            heirs: Vec::new(),
+            proposed: None,
+            sending: None,
+            requests: VecDeque::new(),
+            up_seid_before: None,
+            delete_at: None,
+            ended_by: None,
+        };
+        &NOTHING
+    }
+
+    fn is_nothing(&self) -> bool {
+        let is_ending =
+            self.up_seid_before.is_some() || self.delete_at.is_some() || self.ended_by.is_some();
+        let is_changing =
+            self.proposed.is_some() || self.sending.is_some() || !self.requests.is_empty();
+        self.waiting.is_none() && self.heirs.is_empty() && !is_ending && !is_changing
+    }
+}
+
+/// Tags of a PADR that few subscribers send, or few access nodes add.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PadrTags {
+    /// Ids of the access line (TR-101).
+    pub line: LineIds,
+    /// Characteristics of the access loop (TR-101).
+    pub access_loop: Option<Box<AccessLoop>>,
+    /// PPPoE service name that the subscriber asks for.
+    pub service: Box<[u8]>,
+}
+
+impl Part for PadrTags {
+    fn nothing() -> &'static Self {
+        static NOTHING: LazyLock<PadrTags> = LazyLock::new(PadrTags::default);
+        &NOTHING
+    }
+
+    fn is_nothing(&self) -> bool {
+        self == Self::nothing()
+    }
 }
 
 /// State of a session's events in the history.
@@ -95,8 +152,6 @@ pub(crate) struct Noted {
     pub online: bool,
     /// Bindings in the last event.
     pub bindings: Bindings,
-    /// Administrator who ends it.
-    pub by: Option<Box<str>>,
 }
 
 /// Circuit and remote id of the subscriber's line (TR-101, RFC 4679).
@@ -154,8 +209,6 @@ pub(crate) struct Ending {
 pub(crate) struct Rules {
     /// User plane's SEID, once it has answered.
     pub up_seid: Option<u64>,
-    /// User plane's SEID before the session was established again.
-    pub up_seid_before: Option<u64>,
     /// URR ID. Each establishment uses another one.
     pub urr_id: u32,
     /// Whether a session establishment is pending.
@@ -165,16 +218,12 @@ pub(crate) struct Rules {
     /// Whether the user plane did not know the SEID of a deletion, so that the session was established again to learn its SEID and its
     /// counters.
     pub sought: bool,
-    /// Time of the next attempt to delete the session, after the user plane rejected one.
-    pub delete_at: Option<Duration>,
     /// Whether the session counts in the resync window.
     pub put_back: bool,
     /// Address families whose rules were requested: IPv4, IPv6.
     pub families: [bool; 2],
     /// What was sent last.
     pub last_sent: LastSent,
-    /// Proposed policy in the pending modification.
-    pub sending: Option<Box<Sending>>,
     /// Whether a modification is pending. There is at most one, because PFCP does not keep the order of two.
     pub modifying: bool,
     /// Number of the last modification. It identifies late answers.
@@ -366,9 +415,7 @@ impl Entry {
             instance,
             circuit,
             access,
-            line: LineIds::default(),
-            access_loop: None,
-            service: Box::default(),
+            tags: Rare::default(),
             subscriber: None,
             stage: Stage::Connecting,
             came_by: CameBy::default(),
@@ -382,11 +429,8 @@ impl Entry {
             state: Box::default(),
             without_effect: None,
             authorization: 0,
-            waiting: None,
-            heirs: Vec::new(),
             policy: Policy::default(),
-            proposed: None,
-            requests: VecDeque::new(),
+            under_way: Rare::default(),
             account: Account::default(),
             recorded: Bindings::default(),
             noted: Noted::default(),
@@ -428,9 +472,24 @@ impl Entry {
     pub fn close(&mut self, ending: Ending) {
         self.stage = Stage::Closing(ending);
         self.link = None;
-        self.proposed = None;
+        self.take_proposed();
         self.account.next_interim = None;
         self.account.ends_at = None;
+    }
+
+    /// Takes the policy that was to replace the one in force.
+    pub fn take_proposed(&mut self) -> Option<Proposal> {
+        self.under_way.held()?.proposed.take()
+    }
+
+    /// Takes the proposed policy that was in the pending modification.
+    pub fn take_sending(&mut self) -> Option<Box<Sending>> {
+        self.under_way.held()?.sending.take()
+    }
+
+    /// Takes the user plane's SEID of before.
+    pub fn take_seid_before(&mut self) -> Option<u64> {
+        self.under_way.held()?.up_seid_before.take()
     }
 
     /// User-Name in requests to RADIUS servers.
@@ -519,7 +578,7 @@ impl Entry {
     pub fn wake_at(&self) -> Option<Duration> {
         let link = self.link.as_ref().and_then(|link| link.poll_at());
         let account = [self.account.next_interim, self.account.ends_at];
-        let times = [link, self.rules.delete_at].into_iter().chain(account);
+        let times = [link, self.under_way.delete_at].into_iter().chain(account);
         times.flatten().min()
     }
 }

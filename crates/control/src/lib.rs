@@ -49,6 +49,7 @@ pub mod plane;
 pub mod pool;
 mod radius_sockets;
 mod radius_streams;
+mod rare;
 mod records;
 mod relay;
 mod remembered;

@@ -303,8 +303,11 @@ impl SessionTable {
         None
     }
 
-    /// Sets the one timer of a session to its next time.
+    /// Sets the one timer of a session to its next time, which is the last step of whatever happens to it.
     pub fn arm(&mut self, index: u32) {
+        if let Some(entry) = self.get_mut(index).filter(|entry| !entry.is_half_open()) {
+            entry.under_way.tidy();
+        }
         match self.get(index).and_then(Entry::wake_at) {
             Some(at) => self.wheel.arm(index, at),
             None => self.wheel.cancel(index),

@@ -4,7 +4,8 @@ use super::rivals::{NoPlace, Place};
 use super::tunnel::Refused;
 use super::{CameBy, ControlPlane, Now};
 use crate::counters::Counter;
-use crate::entry::{Entry, LineIds, Noted, Stage};
+use crate::entry::{Entry, LineIds, Noted, PadrTags, Stage};
+use crate::rare::Rare;
 use crate::session_ids::Home;
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid, UserPlaneId};
 use policy::Access;
@@ -96,9 +97,11 @@ impl ControlPlane {
         let entry = Entry {
             teid,
             gateway_mac: self.topology.group(group).virtual_mac,
-            line,
-            access_loop: padr.access_loop.clone(),
-            service: padr.service_name.clone().into_boxed_slice(),
+            tags: Rare::new(PadrTags {
+                line,
+                access_loop: padr.access_loop.clone(),
+                service: padr.service_name.clone().into_boxed_slice(),
+            }),
             subscriber: identity.map(|identity| self.subscribers.join(identity.into(), seid)),
             stage: Stage::Admitted(Box::new(padr.clone())),
             came_by: CameBy::of(padr),

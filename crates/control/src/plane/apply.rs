@@ -95,16 +95,16 @@ impl ControlPlane {
         let entry = self.entry(index);
         let change = entry.change().map(|(key, _)| key);
         let is_same = |wanted: &Proposal| wanted.policy == policy && wanted.change == change;
-        if entry.proposed.as_ref().is_some_and(is_same) {
+        if entry.under_way.proposed.as_ref().is_some_and(is_same) {
             return Applied::Proposed; // it is on its way
         }
-        entry.proposed = None;
+        entry.take_proposed();
         if entry.policy == policy {
             let policy = entry.policy.clone();
             let same = Proposal { policy, change };
-            if entry.rules.sending.is_some() {
+            if entry.under_way.sending.is_some() {
                 // behind the one that is under way, which is wanted no more and may be accepted
-                entry.proposed = Some(same);
+                entry.under_way.proposed = Some(same);
                 return Applied::Proposed;
             }
             if change.is_some() {
@@ -120,7 +120,7 @@ impl ControlPlane {
             self.put_in_force(now, index, proposal);
             Applied::InForce
         } else if is_up || entry.rules.establishing {
-            entry.proposed = Some(proposal);
+            entry.under_way.proposed = Some(proposal);
             self.adjust(now, index);
             Applied::Proposed
         } else {
@@ -169,13 +169,13 @@ impl ControlPlane {
     /// Handles an accepted modification.
     pub(super) fn policy_accepted(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
-        let Some(sending) = entry.rules.sending.take() else {
+        let Some(sending) = entry.take_sending() else {
             return;
         };
         let proposal = sending.proposal;
-        let wanted = entry.proposed.as_ref();
+        let wanted = entry.under_way.proposed.as_ref();
         if wanted.is_some_and(|wanted| wanted.is(&proposal)) {
-            entry.proposed = None;
+            entry.take_proposed();
         }
         self.put_in_force(now, index, proposal);
     }
@@ -183,15 +183,17 @@ impl ControlPlane {
     /// Handles a rejected modification. Returns true if it was for a policy; the previous policy then stays in force.
     pub(super) fn policy_refused(&mut self, now: Now, index: u32, cause: Cause) -> bool {
         let entry = self.entry(index);
-        let Some(sending) = entry.rules.sending.take() else {
+        let Some(sending) = entry.take_sending() else {
             return false;
         };
         let Sending {
             proposal: refused,
             sent_before,
         } = *sending;
-        let wanted = entry.proposed.take();
-        entry.proposed = wanted.filter(|wanted| !wanted.is(&refused));
+        let wanted = entry.under_way.proposed.as_ref();
+        if wanted.is_some_and(|wanted| wanted.is(&refused)) {
+            entry.take_proposed();
+        }
         entry.rules.last_sent = sent_before;
         let differs = refused.policy.differences(&entry.policy).map(|s| s.label);
         let differs = differs.collect::<Vec<_>>().join(", ");
@@ -210,8 +212,8 @@ impl ControlPlane {
     /// Handles a lost answer to a modification: forgets the new policy, because it is unknown which one the user plane has.
     pub(super) fn policy_unknown(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
-        entry.proposed = None;
-        if let Some(sending) = entry.rules.sending.take() {
+        entry.take_proposed();
+        if let Some(sending) = entry.take_sending() {
             // so that the wanted policy differs from what was told, whichever of both the user plane has
             entry.rules.last_sent = sending.sent_before;
             tracing::warn!(session = %entry.seid, "no answer to a change of the session's policy: the previous policy is \

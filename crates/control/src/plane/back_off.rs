@@ -66,7 +66,7 @@ impl ControlPlane {
     }
 
     fn sender_of(&self, entry: &Entry) -> Option<Sender> {
-        self.sender(entry.segment, &entry.circuit, &entry.line)
+        self.sender(entry.segment, &entry.circuit, &entry.tags.line)
     }
 
     /// Counts a rejected login of a session's access line, and the failed set-up of its MAC address.

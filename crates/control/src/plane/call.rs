@@ -81,7 +81,7 @@ impl ControlPlane {
             },
             Request::ClearSession { id, by } => match self.find_by_id(&id) {
                 Ok(seid) => {
-                    self.entry(seid.index()).noted.by = Some(by.into());
+                    self.entry(seid.index()).under_way.ended_by = Some(by.into());
                     self.end(now, seid.index(), Cause::AdminReset);
                     self.answer(ticket, Ok(Response::Done));
                 }
@@ -324,7 +324,7 @@ impl ControlPlane {
     pub(super) fn session_row(&self, now: Now, entry: &Entry) -> SessionRow {
         let port_id = self.topology.segment(entry.segment).port;
         let port = self.topology.port(port_id);
-        let line = Identity::of_line(port_id, &entry.circuit, &entry.line);
+        let line = Identity::of_line(port_id, &entry.circuit, &entry.tags.line);
         let (s_tag, c_tag) = entry.circuit.tags.vids();
         let usage = entry.account.usage;
         let [ipv4, ipv6] = usage.families().map_or([None; 2], |of| of.map(Some));
@@ -362,7 +362,11 @@ impl ControlPlane {
                 .unwrap_or_default(),
             subscriber_handle: entry.subscriber.map(|id| id.0),
             fallback: entry.accepted_by.fallback().unwrap_or_default().into(),
-            access_loop: entry.access_loop.as_deref().map_or(Vec::new(), described),
+            access_loop: entry
+                .tags
+                .access_loop
+                .as_deref()
+                .map_or(Vec::new(), described),
             without_effect: entry
                 .without_effect
                 .as_ref()

@@ -152,7 +152,7 @@ impl ControlPlane {
         }
         let by = clear.row.by.clone();
         if let Some(index) = index {
-            self.entry(index).noted.by = Some(by.into());
+            self.entry(index).under_way.ended_by = Some(by.into());
             self.end(now, index, Cause::AdminReset);
         }
     }

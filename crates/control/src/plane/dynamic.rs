@@ -7,7 +7,7 @@
 
 use super::apply::Applied;
 use super::{Awaited, ControlPlane, Now, Output};
-use crate::authorization::{Authorization, ChangeKey, PendingRequest, Wanted};
+use crate::authorization::{Authorization, ChangeKey, PendingRequest, Proposal, Wanted};
 use crate::entry::Entry;
 use crate::evaluate::AaaAnswer;
 use crate::next_pools::Pools;
@@ -84,7 +84,7 @@ impl ControlPlane {
         let entry = self.entry(index);
         let user = entry.who.username.escape_ascii().to_string();
         tracing::info!(session = %entry.seid, user, server = %by, "the session is disconnected by RADIUS");
-        entry.noted.by = Some(format!("RADIUS server {by}").into());
+        entry.under_way.ended_by = Some(format!("RADIUS server {by}").into());
         self.forget_answer(index);
         self.forget_pools(index);
         self.end(now, index, Cause::AdminReset);
@@ -130,7 +130,7 @@ impl ControlPlane {
 
     /// The session, if it may have one more request that waits.
     fn with_room(&self, index: u32) -> Result<u32, ErrorCause> {
-        match self.sessions[index].requests.len() {
+        match self.sessions[index].under_way.requests.len() {
             MOST_WAITING.. => Err(ErrorCause::ResourcesUnavailable),
             _ => Ok(index),
         }
@@ -138,7 +138,7 @@ impl ControlPlane {
 
     /// Adds a request to a session; whether it is the first.
     fn add_request(&mut self, index: u32, key: RequestKey, wanted: Wanted) -> bool {
-        let requests = &mut self.entry(index).requests;
+        let requests = &mut self.entry(index).under_way.requests;
         let key = ChangeKey::Request(key);
         requests.push_back(PendingRequest { key, wanted });
         requests.len() == 1
@@ -220,8 +220,8 @@ impl ControlPlane {
             && (ids.framed_ipv6_address).is_none_or(|ip| bindings.ipv6_address() == Some(ip))
             && (ids.delegated_prefixes.iter())
                 .all(|net| bindings.delegated().any(|own| own == *net))
-            && is_same(&ids.circuit_id, entry.line.circuit_id.as_deref())
-            && is_same(&ids.remote_id, entry.line.remote_id.as_deref())
+            && is_same(&ids.circuit_id, entry.tags.line.circuit_id.as_deref())
+            && is_same(&ids.remote_id, entry.tags.line.remote_id.as_deref())
             && is_text(&ids.calling_station, &|| entry.calling_station())
             && is_text(&ids.port_id, &|| self.nas_port_id(entry))
     }
@@ -342,12 +342,14 @@ impl ControlPlane {
     ) {
         let entry = self.entry(index);
         let is_it = |first: &mut PendingRequest| first.key == key;
-        let Some(request) = entry.requests.pop_front_if(is_it) else {
+        let requests = entry.under_way.held().map(|held| &mut held.requests);
+        let Some(request) = requests.and_then(|held| held.pop_front_if(is_it)) else {
             return;
         };
         self.release_claims(now, index, request);
         let entry = self.entry(index);
-        if entry.proposed.take_if(|p| p.change == Some(key)).is_some() {
+        let is_proposed = |proposal: &mut Proposal| proposal.change == Some(key);
+        if entry.under_way.proposed.take_if(is_proposed).is_some() {
             self.renew_policy(now, index);
         }
         match key.request() {
@@ -362,7 +364,10 @@ impl ControlPlane {
     /// answered stays, and is carried out with the next policy.
     pub(super) fn changes_unknown(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
-        entry.proposed.take_if(|proposal| proposal.change.is_some());
+        if let Some(under_way) = entry.under_way.held() {
+            let of_change = |proposal: &mut Proposal| proposal.change.is_some();
+            under_way.proposed.take_if(of_change);
+        }
         let is_asked = |request: &PendingRequest| request.key.request().is_some();
         self.answer_changes(now, index, is_asked, DynamicOutcome::Unknown);
     }
@@ -375,11 +380,14 @@ impl ControlPlane {
         which: impl Fn(&PendingRequest) -> bool,
         outcome: DynamicOutcome,
     ) {
-        let requests = std::mem::take(&mut self.entry(index).requests).into_iter();
+        let Some(under_way) = self.entry(index).under_way.held() else {
+            return;
+        };
+        let requests = std::mem::take(&mut under_way.requests).into_iter();
         let is_change = |request: &PendingRequest| matches!(request.wanted, Wanted::Change(_));
         let is_answered = |request: &PendingRequest| is_change(request) && which(request);
         let (changes, others): (Vec<PendingRequest>, _) = requests.partition(is_answered);
-        self.entry(index).requests = others.into();
+        self.entry(index).under_way.requests = others.into();
         for change in changes {
             let key = change.key.request();
             self.release_claims(now, index, change);

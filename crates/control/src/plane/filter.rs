@@ -48,7 +48,7 @@ impl Filter {
             && self.is_of_age(entry)
             && self.has_address(entry)
             && self.has_policy(entry)
-            && (given.service.is_empty() || shown(&entry.service, &given.service))
+            && (given.service.is_empty() || shown(&entry.tags.service, &given.service))
             && self.is_at(plane, entry)
             && (given.profile.is_empty()
                 || plane.view().policy_inputs(entry).profile_name() == Some(&*given.profile))
@@ -59,7 +59,7 @@ impl Filter {
         let tag = |wanted: Option<u32>, tag: Option<u16>| {
             wanted.is_none_or(|wanted| tag.map(u32::from) == Some(wanted))
         };
-        let circuit_id = entry.line.circuit_id.as_deref();
+        let circuit_id = entry.tags.line.circuit_id.as_deref();
         tag(self.given.s_tag, outer)
             && tag(self.given.c_tag, inner)
             && entry.circuit.mac.0.starts_with(&self.mac)

@@ -109,8 +109,8 @@ impl ControlPlane {
         let started = entry.account.started;
         SubscriberState {
             session: Some(self.session_row(now, entry)),
-            circuit_id: text(&entry.line.circuit_id),
-            remote_id: text(&entry.line.remote_id),
+            circuit_id: text(&entry.tags.line.circuit_id),
+            remote_id: text(&entry.tags.line.remote_id),
             dialled_at: Some(entry.noted.dialled.into()).filter(|at| *at > 0),
             online_since: started.map(|started| started.unix.into()),
             phase: phase(entry).into(),

@@ -325,7 +325,7 @@ impl ControlPlane {
     fn compare_orders(&self, ledger: &mut Ledger) {
         let open: HashSet<RequestKey> = self.dynamic.open().collect();
         let of_sessions = self.sessions.entries().flat_map(|entry| {
-            let requests = entry.requests.iter();
+            let requests = entry.under_way.requests.iter();
             requests.filter_map(|request| Some((request.key.request()?, entry.seid.to_string())))
         });
         let awaited = self.journal.awaited().filter_map(|what| match what {
@@ -387,7 +387,7 @@ impl ControlPlane {
         let later = self
             .sessions
             .entries()
-            .filter(|entry| entry.rules.delete_at.is_some());
+            .filter(|entry| entry.under_way.delete_at.is_some());
         seen_to.extend(later.map(|entry| Wait::Rules(entry.seid)));
         let asked = |seid: Seid, family: Family, asked: u8| {
             let index = self.sessions.find(seid);
@@ -419,7 +419,10 @@ impl ControlPlane {
             } if asked(seid, family, number) => Some(Wait::Family(seid, family == Family::Ipv6)),
             _ => None,
         }));
-        let heirs = self.sessions.entries().flat_map(|entry| &entry.heirs);
+        let heirs = self
+            .sessions
+            .entries()
+            .flat_map(|entry| &entry.under_way.heirs);
         seen_to.extend(heirs.map(|seid| Wait::Verdict(*seid)));
         let pending = self.aaa.pending();
         seen_to.extend(pending.filter_map(|(_, auth)| match auth {

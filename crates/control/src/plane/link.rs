@@ -121,7 +121,9 @@ impl ControlPlane {
         self.sessions.set_user(index, name);
         let entry = self.entry(index);
         entry.who.attempt = request.attempt;
-        entry.waiting = None;
+        if let Some(under_way) = entry.under_way.held() {
+            under_way.waiting = None;
+        }
         let (seid, attempt) = (entry.seid, request.attempt);
         let credentials = match request.method {
             AuthMethod::Pap { password } => Credentials::Pap {
@@ -300,7 +302,7 @@ impl ControlPlane {
         let assigned = with_pools.as_ref().unwrap_or(&accept);
         if !self.has_free_addresses(now, index, assigned) {
             if let Some(index) = self.sessions.find(seid) {
-                self.entry(index).waiting = Some(Box::new(accept));
+                self.entry(index).under_way.waiting = Some(Box::new(accept));
             }
             return;
         }

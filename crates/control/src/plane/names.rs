@@ -24,9 +24,9 @@ impl ControlPlane {
             user_plane: &line.user_plane,
             port: &line.port,
             vlans: line.vids,
-            circuit_id: &octets(&entry.line.circuit_id),
-            remote_id: &octets(&entry.line.remote_id),
-            service: &entry.service,
+            circuit_id: &octets(&entry.tags.line.circuit_id),
+            remote_id: &octets(&entry.tags.line.remote_id),
+            service: &entry.tags.service,
         };
         WrittenNames::of(&group.templates, &values)
     }
@@ -45,9 +45,9 @@ impl ControlPlane {
             port_id: Some(line.nas_port_id()),
             calling_station: Some(line.mac.to_string()),
             called_station: entry.called_station(),
-            circuit_id: octets(&entry.line.circuit_id),
-            remote_id: octets(&entry.line.remote_id),
-            access_loop: entry.access_loop.clone(),
+            circuit_id: octets(&entry.tags.line.circuit_id),
+            remote_id: octets(&entry.tags.line.remote_id),
+            access_loop: entry.tags.access_loop.clone(),
         };
         if let Some(names) = &entry.names {
             names.apply(&mut port);
@@ -66,7 +66,7 @@ impl ControlPlane {
 impl Entry {
     /// Called-Station-Id of the session: the service name that the subscriber asked for.
     fn called_station(&self) -> Option<String> {
-        let name = bounded_text(&self.service);
+        let name = bounded_text(&self.tags.service);
         (!name.is_empty()).then_some(name)
     }
 

@@ -38,7 +38,7 @@ fn named<'a>(topology: &'a Topology, entry: &'a Entry) -> Subscriber<'a> {
         user_plane: &topology.user_plane(port.user_plane).node_id,
         port: &port.name,
         vlans: [outer, inner],
-        line: [&entry.line.circuit_id, &entry.line.remote_id].map(Option::as_deref),
+        line: [&entry.tags.line.circuit_id, &entry.tags.line.remote_id].map(Option::as_deref),
     }
 }
 
@@ -194,7 +194,7 @@ impl ControlPlane {
     /// Adds an event of a session's end.
     pub(super) fn note_end(&mut self, now: Now, index: u32, cause: Cause) {
         let entry = &self.sessions[index];
-        let noted = entry.noted.clone();
+        let (noted, by) = (entry.noted.clone(), entry.under_way.ended_by.clone());
         if !noted.online {
             // a refusal has said it
             if !noted.refused && self.takes_attempt(now) {
@@ -207,7 +207,7 @@ impl ControlPlane {
         let step = Step::Ended {
             started: entry.account.started.map_or(0, |started| started.unix),
             cause,
-            by: noted.by.as_deref(),
+            by: by.as_deref(),
             instance: &instance,
             bindings: noted.bindings,
         };

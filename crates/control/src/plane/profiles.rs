@@ -188,10 +188,11 @@ impl<'a> View<'a> {
         PolicyInputs {
             configuration: self.configuration,
             access: self.access_profile(entry.segment),
-            service: &entry.service,
+            service: &entry.tags.service,
             servers: entry.servers.as_deref(),
             link_mtu: entry.status().map_or(PPPOE_MTU, |status| status.mtu),
             line_rate_down: entry
+                .tags
                 .access_loop
                 .as_ref()
                 .and_then(|line| line.get(LoopValue::ActualRateDown)),

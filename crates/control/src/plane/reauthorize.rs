@@ -168,18 +168,18 @@ impl ControlPlane {
         };
         // the attempt tells answers to two proofs apart, and the other number those without
         let number = entry.who.attempt.wrapping_add(entry.authorization);
-        entry.requests.push_back(PendingRequest {
+        entry.under_way.requests.push_back(PendingRequest {
             key: ChangeKey::Answer(number),
             wanted: Wanted::Change(Box::new(change)),
         });
-        if entry.requests.len() == 1 {
+        if entry.under_way.requests.len() == 1 {
             self.begin_change(now, index);
         }
     }
 
     /// Ends a session because of what its servers have answered.
     fn end_by_servers(&mut self, now: Now, index: u32, cause: Cause) {
-        self.entry(index).noted.by = Some(ASKED_AGAIN.into());
+        self.entry(index).under_way.ended_by = Some(ASKED_AGAIN.into());
         self.end(now, index, cause);
     }
 

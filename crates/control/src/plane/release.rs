@@ -2,7 +2,7 @@
 
 use super::persist::{ending_key, session_key};
 use super::{ControlPlane, Now};
-use crate::entry::Ending;
+use crate::entry::{Ending, UnderWay};
 use crate::session_ids::Home;
 use crate::store::Record as StoreRecord;
 use policy::Access;
@@ -38,7 +38,8 @@ impl ControlPlane {
 
     /// Deletes the session on the user plane. It waits for a user plane that is not associated.
     pub(super) fn delete(&mut self, now: Now, index: u32) {
-        if self.entry(index).rules.delete_at.take().is_some() {
+        let under_way = self.entry(index).under_way.held();
+        if under_way.is_some_and(|held| held.delete_at.take().is_some()) {
             self.sessions.arm(index);
         }
         let rules = &self.entry(index).rules;
@@ -59,7 +60,7 @@ impl ControlPlane {
         self.close_account(now, index);
         self.remember_bindings(index);
         self.take_back(now, index, |_| true);
-        let entry = self.sessions.remove(index);
+        let mut entry = self.sessions.remove(index);
         self.note_drained(entry.user_plane);
         self.leave_subscriber(&entry);
         self.released_tunnels.remember(entry.teid);
@@ -71,7 +72,12 @@ impl ControlPlane {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
             self.journal.extend(keys.map(StoreRecord::delete));
         }
-        self.answer_disconnects(entry.requests.into_iter());
-        self.wake_heirs(now, entry.heirs);
+        if let Some(under_way) = entry.under_way.held() {
+            let UnderWay {
+                requests, heirs, ..
+            } = std::mem::take(under_way);
+            self.answer_disconnects(requests.into_iter());
+            self.wake_heirs(now, heirs);
+        }
     }
 }

@@ -8,13 +8,16 @@ use super::{ControlPlane, Now};
 use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
 use crate::alarms::Alarms;
 use crate::counters::Counter;
-use crate::entry::{Account, Ending, Entry, LastSent, Reports, Rules, Stage, Started, Who};
+use crate::entry::{
+    Account, Ending, Entry, LastSent, PadrTags, Reports, Rules, Stage, Started, Who,
+};
 use crate::evaluate::AaaAnswer;
 use crate::fallback::{AcceptedBy, LAST_ANSWER_PREFIX, LastAnswer};
 use crate::generations::GENERATION_KEY;
 use crate::history::{BLOCK_PREFIX, Outbox, events};
 use crate::next_pools::{NEXT_POOLS_PREFIX, NextPools};
 use crate::radius_sockets::{RADIUS_PORT_PREFIX, RadiusPorts};
+use crate::rare::Rare;
 use crate::records::{BEFORE_FOURTH, Fourth, Owed, Record, Second, Seventh, Third, from_bytes};
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
@@ -460,9 +463,11 @@ impl ControlPlane {
         let mut entry = Entry {
             teid: self.teids.of_session(seid, group),
             gateway_mac: third.gateway_mac,
-            line: record.line,
-            access_loop: eighth.access_loop,
-            service: eighth.service,
+            tags: Rare::new(PadrTags {
+                line: record.line,
+                access_loop: eighth.access_loop,
+                service: eighth.service,
+            }),
             stage: match ending {
                 Some(ending) => Stage::Closing(ending),
                 None if started.is_some() || record.families != [false; 2] => Stage::Online,

@@ -60,7 +60,7 @@ impl ControlPlane {
     fn end_for_configuration(&mut self, now: Now, sessions: Vec<u32>) {
         for index in sessions {
             if self.sessions.get(index).is_some() {
-                self.entry(index).noted.by = Some(OF_CONFIGURATION.into());
+                self.entry(index).under_way.ended_by = Some(OF_CONFIGURATION.into());
                 self.end(now, index, Cause::AdminReset);
             }
         }

@@ -110,10 +110,12 @@ impl ControlPlane {
         let (spec, plane) = (self.spec(index), self.plane_of(index));
         let establishment = spec.establish();
         let entry = self.entry(index);
-        entry.rules.up_seid_before = entry.rules.up_seid.take().or(entry.rules.up_seid_before);
+        if let Some(before) = entry.rules.up_seid.take() {
+            entry.under_way.up_seid_before = Some(before);
+        }
         entry.rules.establishing = true;
         entry.rules.last_sent = last_sent(spec);
-        entry.rules.sending = None;
+        entry.take_sending();
         entry.rules.modifying = false;
         entry.rules.modification = entry.rules.modification.wrapping_add(1);
         let seid = entry.seid;
@@ -155,11 +157,15 @@ impl ControlPlane {
         let Some(up_seid) = rules.up_seid.filter(|_| !rules.modifying) else {
             return;
         };
-        let proposed = entry.proposed.as_ref().map(|proposal| &proposal.policy);
+        let proposed = entry
+            .under_way
+            .proposed
+            .as_ref()
+            .map(|proposal| &proposal.policy);
         let wanted = proposed.unwrap_or(&entry.policy).clone();
         let (spec, plane) = (self.spec_with(index, &wanted), self.plane_of(index));
         let Some(message) = spec.change_from(&rules.last_sent) else {
-            if let Some(proposal) = self.entry(index).proposed.take() {
+            if let Some(proposal) = self.entry(index).take_proposed() {
                 self.put_in_force(now, index, proposal);
             }
             return;
@@ -168,13 +174,15 @@ impl ControlPlane {
         let entry = self.entry(index);
         let sent = last_sent(spec);
         let sent_before = std::mem::replace(&mut entry.rules.last_sent, sent);
-        let proposal = entry.proposed.clone();
-        entry.rules.sending = proposal.map(|proposal| {
-            Box::new(Sending {
+        let proposal = entry.under_way.proposed.clone();
+        entry.take_sending();
+        if let Some(proposal) = proposal {
+            let sending = Sending {
                 proposal,
                 sent_before,
-            })
-        });
+            };
+            entry.under_way.sending = Some(Box::new(sending));
+        }
         (entry.rules.modifying, entry.rules.modification) = (true, number);
         let request = Request::Modify(entry.seid, number);
         if let Err(error) = self
@@ -279,8 +287,9 @@ impl ControlPlane {
             Ok(Message::SessionEstablishmentResponse(m))
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
-                let rules = &mut self.entry(index).rules;
-                (rules.up_seid, rules.up_seid_before) = (m.up_f_seid.map(|f| f.seid), None);
+                let entry = self.entry(index);
+                entry.take_seid_before();
+                entry.rules.up_seid = m.up_f_seid.map(|f| f.seid);
                 self.put_back_done(now, index);
                 match self.entry(index).stage {
                     Stage::Admitted(_) => self.confirm(now, index),
@@ -298,9 +307,9 @@ impl ControlPlane {
                 let offending = m.offending_ie;
                 tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane rejects the session");
                 // of the one before it may still have something to tell
-                let rules = &mut self.entry(index).rules;
-                let before = rules.up_seid_before.take();
-                rules.up_seid = m.up_f_seid.map(|f| f.seid).or(before);
+                let entry = self.entry(index);
+                let before = entry.take_seid_before();
+                entry.rules.up_seid = m.up_f_seid.map(|f| f.seid).or(before);
                 self.on_establish_failed(now, index, Counter::UserPlaneRefused);
             }
             Err(FailReason::TimedOut) => self.on_establish_silent(now, index),
@@ -517,10 +526,10 @@ impl ControlPlane {
             Ok(Message::SessionDeletionResponse(m)) => {
                 self.counters.count(Counter::UserPlaneRefused);
                 tracing::debug!(session = %seid, cause = %m.cause, "user plane does not delete the session: retrying");
-                self.entry(index).rules.delete_at = Some(now.at + DELETE_AGAIN);
+                self.entry(index).under_way.delete_at = Some(now.at + DELETE_AGAIN);
                 self.sessions.arm(index);
                 // what they had from pools they do not wait for any more
-                let heirs = std::mem::take(&mut self.entry(index).heirs);
+                let heirs = std::mem::take(&mut self.entry(index).under_way.heirs);
                 self.wake_heirs(now, heirs);
             }
             Err(FailReason::TimedOut) => {
@@ -601,8 +610,9 @@ impl ControlPlane {
         let (again, kept): (Vec<u32>, Vec<u32>) = of_plane.into_iter().partition(again);
         if lost {
             for &index in &again {
-                let rules = &mut self.entry(index).rules;
-                (rules.up_seid, rules.up_seid_before, rules.unsettled) = (None, None, false);
+                let entry = self.entry(index);
+                entry.take_seid_before();
+                (entry.rules.up_seid, entry.rules.unsettled) = (None, false);
             }
             self.persist_user_plane(plane);
         }

@@ -173,7 +173,7 @@ impl ControlPlane {
         first: Option<Seid>,
     ) -> Option<StoredMember> {
         let port = self.topology.segment(entry.segment).port;
-        let of_line = || Identity::of_line(port, &entry.circuit, &entry.line);
+        let of_line = || Identity::of_line(port, &entry.circuit, &entry.tags.line);
         let of_user = || Identity::User(entry.who.username.clone());
         let (identity, id) = match sixth {
             Some(Sixth { subscriber }) => match subscriber? {
@@ -181,7 +181,7 @@ impl ControlPlane {
                 (id, false) => (of_line(), id),
             },
             None => {
-                let line = self.line_identity(entry.segment, &entry.circuit, &entry.line);
+                let line = self.line_identity(entry.segment, &entry.circuit, &entry.tags.line);
                 (
                     line.unwrap_or_else(of_user),
                     SubscriberId(entry.seid.index()),

@@ -46,7 +46,7 @@ impl ControlPlane {
             match open.copied() {
                 Some(holder) => self.take_over_from(now, holder),
                 None => {
-                    let heirs = &mut self.entry(*last).heirs;
+                    let heirs = &mut self.entry(*last).under_way.heirs;
                     if !heirs.contains(&seid) {
                         heirs.push(seid);
                     }
@@ -80,7 +80,9 @@ impl ControlPlane {
         let waits = entry
             .status()
             .is_some_and(|s| s.phase == Phase::Authenticate);
-        if let Some(accept) = entry.waiting.take().filter(|_| waits) {
+        let under_way = entry.under_way.held();
+        let accept = under_way.and_then(|held| held.waiting.take());
+        if let Some(accept) = accept.filter(|_| waits) {
             self.on_accept(now, index, *accept);
         }
     }
@@ -99,7 +101,7 @@ impl ControlPlane {
         let earlier = earlier.map(|other| &self.sessions[other]);
         let earlier = earlier.filter(|other| {
             let is_earlier = other.seid != entry.seid && other.line_key() == entry.line_key();
-            is_earlier && other.is_ending() && other.rules.delete_at.is_none()
+            is_earlier && other.is_ending() && other.under_way.delete_at.is_none()
         });
         let bindings = earlier.flat_map(|other| other.policy.forwarding.bindings.iter());
         let comes_again = |binding: &&Binding| self.comes_again(index, accept, binding);

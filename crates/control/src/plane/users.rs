@@ -77,7 +77,7 @@ impl ControlPlane {
         let gone: Vec<u32> = gone.map(|(index, _)| index).collect();
         for index in gone {
             if self.sessions.get(index).is_some() {
-                self.entry(index).noted.by = Some(OF_CONFIGURATION.into());
+                self.entry(index).under_way.ended_by = Some(OF_CONFIGURATION.into());
                 self.end(now, index, Cause::AdminReset);
             }
         }

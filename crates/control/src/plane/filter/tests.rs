@@ -76,8 +76,8 @@ fn full() -> World {
         );
         entry.teid = n + 1;
         entry.who.username = format!("home{n}").into_bytes().into();
-        entry.service = b"internet".as_slice().into();
-        entry.line.circuit_id = Some(format!("olt1 {n}").into_bytes().into());
+        entry.tags.service = b"internet".as_slice().into();
+        entry.tags.line.circuit_id = Some(format!("olt1 {n}").into_bytes().into());
         entry.account.started = Some(Started {
             at: now.at,
             before: 0,
