@@ -299,6 +299,8 @@ pub struct ControlPlane {
     answers: Shared<AaaAnswer>,
     control_settings: Shared<ControlSettings>,
     treatments: Shared<Treatment>,
+    /// Names of the server groups of sessions.
+    server_groups: Shared<str>,
     /// Changed pools that count from the subscribers' next connections on.
     next_pools: AllNextPools,
     /// Numbers as stored.
@@ -385,6 +387,7 @@ impl ControlPlane {
             answers: Shared::default(),
             control_settings: Shared::default(),
             treatments: Shared::default(),
+            server_groups: Shared::default(),
             next_pools: AllNextPools::resume(restored.take_next_pools()),
             sticky: Sticky::default(),
             trends: Trends::resume(restored.take_trends()),

@@ -8,14 +8,14 @@ use std::sync::{Arc, Weak};
 const TIDY: usize = 64;
 
 /// Values that sessions have: equal ones are in memory once, for as long as a session has them.
-pub(crate) struct Shared<T> {
+pub(crate) struct Shared<T: ?Sized> {
     /// The values by their hashes. Of two with one hash the later one is here, and the other one is not shared any more.
     values: HashMap<u64, Weak<T>>,
     /// Number of values at which those that no session has any more are forgotten.
     tidy_at: usize,
 }
 
-impl<T> Default for Shared<T> {
+impl<T: ?Sized> Default for Shared<T> {
     fn default() -> Self {
         Shared {
             values: HashMap::new(),
@@ -24,7 +24,7 @@ impl<T> Default for Shared<T> {
     }
 }
 
-impl<T: Eq + Hash> Shared<T> {
+impl<T: ?Sized + Eq + Hash> Shared<T> {
     /// Lets a value be in the memory of an equal one if a session has that.
     pub fn share(&mut self, value: &mut Arc<T>) {
         *value = self.get(value.clone());

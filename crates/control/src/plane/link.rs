@@ -153,9 +153,9 @@ impl ControlPlane {
         let (servers, fallback) = (profile.server_group.clone(), profile.fallback);
         if self.sessions[index].account.started.is_none() {
             let names = self.written_names(index, servers.as_deref());
+            let servers = servers.as_deref().map(|name| self.server_groups.get(name));
             let entry = self.entry(index);
-            entry.servers = servers.clone().map(Into::into);
-            entry.names = names;
+            (entry.servers, entry.names) = (servers, names);
         }
         let state = self.state_to_repeat(index);
         let request = self.access_request(index, credentials, state);

@@ -488,7 +488,7 @@ impl ControlPlane {
             names: eighth.names,
             state: eighth.state,
             without_effect: eighth.without_effect,
-            servers: third.servers.map(Into::into),
+            servers: third.servers.map(|name| self.server_groups.get(name)),
             accepted_by,
             answer: Arc::new(answer),
             policy: policy.unwrap_or_default(),
