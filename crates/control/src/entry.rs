@@ -547,10 +547,10 @@ impl Entry {
         gone
     }
 
-    /// Place of the session among those of its user name, if its subscriber has said one and the session is not closing.
-    pub fn user_key(&self) -> Option<(Box<[u8]>, Seid)> {
+    /// User name by which the session is found: its subscriber has said it, and the session is not closing.
+    pub fn user_key(&self) -> Option<&[u8]> {
         let is_there = !self.who.username.is_empty() && !self.is_closing();
-        is_there.then(|| (self.who.username.clone(), self.seid))
+        is_there.then_some(&*self.who.username)
     }
 
     /// Whether the session has a policy and is not ending.

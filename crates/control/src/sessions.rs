@@ -1,16 +1,21 @@
 //! The session table: sessions by index, and what finds them by access line, by age and by time.
 
+mod finder;
+
 use crate::entry::{Ending, Entry, Stage};
 use crate::lanes::Load;
 use crate::topology::{SegmentId, Seid, UserPlaneId};
 use crate::wheel::TimerWheel;
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
+use finder::Finder;
 use session::Circuit;
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use wire::eth::MacAddr;
 use wire::pfcp::Lanes;
+
+pub(crate) use finder::Found;
 
 /// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the sessions of a subscriber that reconnects.
 pub(crate) type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);
@@ -47,13 +52,13 @@ pub(crate) struct SessionTable {
     entries: Slab<Box<Entry>>,
     /// Session of each control tunnel.
     by_teid: HashMap<u32, u32, foldhash::fast::RandomState>,
-    /// Sessions of each line that are not closing. Of one line they are in the order in which they began, which is that of generations.
-    by_line: BTreeSet<(LineKey, Seid)>,
+    /// Sessions of each line that are not closing.
+    by_line: Finder,
     /// Sessions of each user name that are not closing.
-    by_user: BTreeSet<(Box<[u8]>, Seid)>,
+    by_user: Finder,
     /// Number of sessions of each segment, and of each VLAN, that are not closing.
-    in_segment: BTreeMap<SegmentId, u64>,
-    in_vlan: BTreeMap<VlanKey, u64>,
+    in_segment: BTreeMap<SegmentId, u32>,
+    in_vlan: BTreeMap<VlanKey, u32>,
     /// Number of sessions of each user plane, by lane.
     on_user_plane: BTreeMap<UserPlaneId, Load>,
     /// Sessions whose subscribers have not authenticated yet, in the order of their PADR and with its time, and some that have.
@@ -68,8 +73,8 @@ impl SessionTable {
         SessionTable {
             entries: Slab::new(),
             by_teid: HashMap::default(),
-            by_line: BTreeSet::new(),
-            by_user: BTreeSet::new(),
+            by_line: Finder::default(),
+            by_user: Finder::default(),
             in_segment: BTreeMap::new(),
             in_vlan: BTreeMap::new(),
             on_user_plane: BTreeMap::new(),
@@ -87,8 +92,8 @@ impl SessionTable {
             match entry.is_closing() {
                 true => table.tally.closing += 1,
                 false => {
-                    table.join_line(entry.line_key(), entry.seid);
-                    table.by_user.extend(entry.user_key());
+                    table.join_line(entry.line_key(), entry.seid.index());
+                    table.join_user(entry);
                 }
             }
             if entry.is_half_open() {
@@ -111,7 +116,7 @@ impl SessionTable {
     /// Adds a session at [`SessionTable::next_index`], which its SEID has.
     pub fn insert(&mut self, now: Duration, entry: Entry) {
         self.count(&entry);
-        self.join_line(entry.line_key(), entry.seid);
+        self.join_line(entry.line_key(), entry.seid.index());
         if self.by_age.len() > 2 * self.half_open {
             self.forget_authenticated();
         }
@@ -121,10 +126,23 @@ impl SessionTable {
         self.entries.insert(Box::new(entry));
     }
 
-    fn join_line(&mut self, line: LineKey, seid: Seid) {
-        if self.by_line.insert((line, seid)) {
+    fn join_line(&mut self, line: LineKey, index: u32) {
+        if self.by_line.insert(line, index) {
             *self.in_segment.entry(line.0).or_default() += 1;
             *self.in_vlan.entry(vlan_of(line)).or_default() += 1;
+        }
+    }
+
+    fn leave_line(&mut self, line: LineKey, index: u32) {
+        if self.by_line.remove(line, index) {
+            one_less(&mut self.in_segment, line.0);
+            one_less(&mut self.in_vlan, vlan_of(line));
+        }
+    }
+
+    fn join_user(&mut self, entry: &Entry) {
+        if let Some(name) = entry.user_key() {
+            self.by_user.insert(name, entry.seid.index());
         }
     }
 
@@ -148,11 +166,11 @@ impl SessionTable {
 
     /// Sets the user name under which a session's subscriber authenticates.
     pub fn set_user(&mut self, index: u32, name: Box<[u8]>) {
-        let before = self[index].user_key();
-        self[index].who.username = name;
-        self.by_user.extend(self[index].user_key());
-        if let Some(before) = before.filter(|key| self[index].user_key().as_ref() != Some(key)) {
-            self.by_user.remove(&before);
+        let before = core::mem::replace(&mut self[index].who.username, name);
+        self.by_user.remove(&*before, index);
+        let entry = &self.entries[index as usize];
+        if let Some(name) = entry.user_key() {
+            self.by_user.insert(name, index);
         }
     }
 
@@ -172,10 +190,10 @@ impl SessionTable {
         self.tally.closing += 1;
         let entry = &mut self[index];
         entry.close(ending);
-        let (line, seid) = (entry.line_key(), entry.seid);
-        let user = (entry.who.username.clone(), seid);
-        self.forget_line(line, seid);
-        self.by_user.remove(&user);
+        let line = entry.line_key();
+        self.leave_line(line, index);
+        let entry = &self.entries[index as usize];
+        self.by_user.remove(&*entry.who.username, index);
         self.wheel.cancel(index);
     }
 
@@ -214,28 +232,32 @@ impl SessionTable {
             .map(|entry| &mut **entry)
     }
 
-    /// Indexes of the sessions on an access line that are not closing, in the order in which they began.
+    /// Indexes of the sessions on an access line that are not closing, in the order in which they began, which is that of generations.
     pub fn on_line(&self, line: LineKey) -> impl Iterator<Item = u32> {
-        let all = (line, Seid(0))..=(line, Seid(u64::MAX));
-        let of_line = self.by_line.range(all);
-        of_line.filter_map(|(_, seid)| self.find(*seid))
+        let found = self.by_line.of(line).filter_map(|index| self.get(index));
+        let found = found.filter(|entry| entry.line_key() == line);
+        let mut of_line: Vec<Seid> = found.map(|entry| entry.seid).collect();
+        of_line.sort_unstable();
+        of_line.into_iter().map(Seid::index)
     }
 
-    /// Indexes of the sessions of a user name that are not closing.
+    /// Indexes of the sessions of a user name that are not closing, in the order of these.
     pub fn of_user(&self, name: &[u8]) -> impl Iterator<Item = u32> {
-        let all = (name.into(), Seid(0))..=(name.into(), Seid(u64::MAX));
-        let of_user = self.by_user.range(all);
-        of_user.filter_map(|(_, seid)| self.find(*seid))
+        let found = self.by_user.of(name);
+        found.filter(move |index| self.get(*index).and_then(Entry::user_key) == Some(name))
     }
 
     /// Number of sessions that are not closing in the VLAN of a line.
     pub fn in_vlan(&self, line: LineKey) -> u64 {
-        self.in_vlan.get(&vlan_of(line)).copied().unwrap_or(0)
+        self.in_vlan
+            .get(&vlan_of(line))
+            .copied()
+            .map_or(0, u64::from)
     }
 
     /// Number of sessions of a segment that are not closing.
     pub fn in_segment(&self, segment: SegmentId) -> u64 {
-        self.in_segment.get(&segment).copied().unwrap_or(0)
+        self.in_segment.get(&segment).copied().map_or(0, u64::from)
     }
 
     /// All sessions with their indexes, in the order of these.
@@ -326,7 +348,7 @@ impl SessionTable {
 }
 
 /// Counts one session less. Nothing is kept for those without any.
-fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K) {
+fn one_less<K: Ord>(counts: &mut BTreeMap<K, u32>, of: K) {
     if let Some(count) = counts.get_mut(&of) {
         *count -= 1;
         if *count == 0 {
@@ -337,32 +359,49 @@ fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K) {
 
 /// What the resource audit compares with the sessions, and mends.
 impl SessionTable {
-    pub fn lines(&self) -> impl Iterator<Item = (LineKey, Seid)> {
-        self.by_line.iter().copied()
+    /// Places in the index by line.
+    pub fn lines(&self) -> impl Iterator<Item = Found> {
+        self.by_line.iter()
     }
 
-    pub fn set_line(&mut self, line: LineKey, seid: Seid) {
-        self.join_line(line, seid);
+    /// Place of a session in the index by line.
+    pub fn line_place(&self, entry: &Entry) -> Found {
+        self.by_line.place(entry.line_key(), entry.seid.index())
     }
 
-    pub fn forget_line(&mut self, line: LineKey, seid: Seid) {
-        if self.by_line.remove(&(line, seid)) {
-            one_less(&mut self.in_segment, line.0);
-            one_less(&mut self.in_vlan, vlan_of(line));
+    /// Puts the index by line together again, and the counts of lines.
+    pub fn repair_lines(&mut self) {
+        self.by_line.clear();
+        self.in_segment.clear();
+        self.in_vlan.clear();
+        let live = self.entries().filter(|entry| !entry.is_closing());
+        let live: Vec<_> = live.map(|e| (e.line_key(), e.seid.index())).collect();
+        for (line, index) in live {
+            self.join_line(line, index);
         }
     }
 
-    /// User names with their sessions.
-    pub fn users(&self) -> impl Iterator<Item = (Box<[u8]>, Seid)> {
-        self.by_user.iter().cloned()
+    /// Places in the index by user name.
+    pub fn users(&self) -> impl Iterator<Item = Found> {
+        self.by_user.iter()
     }
 
-    pub fn add_user(&mut self, name: Box<[u8]>, seid: Seid) {
-        self.by_user.insert((name, seid));
+    /// Place of a session in the index by user name, if it is to have one.
+    pub fn user_place(&self, entry: &Entry) -> Option<Found> {
+        let name = entry.user_key()?;
+        Some(self.by_user.place(name, entry.seid.index()))
     }
 
-    pub fn forget_user(&mut self, name: Box<[u8]>, seid: Seid) {
-        self.by_user.remove(&(name, seid));
+    /// Puts the index by user name together again.
+    pub fn repair_users(&mut self) {
+        let mut by_user = core::mem::take(&mut self.by_user);
+        by_user.clear();
+        for entry in self.entries() {
+            if let Some(name) = entry.user_key() {
+                by_user.insert(name, entry.seid.index());
+            }
+        }
+        self.by_user = by_user;
     }
 
     pub fn by_age(&self) -> impl Iterator<Item = Seid> {
@@ -392,6 +431,20 @@ impl SessionTable {
 impl SessionTable {
     pub fn wheel(&mut self) -> &mut TimerWheel {
         &mut self.wheel
+    }
+
+    /// Puts a session that is none into the indexes by line and by user name.
+    pub fn add_stray(&mut self, index: u32) {
+        let mac = MacAddr([2, 9, 9, 9, 9, 9]);
+        let nobody: LineKey = (SegmentId(0), Some(9), None, mac);
+        self.by_line.insert(nobody, index);
+        self.by_user.insert(b"nobody".as_slice(), index);
+    }
+
+    /// Loses the indexes by line and by user name.
+    pub fn lose_indexes(&mut self) {
+        self.by_line.clear();
+        self.by_user.clear();
     }
 
     pub fn miscount_half_open(&mut self, by: usize) {

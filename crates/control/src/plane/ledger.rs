@@ -12,7 +12,7 @@ use super::{Awaited, ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::addresses::Net;
 use crate::entry::Entry;
-use crate::sessions::LineKey;
+use crate::sessions::Found;
 use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::user_planes::{Request, UsageFor};
 use aaa::RequestKey;
@@ -171,25 +171,36 @@ impl ControlPlane {
     }
 
     /// The index by access line leads to each session that is not closing.
-    fn compare_lines(&self, ledger: &mut Ledger) -> Differences<(LineKey, Seid), Seid> {
+    fn compare_lines(&self, ledger: &mut Ledger) -> Differences<Found, Seid> {
         let booked = self.sessions.lines();
         let live = self.sessions.entries().filter(|entry| !entry.is_closing());
-        let owned = live.map(|entry| ((entry.line_key(), entry.seid), entry.seid));
-        ledger.compare(&kinds::LINE, booked, owned, |(line, seid)| {
-            let (segment, outer, inner, mac) = line;
-            let vlan = |id: &Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
-            let port = self.name_port(self.topology.segment(*segment).port);
-            format!("{mac} on {port}{}{} to {seid}", vlan(outer), vlan(inner))
+        let owned = live.map(|entry| (self.sessions.line_place(entry), entry.seid));
+        ledger.compare(&kinds::LINE, booked, owned, |found| {
+            self.found_text(found, |entry| {
+                let (segment, outer, inner, mac) = entry.line_key();
+                let vlan = |id: Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
+                let port = self.name_port(self.topology.segment(segment).port);
+                format!("{mac} on {port}{}{}", vlan(outer), vlan(inner))
+            })
         })
     }
 
-    fn compare_users(&self, ledger: &mut Ledger) -> Differences<(Box<[u8]>, Seid), Seid> {
+    fn compare_users(&self, ledger: &mut Ledger) -> Differences<Found, Seid> {
         let entries = self.sessions.entries();
-        let owned = entries.filter_map(|entry| Some((entry.user_key()?, entry.seid)));
+        let owned =
+            entries.filter_map(|entry| Some((self.sessions.user_place(entry)?, entry.seid)));
         let booked = self.sessions.users();
-        ledger.compare(&kinds::USER, booked, owned, |(name, seid)| {
-            format!("{seid} of {}", name.escape_ascii())
+        ledger.compare(&kinds::USER, booked, owned, |found| {
+            self.found_text(found, |entry| entry.who.username.escape_ascii().to_string())
         })
+    }
+
+    /// Text of a place in an index of sessions. The place itself does not say by what a session is found.
+    fn found_text(&self, (hash, index): &Found, what: impl Fn(&Entry) -> String) -> String {
+        match self.sessions.get(*index) {
+            Some(entry) => format!("{hash:08x} to {} ({})", entry.seid, what(entry)),
+            None => format!("{hash:08x} to entry {index}, which is none"),
+        }
     }
 
     fn compare_subscribers(&self, ledger: &mut Ledger) -> Differences<(SubscriberId, Seid), Seid> {

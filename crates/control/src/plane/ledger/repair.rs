@@ -16,8 +16,8 @@ impl ControlPlane {
         self.repair_addresses(now);
         self.repair_nets(now);
         self.repair_session_ids(now);
-        self.repair_lines();
-        self.repair_users();
+        self.sessions.repair_lines();
+        self.sessions.repair_users();
         self.repair_subscribers(now);
         self.repair_counts();
         self.repair_ports(now);
@@ -95,26 +95,6 @@ impl ControlPlane {
             if let Some(index) = self.sessions.find(seid) {
                 self.end(now, index, Cause::NasError);
             }
-        }
-    }
-
-    fn repair_lines(&mut self) {
-        let found = self.compare_lines(&mut Ledger::default());
-        for (line, seid) in found.without_owner {
-            self.sessions.forget_line(line, seid);
-        }
-        for ((line, seid), _) in found.missing {
-            self.sessions.set_line(line, seid);
-        }
-    }
-
-    fn repair_users(&mut self) {
-        let found = self.compare_users(&mut Ledger::default());
-        for (name, seid) in found.without_owner {
-            self.sessions.forget_user(name, seid);
-        }
-        for ((name, seid), _) in found.missing {
-            self.sessions.add_user(name, seid);
         }
     }
 

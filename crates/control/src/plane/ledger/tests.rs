@@ -251,17 +251,9 @@ fn session_ids_and_lines() {
     assert_eq!(w.online(), 4);
 
     let kind = "access line";
-    let stray = |plane: &mut ControlPlane, _: Now| {
-        let nobody = (SegmentId(0), Some(9), None, [2, 9, 9, 9, 9, 9].into());
-        plane.sessions.set_line(nobody, Seid::new(1, 77));
-    };
+    let stray = |plane: &mut ControlPlane, _: Now| plane.sessions.add_stray(77);
     broken(stray, kind, Fault::WithoutOwner);
-    let lost = |plane: &mut ControlPlane, _: Now| {
-        let lines: Vec<_> = plane.sessions.lines().collect();
-        lines
-            .iter()
-            .for_each(|(line, seid)| plane.sessions.forget_line(*line, *seid));
-    };
+    let lost = |plane: &mut ControlPlane, _: Now| plane.sessions.lose_indexes();
     let mut w = broken(lost, kind, Fault::Missing);
     // whoever dials in anew replaces its session, and has not two
     let config = w.homes[0].config().clone();
@@ -274,17 +266,9 @@ fn session_ids_and_lines() {
 #[test]
 fn sessions_of_user_names() {
     let kind = "session of a user name";
-    let stray = |plane: &mut ControlPlane, _: Now| {
-        let name = b"nobody".as_slice().into();
-        plane.sessions.add_user(name, Seid::new(1, 77));
-    };
+    let stray = |plane: &mut ControlPlane, _: Now| plane.sessions.add_stray(77);
     broken(stray, kind, Fault::WithoutOwner);
-    let lost = |plane: &mut ControlPlane, _: Now| {
-        let users: Vec<_> = plane.sessions.users().collect();
-        users
-            .into_iter()
-            .for_each(|(name, seid)| plane.sessions.forget_user(name, seid));
-    };
+    let lost = |plane: &mut ControlPlane, _: Now| plane.sessions.lose_indexes();
     let w = broken(lost, kind, Fault::Missing);
     assert_eq!(w.plane.sessions.of_user(b"home0").count(), 1);
 }
