@@ -3,7 +3,7 @@ use crate::{Step, script, steps};
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use ipnet::Ipv6Net;
-use policy::Access;
+use policy::{Access, Binding, Bindings, Role};
 use session::*;
 use std::sync::Arc;
 use wire::dhcpv6::{self, Ia, Message, Opt};
@@ -52,16 +52,16 @@ pub fn run(input: &[u8]) {
 
 fn grant(has: u8) -> Ipv6Grant {
     let prefix = |n: u16| Ipv6Net::new(Ipv6Addr::new(0x2001, 0xdb8, 0x7700 + n, 0, 0, 0, 0, 0), 48);
-    let prefixes = [0, 1, 2, 64][usize::from(has >> 1 & 3)];
+    let prefixes = [0, 1, 2, 62][usize::from(has >> 1 & 3)];
+    let link = Binding::link("2001:db8:7::/64".parse().expect("a prefix"));
+    let address = || Binding::host("2001:db8:5::7".parse().expect("an address"));
+    let delegated = (0..prefixes).map(|n| prefix(n).expect("a prefix").into());
+    let delegated = delegated.map(|net| Binding::new(Role::Delegated, net));
+    let host = (has & 1 != 0).then(address);
     Ipv6Grant {
-        prefix: "2001:db8:7::/64".parse().expect("a prefix"),
-        further: Box::default(),
+        bindings: Bindings::new(delegated.chain([link]).chain(host)).expect("bindings"),
         dns: vec!["2001:db8::53".parse().expect("an address"); usize::from(has >> 3 & 7)].into(),
         interface_id: None,
-        address: (has & 1 != 0).then(|| "2001:db8:5::7".parse().expect("an address")),
-        delegated: (0..prefixes)
-            .map(|n| prefix(n).expect("a prefix"))
-            .collect(),
     }
 }
 
@@ -221,11 +221,14 @@ impl World {
 
     fn check_association(&self, ia: &Ia<'_>) {
         for lease in ia.addresses().filter(|lease| lease.valid_lifetime > 0) {
-            assert_eq!(Some(lease.address), self.grant.address);
+            assert_eq!(Some(lease.address), self.grant.bindings.ipv6_address());
         }
         for lease in ia.prefixes().filter(|lease| lease.valid_lifetime > 0) {
             let net = Ipv6Net::new(lease.prefix, lease.length).expect("a prefix");
-            assert!(self.grant.delegated.contains(&net), "another's prefix");
+            assert!(
+                self.grant.bindings.delegated().any(|own| own == net),
+                "another's prefix"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! [`session::Link`]: any PPP frames and events, in any order, before and after a negotiation that went well.
 use crate::{Step, script, steps};
 use core::time::Duration;
-use policy::Access;
+use policy::{Access, Bindings};
 use session::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -249,12 +249,9 @@ impl World {
             dns: [Some([192, 0, 2, 53].into()), None],
         };
         let ipv6 = Ipv6Grant {
-            prefix: "2001:db8:7::/64".parse().expect("a prefix"),
-            further: Box::default(),
+            bindings: Bindings::of(None, Some("2001:db8:7::/64".parse().expect("a prefix"))),
             dns: ["2001:db8::53".parse().expect("an address")].into(),
             interface_id: (families & 4 != 0).then_some(0x1234),
-            address: None,
-            delegated: Box::default(),
         };
         let reply = match families & 3 {
             0 => AuthReply::Reject {

@@ -635,6 +635,7 @@ mod tests {
         let sizes = [
             ("control::Entry", size_of::<Entry>()),
             ("session::Link", size_of::<Link>()),
+            ("session::Ipv6Grant", size_of::<session::Ipv6Grant>()),
             ("policy::Binding", size_of::<Binding>()),
         ];
         for (name, size) in sizes {

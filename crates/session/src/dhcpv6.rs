@@ -211,9 +211,12 @@ impl<'a> Server<'a> {
     /// The session's leases of a kind.
     fn leases(&self, kind: Kind) -> Vec<Lease> {
         match kind {
-            Kind::Address => self.grant.address.iter().map(|a| (*a, 128)).collect(),
+            Kind::Address => {
+                let address = self.grant.bindings.ipv6_address();
+                address.map(|address| (address, 128)).into_iter().collect()
+            }
             Kind::Prefix => {
-                let told = self.grant.delegated.iter().take(MOST_DELEGATED);
+                let told = self.grant.bindings.delegated().take(MOST_DELEGATED);
                 told.map(|net| (net.network(), net.prefix_len())).collect()
             }
         }
@@ -275,10 +278,11 @@ impl<'a> Server<'a> {
         if addresses.peek().is_none() {
             return Err(Discarded("Confirm without an address"));
         }
-        let status = match addresses.all(|address| Some(address) == self.grant.address) {
-            true => told(status::SUCCESS, "the addresses fit the link"),
-            false => told(status::NOT_ON_LINK, "not an address of this link"),
-        };
+        let status =
+            match addresses.all(|address| Some(address) == self.grant.bindings.ipv6_address()) {
+                true => told(status::SUCCESS, "the addresses fit the link"),
+                false => told(status::NOT_ON_LINK, "not an address of this link"),
+            };
         Ok(self.reply(message, vec![status]))
     }
 

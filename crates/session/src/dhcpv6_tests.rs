@@ -1,6 +1,7 @@
 use super::*;
 use crate::duid::Duid;
 use ipnet::Ipv6Net;
+use policy::{Binding, Bindings, Role};
 use proptest::prelude::*;
 
 const CLIENT: &[u8] = &[0, 3, 0, 1, 2, 0, 0, 0, 0, 9];
@@ -9,20 +10,24 @@ const PREFIX: &str = "2001:db8:7700::/56";
 
 fn grant() -> Ipv6Grant {
     Ipv6Grant {
-        further: Box::default(),
-        prefix: "2001:db8:0:7::/64".parse().unwrap(),
+        bindings: bindings(true, [PREFIX.parse().unwrap()]),
         dns: ["2001:db8::53".parse().unwrap()].into(),
         interface_id: None,
-        address: Some(OURS.parse().unwrap()),
-        delegated: [PREFIX.parse().unwrap()].into(),
     }
+}
+
+fn bindings(has_address: bool, delegated: impl IntoIterator<Item = Ipv6Net>) -> Bindings {
+    let link = Binding::link("2001:db8:0:7::/64".parse().unwrap());
+    let host = has_address.then(|| Binding::host(OURS.parse().unwrap()));
+    let delegated = delegated.into_iter();
+    let delegated = delegated.map(|net| Binding::new(Role::Delegated, net.into()));
+    Bindings::new(delegated.chain([link]).chain(host)).unwrap()
 }
 
 fn nothing() -> Ipv6Grant {
     Ipv6Grant {
+        bindings: bindings(false, []),
         dns: Box::default(),
-        address: None,
-        delegated: Box::default(),
         ..grant()
     }
 }
@@ -213,9 +218,9 @@ fn a_request_for_a_foreign_address_is_not_on_link_rfc8415_18_3_2() {
             ),
         );
         assert_eq!(said.options[0], "na1 0/0 NotOnLink");
-        let prefix = match grant.delegated.is_empty() {
-            true => "pd2 0/0 NoPrefixAvail",
-            false => PD_LEASED,
+        let prefix = match grant.bindings.delegated().next() {
+            None => "pd2 0/0 NoPrefixAvail",
+            Some(_) => PD_LEASED,
         };
         assert_eq!(said.options[1], prefix);
     }
@@ -451,7 +456,7 @@ fn an_answer_to_a_home_fits_into_the_least_packet_of_ipv6() {
     let net = |n: u16| Ipv6Net::new(Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, 0), 48).unwrap();
     let grant = Ipv6Grant {
         dns: [Ipv6Addr::LOCALHOST; 20].into(),
-        delegated: (0..64).map(net).collect(),
+        bindings: bindings(true, (0..62).map(net)),
         ..grant()
     };
     let config = config();
@@ -485,8 +490,7 @@ proptest! {
         names_us: bool, rapid: bool, has: [bool; 2], is_multicast: bool,
     ) {
         let grant = Ipv6Grant {
-            address: grant().address.filter(|_| has[0]),
-            delegated: if has[1] { grant().delegated } else { Box::default() },
+            bindings: bindings(has[0], has[1].then(|| PREFIX.parse().unwrap())),
             ..grant()
         };
         let config = config();

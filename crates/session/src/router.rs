@@ -11,6 +11,7 @@ use crate::types::{Discarded, Ipv6Grant};
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use ipnet::Ipv6Net;
+use policy::Bindings;
 use wire::ipv6::{self, ALL_NODES, link_local};
 use wire::nd::{Message, Opt, Packet, PrefixInformation, RouterAdvertisement};
 use wire::ppp;
@@ -27,8 +28,8 @@ pub(crate) struct Router {
     pub(crate) reconfigure: Reconfigure,
     /// Number of initial, more frequent advertisements that were sent.
     sent: u8,
-    /// Prefixes that were advertised last.
-    advertised: Box<[Ipv6Net]>,
+    /// Bindings whose prefixes were advertised last.
+    advertised: Bindings,
     /// Prefixes that are being withdrawn, with the number of unsolicited advertisements that are left to say so.
     withdrawn: Vec<(Ipv6Net, u8)>,
 }
@@ -47,7 +48,7 @@ impl Router {
             at: Deadline::NEVER,
             reconfigure: Reconfigure::silent(),
             sent: 0,
-            advertised: Box::default(),
+            advertised: Bindings::default(),
             withdrawn: Vec::new(),
         }
     }
@@ -66,7 +67,7 @@ impl Router {
             at: Deadline::after(core.now, delay),
             reconfigure: Reconfigure::silent(),
             sent: INITIAL,
-            advertised: grant.prefixes().collect(),
+            advertised: grant.bindings.clone(),
             withdrawn: Vec::new(),
         }
     }
@@ -99,10 +100,10 @@ impl Router {
 
     /// Notes prefixes that were advertised and are missing in the grant.
     fn update_withdrawn(&mut self, grant: &Ipv6Grant) {
-        let is_granted = |prefix: &Ipv6Net| grant.prefixes().any(|own| own == *prefix);
-        let advertised = std::mem::replace(&mut self.advertised, grant.prefixes().collect());
+        let is_granted = |prefix: &Ipv6Net| grant.bindings.links().any(|own| own == *prefix);
+        let advertised = std::mem::replace(&mut self.advertised, grant.bindings.clone());
         self.withdrawn.retain(|(prefix, _)| !is_granted(prefix));
-        let gone = advertised.into_iter().filter(|p| !is_granted(p));
+        let gone = advertised.links().filter(|p| !is_granted(p));
         self.withdrawn.extend(gone.map(|prefix| (prefix, INITIAL)));
         let surplus = self.withdrawn.len().saturating_sub(MOST_WITHDRAWN);
         self.withdrawn.drain(..surplus);
@@ -165,7 +166,8 @@ impl Router {
         let withdrawn = self.withdrawn.iter().map(|(prefix, _)| *prefix);
         let withdrawn = withdrawn.map(|prefix| prefix_option(prefix, (0, 0)));
         let prefixes = grant
-            .prefixes()
+            .bindings
+            .links()
             .map(|prefix| prefix_option(prefix, lifetimes));
         let mut options: Vec<Opt> = prefixes.chain(withdrawn).collect();
         if !grant.dns.is_empty() {
@@ -210,15 +212,16 @@ fn prefix_option(prefix: Ipv6Net, (valid_lifetime, preferred_lifetime): (u32, u3
 
 /// Whether advertisements say the same of two grants.
 pub(crate) fn is_advertised_alike(a: &Ipv6Grant, b: &Ipv6Grant) -> bool {
-    a.prefixes().eq(b.prefixes()) && flags(a) == flags(b) && a.dns == b.dns
+    a.bindings.links().eq(b.bindings.links()) && flags(a) == flags(b) && a.dns == b.dns
 }
 
 /// M and O flags (RFC 4861 §4.2). M: DHCPv6 has an address. O: it has something that the advertisement does not tell. A delegated
 /// prefix counts as that, because a router of RFC 7084 asks for one if either flag is set (WPD-4). Name servers do not: the
 /// advertisement has them (RFC 8106).
 fn flags(grant: &Ipv6Grant) -> (bool, bool) {
-    let managed = grant.address.is_some();
-    (managed, managed || !grant.delegated.is_empty())
+    let managed = grant.bindings.ipv6_address().is_some();
+    let delegates = grant.bindings.delegated().next().is_some();
+    (managed, managed || delegates)
 }
 
 /// Answers a Neighbor Solicitation; to all nodes if the asker has no address yet (RFC 4861 §7.2.4).

@@ -240,8 +240,10 @@ impl Session {
             ..ipv6
         };
         let is_told = |grant: &Ipv6Grant| {
-            (grant.address, &grant.delegated, &grant.dns)
-                == (ipv6.address, &ipv6.delegated, &ipv6.dns)
+            let (told, tells) = (&grant.bindings, &ipv6.bindings);
+            told.ipv6_address() == tells.ipv6_address()
+                && told.delegated().eq(tells.delegated())
+                && grant.dns == ipv6.dns
         };
         let (is_told, is_advertised) =
             (is_told(before), router::is_advertised_alike(before, &ipv6));

@@ -6,6 +6,7 @@ use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use ipnet::Ipv6Net;
+use policy::Bindings;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wire::eth::{MacAddr, Tags};
@@ -348,39 +349,42 @@ pub struct Ipv4Grant {
 
 /// IPv6 prefixes with their parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredIpv6Grant", into = "StoredIpv6Grant")]
 pub struct Ipv6Grant {
-    /// The subscriber's own /64.
-    pub prefix: Ipv6Net,
-    /// Further /64s of the subscriber's link. A snapshot does not have them: the link's owner stores them with its bindings.
-    #[serde(skip)]
-    pub further: Box<[Ipv6Net]>,
+    /// Bindings of the session. At least one prefix of the subscriber's link is among them; its router gets an address (IA_NA) and delegated
+    /// prefixes (IA_PD) by DHCPv6. Of a stored [`Snapshot`](crate::Snapshot) only the first prefix of the link counts: the session's owner
+    /// stores its bindings, and sets them again.
+    pub bindings: Bindings,
     /// DNS servers (RFC 8106, RFC 3646).
     pub dns: Box<[Ipv6Addr]>,
     /// Interface identifier that the subscriber must use; `None` if it may choose.
     pub interface_id: Option<u64>,
-    /// Address that the subscriber's router gets by DHCPv6 (IA_NA). Not part of a stored [`Snapshot`](crate::Snapshot): the owner of
-    /// the session sets it again, from the session's bindings.
-    #[serde(skip)]
-    pub address: Option<Ipv6Addr>,
-    /// Prefixes that are delegated to the subscriber's router by DHCPv6 (IA_PD). Not part of a stored snapshot, like the address.
-    #[serde(skip)]
-    pub delegated: Box<[Ipv6Net]>,
 }
 
-impl Ipv6Grant {
-    /// All prefixes of the subscriber's link.
-    pub fn prefixes(&self) -> impl Iterator<Item = Ipv6Net> {
-        [self.prefix]
-            .into_iter()
-            .chain(self.further.iter().copied())
-    }
+/// Grant in a snapshot: first prefix of the link, DNS servers, interface identifier.
+#[derive(Serialize, Deserialize)]
+struct StoredIpv6Grant {
+    prefix: Ipv6Net,
+    dns: Box<[Ipv6Addr]>,
+    interface_id: Option<u64>,
+}
 
-    /// Replaces the prefixes. Without any it stays as it is.
-    pub fn set_prefixes(&mut self, prefixes: impl IntoIterator<Item = Ipv6Net>) {
-        let mut prefixes = prefixes.into_iter();
-        if let Some(first) = prefixes.next() {
-            self.prefix = first;
-            self.further = prefixes.collect();
+impl From<StoredIpv6Grant> for Ipv6Grant {
+    fn from(stored: StoredIpv6Grant) -> Self {
+        Ipv6Grant {
+            bindings: Bindings::of(None, Some(stored.prefix)),
+            dns: stored.dns,
+            interface_id: stored.interface_id,
+        }
+    }
+}
+
+impl From<Ipv6Grant> for StoredIpv6Grant {
+    fn from(grant: Ipv6Grant) -> Self {
+        StoredIpv6Grant {
+            prefix: grant.bindings.ipv6().unwrap_or_default(),
+            dns: grant.dns,
+            interface_id: grant.interface_id,
         }
     }
 }

@@ -438,14 +438,10 @@ impl ControlPlane {
                 gateway,
                 dns: control.dns_ipv4(),
             });
-        let mut links = entry.policy.forwarding.bindings.links();
-        let ipv6 = links.next().map(|prefix| Ipv6Grant {
-            prefix,
-            further: links.collect(),
+        let ipv6 = bindings.ipv6().map(|_| Ipv6Grant {
+            bindings: bindings.clone(),
             dns: control.dns_ipv6().into(),
             interface_id,
-            address: bindings.ipv6_address(),
-            delegated: bindings.delegated().collect(),
         });
         Grant { ipv4, ipv6 }
     }

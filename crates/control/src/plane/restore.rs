@@ -537,11 +537,9 @@ impl ControlPlane {
 
     /// Link of a stored session. Further prefixes of the link and the addresses of its DHCPv6 server are among the session's bindings.
     fn restore_link(&mut self, now: Now, entry: &Entry, mut snapshot: session::Snapshot) -> Link {
-        if let Some(ipv6) = &mut snapshot.grant.ipv6 {
-            let bindings = &entry.policy.forwarding.bindings;
-            ipv6.set_prefixes(bindings.links());
-            ipv6.address = bindings.ipv6_address();
-            ipv6.delegated = bindings.delegated().collect();
+        let bindings = &entry.policy.forwarding.bindings;
+        if let (Some(ipv6), Some(_)) = (&mut snapshot.grant.ipv6, bindings.ipv6()) {
+            ipv6.bindings = bindings.clone();
         }
         let seed = self.random.random();
         let config = self.access(entry.segment).session.clone();

@@ -1,5 +1,6 @@
 //! DHCPv6 on a session's link, by scripts.
 use crate::support::*;
+use policy::Role;
 use session::*;
 use std::time::Duration;
 use wire::dhcpv6::{self, reconfigure};
@@ -21,11 +22,16 @@ fn dhcpv6_frame(source: &str, destination: &str, message: &[u8]) -> Vec<u8> {
     frame
 }
 
+fn without_leases(grant: &mut Ipv6Grant) {
+    replace(grant, Role::Host, []);
+    replace(grant, Role::Delegated, []);
+}
+
 fn with_leases() -> Grant {
     let mut grant = ipv6_only();
     let ipv6 = grant.ipv6.as_mut().unwrap();
-    ipv6.address = Some("2001:db8:5::7".parse().unwrap());
-    ipv6.delegated = ["2001:db8:7700::/56".parse().unwrap()].into();
+    replace(ipv6, Role::Host, ["2001:db8:5::7/128"]);
+    replace(ipv6, Role::Delegated, ["2001:db8:7700::/56"]);
     grant
 }
 
@@ -73,13 +79,12 @@ fn flags_of_advertisements_say_what_dhcpv6_has() {
         (ra.managed, ra.other)
     };
     assert_eq!(flags(|_| {}), (true, true));
-    assert_eq!(flags(|grant| grant.address = None), (false, true));
+    assert_eq!(flags(|grant| replace(grant, Role::Host, [])), (false, true));
     assert_eq!(
-        flags(|grant| grant.delegated = Box::default()),
+        flags(|grant| replace(grant, Role::Delegated, [])),
         (true, true)
     );
-    let without = |grant: &mut Ipv6Grant| (grant.address, grant.delegated) = (None, Box::default());
-    assert_eq!(flags(without), (false, false));
+    assert_eq!(flags(without_leases), (false, false));
 }
 
 #[test]
@@ -136,7 +141,8 @@ fn another_grant_counts_from_the_next_message_on() {
     line.authenticate(with_leases());
     line.open_ipv6cp();
     let mut grant = with_leases();
-    grant.ipv6.as_mut().unwrap().delegated = ["2001:db8:8800::/56".parse().unwrap()].into();
+    let ipv6 = grant.ipv6.as_mut().unwrap();
+    replace(ipv6, Role::Delegated, ["2001:db8:8800::/56"]);
     line.command(Command::SetGrant(grant));
     line.send_frame(&dhcpv6_frame("fe80::9", "ff02::1:2", SOLICIT));
     let reply = line.expect_ipv6();
@@ -200,7 +206,7 @@ fn expect_dhcpv6(line: &mut Line) -> Vec<u8> {
 
 fn renumbered(prefix: &str) -> Grant {
     let mut grant = with_leases();
-    grant.ipv6.as_mut().unwrap().delegated = [prefix.parse().unwrap()].into();
+    replace(grant.ipv6.as_mut().unwrap(), Role::Delegated, [prefix]);
     grant
 }
 
@@ -406,11 +412,9 @@ fn changed_flags_and_name_servers_are_advertised_at_once() {
         line.expect_silence();
         ra
     };
-    let ra = change(&mut line, |grant| grant.address = None);
+    let ra = change(&mut line, |grant| replace(grant, Role::Host, []));
     assert_eq!((ra.managed, ra.other), (false, true));
-    let ra = change(&mut line, |grant| {
-        (grant.address, grant.delegated) = (None, Box::default());
-    });
+    let ra = change(&mut line, without_leases);
     assert_eq!((ra.managed, ra.other), (false, false));
     let ra = change(&mut line, |grant| grant.dns = Box::default());
     assert_eq!(ra.options.len(), 1, "{ra:?}");

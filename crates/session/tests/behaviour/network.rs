@@ -1,6 +1,7 @@
 //! IPCP, IPV6CP and neighbor discovery, by scripts.
 use crate::support::*;
 use ipnet::Ipv6Net;
+use policy::{Binding, Bindings};
 use proptest::prelude::*;
 use session::*;
 use std::time::Duration;
@@ -309,13 +310,10 @@ fn advertised(line: &mut Line) -> Vec<(String, u32, u32)> {
 
 /// The grant of a session with these prefixes of its link; without any, none of IPv6.
 fn with_links(prefixes: impl IntoIterator<Item = Ipv6Net>) -> Grant {
-    let mut prefixes = prefixes.into_iter();
-    let ipv6 = prefixes.next().zip(grant().ipv6);
-    let ipv6 = ipv6.map(|(prefix, ipv6)| Ipv6Grant {
-        prefix,
-        further: prefixes.collect(),
-        ..ipv6
-    });
+    let links = prefixes.into_iter().map(Binding::link);
+    let bindings = Bindings::new(links).unwrap();
+    let ipv6 = grant().ipv6.filter(|_| !bindings.is_empty());
+    let ipv6 = ipv6.map(|ipv6| Ipv6Grant { bindings, ..ipv6 });
     Grant { ipv6, ..grant() }
 }
 

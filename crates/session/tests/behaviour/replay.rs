@@ -2,6 +2,7 @@
 use crate::support::exchange::whole_life;
 use crate::support::pcap;
 use crate::support::server::{Prepared, Server};
+use policy::Bindings;
 use session::discovery::DiscoveryConfig;
 use session::ladder::describe_frame;
 use session::*;
@@ -213,12 +214,9 @@ fn read_ipv6(ours: &[&Rung], config: &mut SessionConfig, random: &mut Random) ->
         }
     }
     let mut grant = Ipv6Grant {
-        prefix: "2001:db8::/64".parse().unwrap(),
-        further: Box::default(),
+        bindings: Bindings::of(None, Some("2001:db8::/64".parse().unwrap())),
         dns: Box::default(),
         interface_id: None,
-        address: None,
-        delegated: Box::default(),
     };
     let Some(ra) = ours.iter().find_map(|r| r.advertisement()) else {
         return Some(grant);
@@ -229,7 +227,8 @@ fn read_ipv6(ours: &[&Rung], config: &mut SessionConfig, random: &mut Random) ->
             nd::Opt::Prefix(p) => {
                 config.ra.valid_lifetime = p.valid_lifetime;
                 config.ra.preferred_lifetime = p.preferred_lifetime;
-                grant.prefix = format!("{}/{}", p.prefix, p.length).parse().unwrap();
+                let prefix = format!("{}/{}", p.prefix, p.length).parse().unwrap();
+                grant.bindings = Bindings::of(None, Some(prefix));
             }
             nd::Opt::Rdnss { lifetime, servers } => {
                 config.ra.interval = Duration::from_secs((lifetime / 3).into());

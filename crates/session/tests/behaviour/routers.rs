@@ -4,6 +4,7 @@
 //! demands of one, is told from its published source. Of AVM's FRITZ!Box the settings of its menu "IPv6" are known: Rapid Commit,
 //! a prefix of a wanted length, and an address by DHCPv6 or from the Router Advertisement. The order of its options is not.
 use crate::support::*;
+use policy::Role;
 use session::*;
 use std::net::Ipv6Addr;
 use std::process::Command as Process;
@@ -103,8 +104,9 @@ fn judge(answers: &[Vec<u8>]) {
 fn leases(address: bool) -> Grant {
     let mut grant = ipv6_only();
     let ipv6 = grant.ipv6.as_mut().unwrap();
-    ipv6.address = address.then(|| ADDRESS.parse().unwrap());
-    ipv6.delegated = [format!("{PREFIX}/56").parse().unwrap()].into();
+    let host = address.then(|| format!("{ADDRESS}/128"));
+    replace(ipv6, Role::Host, host.as_deref());
+    replace(ipv6, Role::Delegated, [&*format!("{PREFIX}/56")]);
     grant
 }
 
@@ -280,7 +282,8 @@ fn openwrt_renews_when_it_is_told_to() {
     let (key, _) = reconfigure::key_of(&Message::parse(&reply).unwrap()).expect("a key");
 
     let mut grant = leases(true);
-    grant.ipv6.as_mut().unwrap().delegated = ["2001:db8:8800::/56".parse().unwrap()].into();
+    let ipv6 = grant.ipv6.as_mut().unwrap();
+    replace(ipv6, Role::Delegated, ["2001:db8:8800::/56"]);
     home.line.command(Command::SetGrant(grant));
     let told = home.answer();
     // it compares the transaction id with 0, and takes no authentication of another length than 28

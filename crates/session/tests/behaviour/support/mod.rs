@@ -4,7 +4,8 @@ pub mod exchange;
 pub mod pcap;
 pub mod server;
 
-use policy::Access;
+use ipnet::IpNet;
+use policy::{Access, Binding, Bindings, Role};
 use session::ladder::{Direction, Ladder, describe_ppp};
 use session::*;
 use std::collections::VecDeque;
@@ -46,14 +47,19 @@ pub fn grant() -> Grant {
             dns: [Some([9, 9, 9, 9].into()), Some([1, 1, 1, 1].into())],
         }),
         ipv6: Some(Ipv6Grant {
-            prefix: "2001:db8:0:7::/64".parse().unwrap(),
-            further: Box::default(),
+            bindings: Bindings::of(None, Some("2001:db8:0:7::/64".parse().unwrap())),
             dns: ["2620:fe::fe".parse().unwrap()].into(),
             interface_id: None,
-            address: None,
-            delegated: Box::default(),
         }),
     }
+}
+
+/// Gives a grant these addresses or prefixes in place of others in the same role.
+pub fn replace<'a>(grant: &mut Ipv6Grant, role: Role, prefixes: impl IntoIterator<Item = &'a str>) {
+    let kept = grant.bindings.filtered(|binding| binding.role != role);
+    let new = prefixes.into_iter();
+    let new = new.map(|prefix| Binding::new(role, prefix.parse::<IpNet>().unwrap()));
+    grant.bindings = Bindings::new(kept.iter().copied().chain(new)).unwrap();
 }
 
 pub fn ipv6_only() -> Grant {
