@@ -33,6 +33,7 @@ mod evaluate;
 mod fallback;
 mod figures;
 mod filter_sets;
+mod finder;
 mod floods;
 mod generations;
 pub mod history;

@@ -1,21 +1,17 @@
 //! The session table: sessions by index, and what finds them by access line, by age and by time.
 
-mod finder;
-
 use crate::entry::{Ending, Entry, Stage};
+use crate::finder::{Finder, Found};
 use crate::lanes::Load;
 use crate::topology::{SegmentId, Seid, UserPlaneId};
 use crate::wheel::TimerWheel;
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
-use finder::Finder;
 use session::Circuit;
 use slab::Slab;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use wire::eth::MacAddr;
 use wire::pfcp::Lanes;
-
-pub(crate) use finder::Found;
 
 /// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the sessions of a subscriber that reconnects.
 pub(crate) type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);

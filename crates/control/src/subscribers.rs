@@ -1,18 +1,18 @@
 //! Subscribers: homes with one or several sessions, each known by its access line or its user name.
 
 use crate::entry::LineIds;
+use crate::finder::Finder;
 use crate::topology::{PortId, Seid, SubscriberId, Topology};
 use session::Circuit;
 use slab::Slab;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use wire::eth::MacAddr;
 
 /// What a subscriber is known by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
     /// Circuit and remote id, which the access node of the port adds (TR-101).
-    Circuit(PortId, LineIds),
+    Circuit(PortId, Box<LineIds>),
     /// Outer and inner VLAN id: the access node gives each line its own (1:1 VLANs of TR-101).
     Vlans(PortId, u16, u16),
     /// MAC address behind an outer VLAN id that several lines share, or behind none.
@@ -26,7 +26,7 @@ impl Identity {
     pub fn of_line(port: PortId, circuit: &Circuit, line: &LineIds) -> Self {
         let ids = [&line.circuit_id, &line.remote_id].map(Option::as_deref);
         match LineText::of(ids, circuit.tags.vids().into(), circuit.mac) {
-            LineText::Circuit(_) => Identity::Circuit(port, line.clone()),
+            LineText::Circuit(_) => Identity::Circuit(port, line.clone().into()),
             LineText::Vlans(outer, inner) => Identity::Vlans(port, outer, inner),
             LineText::Mac(outer, mac) => Identity::Mac(port, outer, mac),
         }
@@ -95,7 +95,7 @@ impl<'a> LineText<'a> {
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     /// What it is known by.
-    pub identity: Arc<Identity>,
+    pub identity: Identity,
     /// The session with which it began. Its id stands for the subscriber in accounting records (Acct-Multi-Session-Id, RFC 2866 §5.11):
     /// it is unique across restarts, other than the handle.
     pub first: Seid,
@@ -103,10 +103,21 @@ pub(crate) struct Subscriber {
     pub sessions: Vec<Seid>,
 }
 
+impl Subscriber {
+    /// One without a session yet.
+    fn new(identity: Identity, first: Seid) -> Box<Self> {
+        Box::new(Subscriber {
+            identity,
+            first,
+            sessions: Vec::with_capacity(1), // most have no other
+        })
+    }
+}
+
 /// Subscriber of a stored session.
 #[derive(Debug)]
 pub(crate) struct StoredMember {
-    pub identity: Arc<Identity>,
+    pub identity: Identity,
     /// Handle that the session's user plane knows.
     pub id: SubscriberId,
     /// [`Subscriber::first`].
@@ -117,8 +128,9 @@ pub(crate) struct StoredMember {
 /// All subscribers.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
-    all: Slab<Subscriber>,
-    by_identity: HashMap<Arc<Identity>, SubscriberId>,
+    // boxed, so that the room for further ones is small
+    all: Slab<Box<Subscriber>>,
+    by_identity: Finder,
 }
 
 impl Subscribers {
@@ -127,8 +139,8 @@ impl Subscribers {
     pub fn resume(
         members: impl IntoIterator<Item = StoredMember>,
     ) -> (Self, HashMap<Seid, SubscriberId>) {
-        let mut found: BTreeMap<u32, Subscriber> = BTreeMap::new();
-        let mut by_identity: HashMap<Arc<Identity>, SubscriberId> = HashMap::new();
+        let mut found: BTreeMap<u32, Box<Subscriber>> = BTreeMap::new();
+        let mut by_identity = Finder::default();
         let (mut handles, mut others) = (HashMap::new(), Vec::new());
         for member in members {
             let StoredMember {
@@ -137,20 +149,19 @@ impl Subscribers {
                 first,
                 session,
             } = member;
-            let known = by_identity.get(&identity).copied();
-            let id = known.unwrap_or(stored);
-            if known.is_none() && found.contains_key(&id.0) {
+            let is_its = |id: &u32| found.get(id).is_some_and(|own| own.identity == identity);
+            let known = by_identity.of(&identity).find(is_its);
+            let id = known.unwrap_or(stored.0);
+            if known.is_none() && found.contains_key(&id) {
                 others.push((identity, first, session));
                 continue;
             }
-            by_identity.insert(identity.clone(), id);
-            let subscriber = found.entry(id.0).or_insert(Subscriber {
-                identity,
-                first,
-                sessions: Vec::with_capacity(1), // most have no other
-            });
+            by_identity.insert(&identity, id);
+            let subscriber = found
+                .entry(id)
+                .or_insert_with(|| Subscriber::new(identity, first));
             subscriber.sessions.push(session);
-            handles.insert(session, id);
+            handles.insert(session, SubscriberId(id));
         }
         let all = found.into_iter().map(|(id, s)| (id as usize, s)).collect();
         let mut subscribers = Subscribers { all, by_identity };
@@ -161,22 +172,19 @@ impl Subscribers {
     }
 
     /// Adds a session to the subscriber of this identity.
-    pub fn join(&mut self, identity: Arc<Identity>, session: Seid) -> SubscriberId {
+    pub fn join(&mut self, identity: Identity, session: Seid) -> SubscriberId {
         self.add(identity, session, session)
     }
 
     /// Adds a session to the subscriber of this identity; one that is new began with `first`.
-    fn add(&mut self, identity: Arc<Identity>, first: Seid, session: Seid) -> SubscriberId {
-        let id = match self.by_identity.get(&identity) {
-            Some(id) => *id,
+    fn add(&mut self, identity: Identity, first: Seid, session: Seid) -> SubscriberId {
+        let id = match self.id_of(&identity) {
+            Some(id) => id,
             None => {
-                let id = SubscriberId(self.all.insert(Subscriber {
-                    identity: identity.clone(),
-                    first,
-                    sessions: Vec::with_capacity(1), // most have no other
-                }) as u32);
-                self.by_identity.insert(identity, id);
-                id
+                let id = self.all.vacant_key() as u32;
+                self.by_identity.insert(&identity, id);
+                self.all.insert(Subscriber::new(identity, first));
+                SubscriberId(id)
             }
         };
         let sessions = &mut self.all[id.0 as usize].sessions;
@@ -184,6 +192,12 @@ impl Subscribers {
             sessions.push(session);
         }
         id
+    }
+
+    fn id_of(&self, identity: &Identity) -> Option<SubscriberId> {
+        let mut found = self.by_identity.of(identity);
+        let id = found.find(|id| self.all[*id as usize].identity == *identity);
+        id.map(SubscriberId)
     }
 
     /// Removes a session from its subscriber. Without a session the subscriber ends, and its handle is free.
@@ -194,18 +208,18 @@ impl Subscribers {
         subscriber.sessions.retain(|own| *own != session);
         if subscriber.sessions.is_empty() {
             let subscriber = self.all.remove(id.0 as usize);
-            self.by_identity.remove(&subscriber.identity);
+            self.by_identity.remove(&subscriber.identity, id.0);
         }
     }
 
     /// The subscriber of a handle.
     pub fn get(&self, id: SubscriberId) -> Option<&Subscriber> {
-        self.all.get(id.0 as usize)
+        self.all.get(id.0 as usize).map(|subscriber| &**subscriber)
     }
 
     /// The subscriber of an identity.
     pub fn find(&self, identity: &Identity) -> Option<&Subscriber> {
-        self.by_identity.get(identity).and_then(|id| self.get(*id))
+        self.get(self.id_of(identity)?)
     }
 
     /// Each session with its subscriber.
@@ -221,8 +235,8 @@ impl Subscribers {
 mod tests {
     use super::*;
 
-    fn user(name: &str) -> Arc<Identity> {
-        Arc::new(Identity::User(name.as_bytes().into()))
+    fn user(name: &str) -> Identity {
+        Identity::User(name.as_bytes().into())
     }
 
     fn sessions(subscribers: &Subscribers, identity: &Identity) -> Vec<u64> {

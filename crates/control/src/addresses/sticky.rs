@@ -27,7 +27,7 @@ impl Sticky {
     /// Remembers what a subscriber had, for at most so many subscribers. Returns whether another one was forgotten for it.
     pub fn remember(
         &mut self,
-        of: Arc<Identity>,
+        of: &Identity,
         nets: impl Iterator<Item = Net>,
         most: usize,
     ) -> bool {
@@ -35,7 +35,7 @@ impl Sticky {
         if nets.is_empty() {
             return false;
         }
-        if let Some(before) = self.by_subscriber.remove(&of) {
+        if let Some(before) = self.by_subscriber.remove(of) {
             self.by_age.remove(&before.age);
             let older = before.nets.into_iter();
             let older: Vec<Net> = older.filter(|net| !nets.contains(net)).collect();
@@ -44,6 +44,7 @@ impl Sticky {
         nets.truncate(MOST_NETS);
         let age = self.next_age;
         self.next_age += 1;
+        let of = Arc::new(of.clone());
         self.by_age.insert(age, of.clone());
         self.by_subscriber.insert(of, Had { age, nets });
         let is_full = self.by_age.len() > most;
@@ -78,8 +79,8 @@ mod tests {
         Net { instance, net }
     }
 
-    fn home(name: &str) -> Arc<Identity> {
-        Arc::new(Identity::User(name.as_bytes().into()))
+    fn home(name: &str) -> Identity {
+        Identity::User(name.as_bytes().into())
     }
 
     #[test]
@@ -87,7 +88,7 @@ mod tests {
         let mut sticky = Sticky::default();
         let mut remember = |name: &str, nets: &[u8]| {
             let nets = nets.iter().map(|last| net(*last));
-            sticky.remember(home(name), nets, 2)
+            sticky.remember(&home(name), nets, 2)
         };
         let full = [
             remember("alice", &[1, 2]),
@@ -99,11 +100,11 @@ mod tests {
         let of = |sticky: &Sticky, name: &str| sticky.of(&home(name)).to_vec();
         assert_eq!(of(&sticky, "alice"), [net(4), net(1), net(2)]);
         assert_eq!(of(&sticky, "bob"), [net(3)]);
-        assert!(sticky.remember(home("carol"), (30..50).map(net), 2));
+        assert!(sticky.remember(&home("carol"), (30..50).map(net), 2));
         assert_eq!(of(&sticky, "carol").len(), MOST_NETS, "of one session");
         assert_eq!(of(&sticky, "bob"), [], "the longest gone");
         for last in 10..20 {
-            sticky.remember(home("alice"), [net(last)].into_iter(), 2);
+            sticky.remember(&home("alice"), [net(last)].into_iter(), 2);
         }
         assert_eq!(of(&sticky, "alice").len(), MOST_NETS);
         assert_eq!(of(&sticky, "alice")[0], net(19));

@@ -102,7 +102,7 @@ impl ControlPlane {
                 access_loop: padr.access_loop.clone(),
                 service: padr.service_name.clone().into_boxed_slice(),
             }),
-            subscriber: identity.map(|identity| self.subscribers.join(identity.into(), seid)),
+            subscriber: identity.map(|identity| self.subscribers.join(identity, seid)),
             stage: Stage::Admitted(Box::new(padr.clone())),
             came_by: CameBy::of(padr),
             noted: Noted {

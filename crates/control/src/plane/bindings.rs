@@ -424,7 +424,7 @@ impl ControlPlane {
         });
         let of_pools = nets.filter(|net| self.addresses.pool_of(*net).is_some());
         let most = self.configuration.limits.sessions as usize;
-        let identity = subscriber.identity.clone();
+        let identity = &subscriber.identity;
         if self.sticky.remember(identity, of_pools, most) {
             self.counters.count(Counter::StickyAddressesFull);
         }

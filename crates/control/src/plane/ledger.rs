@@ -12,7 +12,7 @@ use super::{Awaited, ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::addresses::Net;
 use crate::entry::Entry;
-use crate::sessions::Found;
+use crate::finder::Found;
 use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::user_planes::{Request, UsageFor};
 use aaa::RequestKey;

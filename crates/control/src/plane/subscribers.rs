@@ -35,14 +35,14 @@ impl ControlPlane {
         let identity = Identity::User(entry.who.username.clone());
         let (segment, seid, before) = (entry.segment, entry.seid, entry.subscriber);
         let known = before.and_then(|id| self.subscribers.get(id));
-        if known.is_some_and(|known| !known.identity.is_user() || *known.identity == identity) {
+        if known.is_some_and(|known| !known.identity.is_user() || known.identity == identity) {
             return Ok(());
         }
         self.check_session_limit(segment, &identity, Some(seid))?;
         if let Some(before) = before {
             self.subscribers.leave(before, seid);
         }
-        let subscriber = self.subscribers.join(identity.into(), seid);
+        let subscriber = self.subscribers.join(identity, seid);
         self.entry(index).subscriber = Some(subscriber);
         Ok(())
     }
@@ -189,7 +189,7 @@ impl ControlPlane {
             }
         };
         Some(StoredMember {
-            identity: identity.into(),
+            identity,
             id,
             first: first.unwrap_or(entry.seid),
             session: entry.seid,
