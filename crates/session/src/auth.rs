@@ -297,7 +297,7 @@ impl Authenticator {
             username: username.to_vec(),
             method,
         };
-        core.outputs.push_back(Output::Authenticate(request));
+        core.output(Output::Authenticate(request));
     }
 
     fn send_challenge(&mut self, core: &mut Core) {

@@ -12,13 +12,85 @@ use wire::ppp::{self, Control};
 /// State that all parts of a session share.
 pub(crate) struct Core {
     pub(crate) config: Arc<SessionConfig>,
-    pub(crate) outputs: VecDeque<Output<Ppp>>,
     pub(crate) rng: Rng,
     /// Time of the input that is being handled.
     pub(crate) now: Duration,
+    work: Option<Box<Work>>,
+}
+
+/// What a session has only while it is set up, or handles an input. An open one is silent for most of its life.
+pub(crate) struct Work {
+    outputs: VecDeque<Output<Ppp>>,
+    /// IPCP's acceptable Configure-Request (identifier and options) that waits for the rules.
+    pub(crate) held: Option<(u8, Box<[u8]>)>,
+    /// Time at which LCP starts without a packet from the peer.
+    pub(crate) start: Deadline,
+    /// Time-out of a session without an open address family.
+    pub(crate) setup: Deadline,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Work {
+            outputs: VecDeque::new(),
+            held: None,
+            start: Deadline::NEVER,
+            setup: Deadline::NEVER,
+        }
+    }
+}
+
+impl Work {
+    fn is_done(&self) -> bool {
+        let is_timed = self.deadline() != Deadline::NEVER;
+        self.outputs.is_empty() && self.held.is_none() && !is_timed
+    }
+
+    fn deadline(&self) -> Deadline {
+        self.start.min(self.setup)
+    }
 }
 
 impl Core {
+    pub(crate) fn new(config: Arc<SessionConfig>, rng: Rng, now: Duration) -> Self {
+        Core {
+            config,
+            rng,
+            now,
+            work: None,
+        }
+    }
+
+    /// The session's work, to add to it.
+    pub(crate) fn work(&mut self) -> &mut Work {
+        self.work.get_or_insert_default()
+    }
+
+    /// The session's work, if there may be any.
+    pub(crate) fn work_left(&mut self) -> Option<&mut Work> {
+        self.work.as_deref_mut()
+    }
+
+    /// Time of the next step of the work.
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.work
+            .as_ref()
+            .map_or(Deadline::NEVER, |work| work.deadline())
+    }
+
+    pub(crate) fn output(&mut self, output: Output<Ppp>) {
+        self.work().outputs.push_back(output);
+    }
+
+    /// Takes the next output. After the last one, the memory of work that is done is given back.
+    pub(crate) fn next_output(&mut self) -> Option<Output<Ppp>> {
+        let output = self.work.as_mut()?.outputs.pop_front();
+        if output.is_none() {
+            self.work.take_if(|work| work.is_done());
+        }
+        output
+    }
+
     pub(crate) fn send(&mut self, protocol: u16, code: u8, id: u8, data: &[u8]) {
         let mut frame = Vec::with_capacity(data.len() + 6);
         Control { code, id, data }.emit(protocol, &mut frame);
@@ -26,7 +98,7 @@ impl Core {
     }
 
     pub(crate) fn send_frame(&mut self, frame: Vec<u8>) {
-        self.outputs.push_back(Output::Frame(Ppp::Frame(frame)));
+        self.output(Output::Frame(Ppp::Frame(frame)));
     }
 }
 

@@ -13,7 +13,6 @@ use crate::types::{
     SessionConfig, Status, Watch,
 };
 use core::time::Duration;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::lcp::{self as lcp_wire, ProtocolReject};
 use wire::ppp::{self, Control, Frame};
@@ -39,16 +38,10 @@ pub(crate) struct Session {
     pub(crate) ipv6: Option<Box<Ipv6Grant>>,
     pub(crate) ipv4_rules: RulesState,
     pub(crate) ipv6_rules: RulesState,
-    /// IPCP's acceptable Configure-Request (identifier and options) that waits for the rules.
-    held: Option<(u8, Box<[u8]>)>,
     /// IPv4 and IPv6: the family was up, or the peer's request was acknowledged, and then the peer was out of reach.
     lost: [bool; 2],
     pub(crate) keepalive: Keepalive,
     pub(crate) router: Router,
-    /// Time at which LCP starts without a packet from the peer.
-    start: Deadline,
-    /// Time-out of a session without an open address family.
-    setup: Deadline,
     /// Cause of its end.
     cause: Option<Cause>,
     reject_id: u8,
@@ -75,6 +68,8 @@ impl Session {
             random.interface_id
         };
         let lcp = Layer::new(Lcp::new(&config, max_payload, magic));
+        let start = Deadline::after(now, config.start_delay);
+        let setup = Deadline::after(now, config.setup_timeout);
         let mut session = Session {
             phase: Phase::Establish,
             lcp,
@@ -85,32 +80,35 @@ impl Session {
             ipv6: None,
             ipv4_rules: RulesState::Off,
             ipv6_rules: RulesState::Off,
-            held: None,
             lost: [false; 2],
             keepalive: Keepalive::off(),
             router: Router::silent(),
-            start: Deadline::after(now, config.start_delay),
-            setup: Deadline::after(now, config.setup_timeout),
             cause: None,
             reject_id: 0,
             is_silent: false,
-            core: Core {
-                config,
-                outputs: VecDeque::new(),
-                rng,
-                now,
-            },
+            core: Core::new(config, rng, now),
         };
-        if session.start.is_due(now) {
-            session.start();
-        }
+        session.core.work().start = start;
+        session.core.work().setup = setup;
+        session.start_if_due(now);
         session
+    }
+
+    fn start_if_due(&mut self, now: Duration) {
+        if self
+            .core
+            .work_left()
+            .is_some_and(|work| work.start.is_due(now))
+        {
+            self.start();
+        }
     }
 
     /// Starts LCP if it is not started.
     fn start(&mut self) {
-        if self.start != Deadline::NEVER {
-            self.start = Deadline::NEVER;
+        let work = self.core.work_left();
+        let start = work.map(|work| core::mem::replace(&mut work.start, Deadline::NEVER));
+        if start.is_some_and(|start| start != Deadline::NEVER) {
             self.lcp.on_event(&mut self.core, Event::Open);
             self.lcp.on_event(&mut self.core, Event::Up);
         }
@@ -134,12 +132,9 @@ impl Session {
             ipv6: None,
             ipv4_rules: RulesState::Off,
             ipv6_rules: RulesState::Off,
-            held: None,
             lost: [false; 2],
             keepalive: Keepalive::off(),
             router: Router::silent(),
-            start: Deadline::NEVER,
-            setup: Deadline::NEVER,
             cause: None,
             reject_id: 0,
             is_silent: false,
@@ -194,12 +189,7 @@ impl Session {
     }
 
     pub(crate) fn poll_output(&mut self) -> Option<Output<Ppp>> {
-        let output = self.core.outputs.pop_front();
-        if output.is_none() {
-            // An open session is silent for most of its life; its queue's memory would be most of its size.
-            self.core.outputs = VecDeque::new();
-        }
-        output
+        self.core.next_output()
     }
 
     pub(crate) fn poll_at(&self) -> Option<Duration> {
@@ -214,8 +204,7 @@ impl Session {
             .min(self.keepalive.at)
             .min(self.router.at)
             .min(self.reconfigure_at())
-            .min(self.start)
-            .min(self.setup)
+            .min(self.core.deadline())
             .get()
     }
 
@@ -277,9 +266,7 @@ impl Session {
                 self.auth.excuse(&mut self.core);
             }
         }
-        if self.start.is_due(now) {
-            self.start();
-        }
+        self.start_if_due(now);
         let notes = self.lcp.on_timeout(&mut self.core);
         self.after_lcp(notes);
         if self.auth.on_timeout(&mut self.core).is_err() {
@@ -308,7 +295,8 @@ impl Session {
             self.advertise();
         }
         self.send_reconfigure();
-        if self.setup.take_if_due(now) {
+        let work = self.core.work_left();
+        if work.is_some_and(|work| work.setup.take_if_due(now)) {
             self.close(Cause::NegotiationFailed);
         }
     }
@@ -430,7 +418,7 @@ impl Session {
         } else {
             Phase::Establish
         };
-        self.setup = match self.phase {
+        self.core.work().setup = match self.phase {
             Phase::Terminate => Deadline::NEVER,
             _ => Deadline::after(self.core.now, self.core.config.setup_timeout),
         };
@@ -515,12 +503,12 @@ impl Session {
     fn on_ipcp(&mut self, packet: Control<'_>) -> Result<(), Discarded> {
         if packet.code == ppp::CONFIGURE_REQUEST {
             // Whatever is said about this one, the one before is answered by it.
-            self.held = None;
+            self.forget_held();
         }
         let hold = self.ipv4_rules < RulesState::Installed;
         let notes = self.ipcp.on_packet(&mut self.core, packet, hold)?;
         if notes.held {
-            self.held = Some((packet.id, packet.data.into()));
+            self.core.work().held = Some((packet.id, packet.data.into()));
         }
         self.after_ipcp(notes);
         Ok(())
@@ -532,7 +520,7 @@ impl Session {
         }
         if notes.held && self.ipv4_rules == RulesState::Off {
             self.ipv4_rules = RulesState::Asked;
-            self.core.outputs.push_back(Output::Install(Family::Ipv4));
+            self.core.output(Output::Install(Family::Ipv4));
         }
         if notes.up {
             self.report_up(Family::Ipv4);
@@ -548,7 +536,7 @@ impl Session {
             match self.ipv6_rules {
                 RulesState::Off => {
                     self.ipv6_rules = RulesState::Asked;
-                    self.core.outputs.push_back(Output::Install(Family::Ipv6));
+                    self.core.output(Output::Install(Family::Ipv6));
                 }
                 RulesState::Asked => {}
                 RulesState::Installed | RulesState::Up => {
@@ -568,7 +556,8 @@ impl Session {
         *self.rules_mut(family) = RulesState::Installed;
         match family {
             Family::Ipv4 => {
-                if let Some((id, options)) = self.held.take() {
+                let held = self.core.work_left().and_then(|work| work.held.take());
+                if let Some((id, options)) = held {
                     let notes = self.ipcp.release(&mut self.core, id, &options);
                     self.after_ipcp(notes);
                 }
@@ -585,8 +574,8 @@ impl Session {
     fn report_up(&mut self, family: Family) {
         if *self.rules(family) != RulesState::Up {
             *self.rules_mut(family) = RulesState::Up;
-            self.setup = Deadline::NEVER;
-            self.core.outputs.push_back(Output::Up(family));
+            self.end_setup();
+            self.core.output(Output::Up(family));
         }
     }
 
@@ -594,13 +583,13 @@ impl Session {
     fn settle_rules(&mut self) {
         if self.ipv4_rules != RulesState::Off && !self.ipcp.state().is_running() {
             self.ipv4_rules = RulesState::Off;
-            self.held = None;
-            self.core.outputs.push_back(Output::Down(Family::Ipv4));
+            self.forget_held();
+            self.core.output(Output::Down(Family::Ipv4));
         }
         if self.ipv6_rules != RulesState::Off && !self.ipv6cp.state().is_running() {
             self.ipv6_rules = RulesState::Off;
             self.router.silence();
-            self.core.outputs.push_back(Output::Down(Family::Ipv6));
+            self.core.output(Output::Down(Family::Ipv6));
         }
     }
 
@@ -677,7 +666,7 @@ impl Session {
         }
         self.cause.get_or_insert(cause);
         self.phase = Phase::Terminate;
-        self.setup = Deadline::NEVER;
+        self.end_setup();
         self.auth.stop();
         let notes = self.lcp.on_event(&mut self.core, Event::Close);
         self.after_lcp(notes);
@@ -695,9 +684,22 @@ impl Session {
         self.phase = Phase::Closed;
         if tell_peer {
             let end = Output::Frame(Ppp::End(cause.text()));
-            self.core.outputs.push_back(end);
+            self.core.output(end);
         }
-        self.core.outputs.push_back(Output::Closed(cause));
+        self.core.output(Output::Closed(cause));
+    }
+
+    fn forget_held(&mut self) {
+        if let Some(work) = self.core.work_left() {
+            work.held = None;
+        }
+    }
+
+    /// Stops the time-out of the set-up.
+    fn end_setup(&mut self) {
+        if let Some(work) = self.core.work_left() {
+            work.setup = Deadline::NEVER;
+        }
     }
 
     fn rules(&self, family: Family) -> &RulesState {

@@ -11,7 +11,6 @@ use crate::time::Rng;
 use crate::types::{Grant, Phase, RulesState, SessionConfig};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Session in its network phase, as plain data. It has no secrets: neither challenges nor the peer's proofs are kept.
@@ -115,12 +114,7 @@ impl Session {
         let ipv6cp = Ipv6cp::restored(snapshot.interface_id, snapshot.peer_interface_id, required);
         let ipcp = Ipcp::new(grant.ipv4.unwrap_or(ipcp::NO_GRANT));
         let tries = config.max_configure;
-        let mut core = Core {
-            config,
-            outputs: VecDeque::new(),
-            rng: Rng(seed),
-            now,
-        };
+        let mut core = Core::new(config, Rng(seed), now);
         let router = match grant.ipv6.as_ref().filter(|_| snapshot.ipv6) {
             Some(ipv6) => Router::resumed(&mut core, ipv6),
             None => Router::silent(),
