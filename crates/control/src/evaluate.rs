@@ -302,7 +302,7 @@ pub(crate) fn name(text: &Option<String>) -> Option<Name> {
 }
 
 /// How subscribers of an access profile are watched; `None` if they are not.
-fn keepalive(access: &AccessProfile) -> Option<Keepalive> {
+pub(crate) fn keepalive(access: &AccessProfile) -> Option<Keepalive> {
     (access.echo_interval > 0).then_some(Keepalive {
         interval: access.echo_interval,
         failures: access.echo_failures,

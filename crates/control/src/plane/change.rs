@@ -1,16 +1,20 @@
 //! Changes of the configuration: computes their effects on sessions, and applies them.
 
+mod touched;
+
 use super::profiles::View;
 use super::{ControlPlane, Now, faults, users};
 use crate::addresses;
 use crate::entry::{Entry, Stage};
-use crate::topology::{GroupId, PortId, Topology, UserPlaneId};
+use crate::topology::{GroupId, PortId, Seid, Topology, UserPlaneId};
 use config::{Configuration, Fault};
+use core::time::Duration;
 use northbound::Effect;
 use policy::{ControlSettings, Name, Reach, TrafficPolicies};
 use session::Command;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use touched::Touched;
 
 /// Effects of a changed configuration, computed before it is applied.
 pub(super) struct Change {
@@ -20,6 +24,10 @@ pub(super) struct Change {
     moved: Vec<UserPlaneId>,
     /// Access ports that get other devices.
     replaced: Vec<PortId>,
+    /// Whether sessions may be attached elsewhere than before, or nowhere.
+    places: bool,
+    /// Whether users are added, changed or removed.
+    users: bool,
     /// Affected sessions.
     affected: Vec<Affected>,
     pub(super) effects: Vec<Effect>,
@@ -115,10 +123,17 @@ impl ControlPlane {
         }
         self.update_aaa(now, &[]);
         self.announce_groups(now);
-        self.end_deleted_users(now);
+        if change.users {
+            self.end_deleted_users(now);
+        }
         self.change_affected(now, change.affected);
-        self.end_replaced(now, &change.replaced);
-        self.end_displaced(now);
+        match change.places {
+            true => {
+                self.end_replaced(now, &change.replaced);
+                self.end_displaced(now);
+            }
+            false => self.arm_retirement(now),
+        }
         self.follow_drains(now);
         self.bound_history();
         self.sticky
@@ -153,18 +168,26 @@ impl ControlPlane {
             let known = self.user_planes.knows(*id);
             known && !plane.retired && self.topology.user_plane(*id).address != plane.address
         });
+        let topologies = [&self.topology, &topology];
+        let touched = Touched::between([&self.configuration, new], topologies);
         let mut change = Change {
             moved: moved.map(|(id, _)| id).collect(),
             replaced: topology.replaced_ports(&self.topology),
+            places: self.configuration.user_planes != new.user_planes,
+            users: touched.has_users(),
             addresses,
             affected: Vec::new(),
             effects: Vec::new(),
             topology,
         };
-        self.find_displaced(new, &mut change);
-        change.effects.extend(self.deleted_users(new));
+        if change.places {
+            self.find_displaced(new, &mut change);
+        }
+        if change.users {
+            change.effects.extend(self.deleted_users(new));
+        }
         self.find_drained(new, &mut change);
-        self.find_affected(now, new, &mut change);
+        self.find_affected(now, new, &touched, &mut change);
         self.find_without_policy(new, &mut change);
         self.find_moved(&mut change);
         change.effects.extend(from_now_on(&self.configuration, new));
@@ -228,7 +251,16 @@ impl ControlPlane {
         }
     }
 
-    fn find_affected(&self, now: Now, new: &Configuration, change: &mut Change) {
+    fn find_affected(
+        &self,
+        now: Now,
+        new: &Configuration,
+        touched: &Touched<'_>,
+        change: &mut Change,
+    ) {
+        if touched.is_nothing() {
+            return;
+        }
         let before = self.view();
         let after = View {
             configuration: new,
@@ -240,9 +272,19 @@ impl ControlPlane {
             if after.is_user_gone(entry) {
                 continue; // it ends
             }
-            let ((old, _), (policy, _)) = (before.evaluate(entry), after.evaluate(entry));
-            let link = before.link_settings(entry) != after.link_settings(entry);
-            let settings = || policy.differences(&old).filter(|_| entry.has_policy());
+            let link = touched.link_of(entry);
+            let policies = touched.policy_of(before, entry).then(|| {
+                let ((old, _), (policy, _)) = (before.evaluate(entry), after.evaluate(entry));
+                (old, policy)
+            });
+            debug_assert!(
+                policies.is_some() || before.evaluate(entry).0 == after.evaluate(entry).0,
+                "a policy of which nothing is touched changes"
+            );
+            let settings = || {
+                let both = policies.iter().filter(|_| entry.has_policy());
+                both.flat_map(|(old, policy)| policy.differences(old))
+            };
             if settings().next().is_none() && !link {
                 continue;
             }
@@ -253,7 +295,10 @@ impl ControlPlane {
             };
             if matches!(entry.stage, Stage::Online) {
                 settings().for_each(|setting| count(setting.label));
-                over += u64::from(is_over(&old.control, &policy.control, entry, now));
+                over += policies
+                    .iter()
+                    .filter(|(old, policy)| is_over(&old.control, &policy.control, entry, now))
+                    .count() as u64;
             }
             if link {
                 count("access settings");
@@ -378,11 +423,9 @@ impl ControlPlane {
             policy,
         } in affected
         {
-            let entry = &self.sessions[index];
-            let seid = entry.seid;
+            let seid = self.sessions[index].seid;
             if link {
-                let config = self.access(entry.segment).session.clone();
-                self.drive(now, index, Command::Configure(config));
+                self.relinking.sessions.insert(seid);
             }
             match policy {
                 Some(Reach::Packets) => self.adjusting.push_back(seid),
@@ -392,7 +435,42 @@ impl ControlPlane {
             self.sessions.arm(index);
         }
         self.adjust_more(now);
+        self.relink_more(now);
     }
+
+    /// Gives the links of some sessions the settings of their access profiles.
+    pub(super) fn relink_more(&mut self, now: Now) {
+        for _ in 0..RELINKED {
+            let Some(seid) = self.relinking.sessions.pop_first() else {
+                break;
+            };
+            let index = self.sessions.find(seid);
+            if let Some(index) = index.filter(|index| !self.sessions[*index].is_closing()) {
+                let segment = self.sessions[index].segment;
+                let config = self.access(segment).session.clone();
+                self.drive(now, index, Command::Configure(config));
+                self.sessions.arm(index);
+            }
+        }
+        self.relinking.at = now.at + RELINK_PAUSE;
+    }
+
+    /// Time at which [`ControlPlane::relink_more`] has more to do.
+    pub(super) fn relink_at(&self) -> Option<Duration> {
+        (!self.relinking.sessions.is_empty()).then_some(self.relinking.at)
+    }
+}
+
+/// Sessions whose links get new settings at once, and the time until the next ones do: nothing waits for very many of them.
+const RELINKED: usize = 256;
+const RELINK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Sessions whose links get new settings.
+#[derive(Default)]
+pub(super) struct Relinking {
+    sessions: BTreeSet<Seid>,
+    /// When the next ones do.
+    at: Duration,
 }
 
 /// Whether a session has lasted longer than its new session time-out.
@@ -499,3 +577,6 @@ fn changed<'a, T: PartialEq>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -172,4 +172,4 @@ fn octets(text: &str) -> Result<Vec<u8>, Refusal> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -216,9 +216,9 @@ impl<'a> View<'a> {
         self.policy_inputs(entry).evaluate(instance, bindings)
     }
 
-    /// Settings of its access profile that apply to a running session.
-    pub fn link_settings(&self, entry: &Entry) -> LinkSettings<'a> {
-        let access = self.access_profile(entry.segment);
+    /// Settings of a segment's access profile that apply to running sessions.
+    pub fn link_settings(&self, segment: SegmentId) -> LinkSettings<'a> {
+        let access = self.access_profile(segment);
         LinkSettings {
             name: &access.ac_name,
             authentication: &access.authentication,

@@ -82,7 +82,7 @@ impl ControlPlane {
         })
     }
 
-    fn arm_retirement(&mut self, now: Now) {
+    pub(super) fn arm_retirement(&mut self, now: Now) {
         let groups = self.aaa.has_retired(&self.configuration);
         let groups = groups.then_some(LOOK_AT_GROUPS);
         let next = self.topology.has_retired().then_some(LOOK).or(groups);

@@ -15,7 +15,7 @@ use std::time::Instant;
 use wire::eth::{MacAddr, Tags};
 
 /// Sessions of a full control plane.
-const FULL: u32 = 131_072;
+pub(in crate::plane) const FULL: u32 = 131_072;
 /// Sessions that are looked at for one request.
 const AT_ONCE: usize = 1024;
 
@@ -54,7 +54,7 @@ proptest! {
 }
 
 /// A table of sessions that are online, each with a name, a service, a circuit id and an address.
-fn full() -> World {
+pub(in crate::plane) fn full() -> World {
     let mut w = World::new(0, Choice::default());
     let now = w.moment();
     for n in 0..FULL {
