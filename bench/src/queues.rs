@@ -337,7 +337,8 @@ impl Ours {
         let mut scheduler = Scheduler::new(Settings {
             hz,
             rate: Some(Rate::kbps(PORT_KBPS)),
-            most_packets: (FRAMES * case.subscribers) as usize,
+            // less than half of the room is used, as it mostly is
+            most_packets: (2 * FRAMES * case.subscribers) as usize,
             key: 0,
         });
         scheduler.reserve(case.subscribers as usize);

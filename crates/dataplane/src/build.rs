@@ -151,7 +151,7 @@ impl Common<'_> {
         let queue_limits = QueueLimits {
             ports: limits.interfaces,
             sessions: self.shard.places(limits.sessions) as usize,
-            // half of the buffers are for packets that arrive
+            // half of the buffers are for packets that arrive, however many ports the others wait for
             packets: pool.available() as usize / 2 / workers,
             worker: self.shard.own,
             workers: self.config.workers,

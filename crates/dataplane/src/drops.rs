@@ -126,7 +126,13 @@ drops! {
     HandOverFull "hand-over-full" [HandOver]
         "The queue to the worker that the packet's session belongs to is full.",
     QueueFull "queue-full" [Queue]
-        "The queue of the packet's class to the subscriber is full, or too many packets wait for the port.",
+        "The queue of the packet's class to the subscriber is full.",
+    SubscriberQueuesFull "subscriber-queues-full" [Queue]
+        "Half of the room for waiting packets or more is used, and the packet's subscriber has its share of what waits.",
+    AggregateQueuesFull "aggregate-queues-full" [Queue]
+        "Half of the room for waiting packets or more is used, and the packet's access segment or VLAN has its share of what waits.",
+    PortQueuesFull "port-queues-full" [Queue]
+        "Half of the room for waiting packets or more is used, and the packet's port has its share of what waits.",
     QueueDelay "queue-delay" [Queue]
         "Packets of the class to the subscriber have waited for too long, and this one tells its sender to send less.",
     QueuePurged "queue-purged" [Queue]

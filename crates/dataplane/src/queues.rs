@@ -1,6 +1,6 @@
 //! Node `queue`: frames wait for their turn. Frames of sessions whose policies have queues are in those of their classes; by a port with a
 //! rate, all other frames have a queue as well. What the turn is, the scheduler says. Drops: `queue-full`, `queue-delay`, `queue-purged`,
-//! `egress-queue-full`.
+//! `subscriber-queues-full`, `aggregate-queues-full`, `port-queues-full`, `egress-queue-full`.
 mod aggregates;
 mod view;
 
@@ -425,9 +425,7 @@ impl Queues {
                     // there is room
                     let _ = at_once.push(frame.0);
                 }
-                Err((refused, _)) => {
-                    count_drops(shared, port, reason(refused, DropReason::QueueFull), 1);
-                }
+                Err((refused, _)) => count_drops(shared, port, reason(refused), 1),
             }
         });
         scheduler.close();
@@ -450,12 +448,11 @@ impl Queues {
         frames.take_all(|mbuf| {
             let frame = WaitingFrame(mbuf);
             if let Err((refused, _)) = queues.scheduler.enqueue(others, 0, frame, now) {
-                count_drops(
-                    shared,
-                    port,
-                    reason(refused, DropReason::EgressQueueFull),
-                    1,
-                );
+                let reason = match refused {
+                    Refused::ClassFull | Refused::SubscriberFull => DropReason::EgressQueueFull,
+                    _ => reason(refused),
+                };
+                count_drops(shared, port, reason, 1);
             }
         });
     }
@@ -517,9 +514,12 @@ fn count(
 }
 
 /// Why a frame was dropped that the scheduler has refused.
-fn reason(refused: Refused, full: DropReason) -> DropReason {
+fn reason(refused: Refused) -> DropReason {
     match refused {
-        Refused::ClassFull | Refused::PortFull => full,
+        Refused::ClassFull => DropReason::QueueFull,
+        Refused::SubscriberFull => DropReason::SubscriberQueuesFull,
+        Refused::AggregateFull => DropReason::AggregateQueuesFull,
+        Refused::PortFull => DropReason::PortQueuesFull,
         Refused::Unknown => DropReason::QueuePurged,
     }
 }

@@ -57,6 +57,7 @@ mod node;
 mod packet;
 mod profile;
 mod queue;
+mod room;
 mod schedule;
 mod shared;
 mod sub_queues;

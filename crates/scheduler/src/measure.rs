@@ -51,6 +51,8 @@ pub struct AggregateState {
     pub limits: [u64; Limit::ALL.len()],
     /// For the same packets: how many left within each of the times of [`WAITS`], and how many later.
     pub waits: [u64; WAITS.len() + 1],
+    /// Packets that wait now.
+    pub waiting_packets: u64,
     /// What stood there when it was [counted](Scheduler::count_waiting) last.
     pub waiting: Waiting,
     /// The most octets that waited when it was counted.
@@ -109,6 +111,7 @@ impl<C: Chain> Scheduler<C> {
             drops: counts.drops,
             limits: counts.limits,
             waits: counts.waits,
+            waiting_packets: self.waiting_at(aggregate.0) as u64,
             waiting: counts.waiting,
             most_octets: counts.most_octets,
         }
@@ -173,6 +176,9 @@ impl<C: Chain> Scheduler<C> {
         tally.marks += u64::from(gone.marks);
         if gone.drops > 0 {
             self.count_drops(number, gone.drops.into());
+            let (subscriber, _) = self.owner(number);
+            let parent = self.subscribers[subscriber].parent;
+            self.count_above(parent, |waiting| *waiting -= gone.drops);
         }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Node {
     pub is_vacant: bool,
     /// Subscribers and aggregates under it.
     pub children: u32,
+    /// Packets that wait under it. (The port's are counted by the scheduler.)
+    pub waiting: u32,
     /// Packets that it has sent, and their octets on the wire.
     pub packets: u64,
     pub octets: u64,
@@ -67,6 +69,7 @@ impl Node {
             places: Places::default(),
             is_vacant: false,
             children: 0,
+            waiting: 0,
             packets: 0,
             octets: 0,
             counts: Box::default(),

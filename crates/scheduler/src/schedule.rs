@@ -15,7 +15,11 @@ pub enum Refused {
     Unknown,
     /// The limit of the class is reached.
     ClassFull,
-    /// As many packets wait as may.
+    /// Room is short, and the subscriber has its share.
+    SubscriberFull,
+    /// Room is short, and an aggregate has its share.
+    AggregateFull,
+    /// Room is short, and the port has its share.
     PortFull,
 }
 
@@ -37,7 +41,7 @@ fn stamp(now: u64) -> u32 {
 }
 
 impl<C: Chain> Scheduler<C> {
-    /// Takes a packet, or gives it back.
+    /// Takes a packet, or gives it back. Where room is short, it may give back another packet of the class in its place.
     #[inline]
     pub fn enqueue(
         &mut self,
@@ -75,33 +79,89 @@ impl<C: Chain> Scheduler<C> {
         &mut self,
         (at, class): (usize, usize),
         number: usize,
+        packet: C::Packet,
+        now: u64,
+    ) -> Result<(), (Refused, C::Packet)> {
+        let is_full = self.is_full((at, class), number, &packet);
+        match is_full || self.waiting >= self.plenty {
+            true => self.push_if_room((at, class), number, (packet, now), is_full),
+            false => self.put((at, class), number, packet, now),
+        }
+    }
+
+    /// Takes a packet where room is short or the class is full. It is a call, so that it takes no registers from all other packets.
+    #[inline(never)]
+    fn push_if_room(
+        &mut self,
+        to: (usize, usize),
+        number: usize,
+        (packet, now): (C::Packet, u64),
+        is_full: bool,
+    ) -> Result<(), (Refused, C::Packet)> {
+        let (at, _) = to;
+        match !is_full && self.has_room(at, number) {
+            true => self.put(to, number, packet, now),
+            false => self.put_in_place(to, number, (packet, now), is_full),
+        }
+    }
+
+    /// Whether a class is above its limit with one more packet.
+    #[inline(always)]
+    fn is_full(&self, (at, class): (usize, usize), number: usize, packet: &C::Packet) -> bool {
+        let profile = &self.profiles[usize::from(self.subscribers[at].profile)];
+        let octets = self.queues[number].octets;
+        octets > 0 && octets + packet.octets().max(1) > profile.classes[class].limit
+    }
+
+    /// Takes a packet for which there is no room, if its class has queues of flows: the flow that has the most loses one. Refuses all others.
+    #[cold]
+    fn put_in_place(
+        &mut self,
+        (at, class): (usize, usize),
+        number: usize,
+        (packet, now): (C::Packet, u64),
+        is_full: bool,
+    ) -> Result<(), (Refused, C::Packet)> {
+        let queue = &self.queues[number];
+        let is_by_flows = queue.is_by_flows() && queue.octets > 0;
+        let refused = match is_full && !is_by_flows {
+            true => Some(Refused::ClassFull),
+            false if self.has_room(at, number) => None,
+            false => Some(self.who_has_it(at)),
+        };
+        if let Some(refused) = refused
+            && !is_by_flows
+        {
+            self.refuse(number);
+            return Err((refused, packet));
+        }
+        let octets = packet.octets().max(1);
+        self.put((at, class), number, packet, now)?;
+        let exchanged = refused.map_or(Ok(()), |refused| self.exchange((at, number), refused));
+        if is_full {
+            self.overflow((at, class), number, octets);
+        }
+        exchanged
+    }
+
+    /// Puts a packet into the queue with a number.
+    #[inline(always)]
+    fn put(
+        &mut self,
+        (at, class): (usize, usize),
+        number: usize,
         mut packet: C::Packet,
         now: u64,
     ) -> Result<(), (Refused, C::Packet)> {
         let profile = &self.profiles[usize::from(self.subscribers[at].profile)];
-        let settings = &profile.classes[class];
-        let queue = &mut self.queues[number];
-        let octets = packet.octets().max(1);
-        let is_full = queue.octets > 0 && queue.octets + octets > settings.limit;
-        let refused = match is_full && !queue.is_by_flows() {
-            true => Some(Refused::ClassFull),
-            false => (self.waiting >= self.most_packets).then_some(Refused::PortFull),
-        };
-        if let Some(refused) = refused {
-            self.refuse(number);
-            return Err((refused, packet));
-        }
-        let stamp = stamp(now);
+        let (stamp, aqm) = (stamp(now), &profile.classes[class].aqm);
         packet.set_stamp(stamp);
-        let pool = &mut self.sub_queues;
-        if let Err(packet) = queue.push(number as u32, &settings.aqm, (packet, stamp), pool) {
+        let (queue, pool) = (&mut self.queues[number], &mut self.sub_queues);
+        if let Err(packet) = queue.push(number as u32, aqm, (packet, stamp), pool) {
             self.refuse(number);
             return Err((Refused::PortFull, packet));
         }
-        self.waiting += 1;
-        if is_full {
-            self.overflow(number, settings.limit.max(octets));
-        }
+        self.count_in(at);
         let subscriber = &mut self.subscribers[at];
         if subscriber.backlog & 1 << class != 0 {
             return Ok(());
@@ -118,10 +178,11 @@ impl<C: Chain> Scheduler<C> {
         Ok(())
     }
 
-    /// The flow that has the most in a class loses packets until there is no more than the limit. They are given away with the next ones that
-    /// leave.
-    #[cold]
-    fn overflow(&mut self, number: usize, limit: u32) {
+    /// The flow that has the most in a class loses packets until there is no more than the limit of a packet that has come. They are given
+    /// away with the next ones that leave.
+    fn overflow(&mut self, (at, class): (usize, usize), number: usize, octets: u32) {
+        let profile = &self.profiles[usize::from(self.subscribers[at].profile)];
+        let limit = profile.classes[class].limit.max(octets);
         let (queue, mut dropped) = (&mut self.queues[number], 0);
         while queue.octets > limit
             && let Some(packet) = queue.overflow(&mut self.sub_queues)
@@ -129,13 +190,14 @@ impl<C: Chain> Scheduler<C> {
             self.overflowed.push(packet);
             dropped += 1;
         }
-        self.tallies[number].tail += dropped;
-        self.count_drops(number, dropped);
+        self.tallies[number].tail += u64::from(dropped);
+        self.count_drops(number, dropped.into());
+        self.count_out(at, dropped);
     }
 
     /// Counts a packet that a class does not take.
     #[cold]
-    fn refuse(&mut self, number: usize) {
+    pub(crate) fn refuse(&mut self, number: usize) {
         self.tallies[number].tail += 1;
         self.count_drops(number, 1);
     }
@@ -198,7 +260,7 @@ impl<C: Chain> Scheduler<C> {
         let past = now.saturating_sub(self.slack);
         subscriber.charge_rates(further, (profile, class), octets, [past, now]);
         let parent = subscriber.parent;
-        self.charge(parent, octets, true, now);
+        self.charge((parent, octets), true, 0, now);
         true
     }
 
@@ -314,7 +376,7 @@ impl<C: Chain> Scheduler<C> {
                 // which changes nothing, but says that the class is in the line
                 false => subscriber.charge(None, (profile, class % LINE_CLASSES), octets, times),
             };
-            self.charge(parent, octets, is_committed, now);
+            self.charge((parent, octets), is_committed, 1, now);
         }
         self.stand(at, served, now);
         let mut above = self.subscribers[at].parent;
@@ -348,6 +410,7 @@ impl<C: Chain> Scheduler<C> {
         let dropped = &mut |packet| dropped(Dropped::Delay, packet);
         let (head, gone) = queue.pop(aqm, stamp(now), &mut self.sub_queues, dropped);
         self.waiting -= gone.packets;
+        subscriber.waiting -= gone.packets as u16;
         if queue.octets == 0 {
             subscriber.backlog &= !(1 << class);
         }
@@ -362,13 +425,14 @@ impl<C: Chain> Scheduler<C> {
         head.map(|head| head.packet)
     }
 
-    /// Charges a packet to a node and to those above it, up to the port.
+    /// Charges a packet to a node and to those above it, up to the port. `waited`: how many fewer wait there.
     #[inline(always)]
-    fn charge(&mut self, mut at: u32, octets: u32, is_committed: bool, now: u64) {
+    fn charge(&mut self, (mut at, octets): (u32, u32), is_committed: bool, waited: u32, now: u64) {
         let past = now.saturating_sub(self.slack);
         while at != ROOT {
             let node = &mut self.nodes[at as usize];
             node.charge(octets, is_committed, past);
+            node.waiting -= waited;
             at = node.parent;
         }
         let past = now.saturating_sub(self.port_slack);

@@ -79,6 +79,8 @@ pub(crate) struct Subscriber {
     /// Octets of each frame's header, which the rates do not count.
     pub header: u8,
     pub kind: Kind,
+    /// Packets that wait, of all its classes.
+    pub waiting: u16,
     /// The committed rate.
     pub committed: Pace,
     /// When each class may send, if it has a rate.
@@ -107,6 +109,7 @@ impl Subscriber {
         places: Places::NOWHERE,
         header: 0,
         kind: Kind::Vacant,
+        waiting: 0,
         committed: Pace::NONE,
         class_next: [0; LINE_CLASSES],
         other: NO_LINE,

@@ -21,7 +21,7 @@ pub struct Settings {
     pub hz: u64,
     /// The most that leaves, in octets of frames with preamble, gap and check sequence. `None`: as much as the caller asks for.
     pub rate: Option<Rate>,
-    /// Packets that wait at most.
+    /// Packets that wait at most, also after any [`Scheduler::set_room`].
     pub most_packets: usize,
     /// Secret by which flows get their numbers.
     pub key: u64,
@@ -62,6 +62,8 @@ pub struct Scheduler<C: Chain> {
     /// Packets that wait.
     pub(crate) waiting: usize,
     pub(crate) most_packets: usize,
+    /// Nobody is refused for room while fewer packets wait.
+    pub(crate) plenty: usize,
     /// Whether some waited for their turn after the last packet had left.
     pub(crate) is_short: bool,
     /// The last time that the caller has said.
@@ -80,7 +82,7 @@ impl<C: Chain> Scheduler<C> {
             rate: settings.rate,
             weight: 1,
         };
-        Scheduler {
+        let mut scheduler = Scheduler {
             hz: settings.hz,
             blocks: Blocks::default(),
             wheel: Calendar::default(),
@@ -96,13 +98,16 @@ impl<C: Chain> Scheduler<C> {
             vacant_nodes: Vec::new(),
             free: Vec::new(),
             waiting: 0,
-            most_packets: settings.most_packets,
+            most_packets: 0,
+            plenty: 0,
             is_short: false,
             now: 0,
             port_slack: parts(settings.hz / PORT_SLACK),
             share: None,
             slack: parts(settings.hz / SLACK),
-        }
+        };
+        scheduler.set_room(settings.most_packets);
+        scheduler
     }
 
     /// Makes room for so many subscribers in all, so that none that is added moves the others. One whose packets come in more than four classes
@@ -254,6 +259,9 @@ impl<C: Chain> Scheduler<C> {
         assert!((parent.0 as usize) < self.nodes.len());
         let subscriber = &mut self.subscribers[subscriber.0 as usize];
         let former = core::mem::replace(&mut subscriber.parent, parent.0);
+        let packets = u32::from(subscriber.waiting);
+        self.count_above(former, |waiting| *waiting -= packets);
+        self.count_above(parent.0, |waiting| *waiting += packets);
         self.nodes[former as usize].children -= 1;
         self.nodes[parent.0 as usize].children += 1;
     }
@@ -266,7 +274,9 @@ impl<C: Chain> Scheduler<C> {
         }
         let further = (line.kind == Kind::Extended).then_some(line.other);
         line.backlog = 0;
-        self.nodes[line.parent as usize].children -= 1;
+        let (parent, packets) = (line.parent, line.waiting);
+        self.nodes[parent as usize].children -= 1;
+        self.count_above(parent, |waiting| *waiting -= u32::from(packets));
         for line in further.into_iter().chain([subscriber.0]) {
             self.purge(line as usize, gone);
             self.vacate(line);

@@ -396,7 +396,7 @@ fn limits_and_unknown_subscribers_are_refused_and_counted() {
     let mut tree: Tree = Scheduler::new(Settings {
         hz: HZ,
         rate: Some(Rate::kbps(1)),
-        most_packets: 5,
+        most_packets: 6,
         key: 7,
     });
     let mut settings = plain();
@@ -409,10 +409,10 @@ fn limits_and_unknown_subscribers_are_refused_and_counted() {
     };
     assert_eq!(put(0, 9000), Ok(()), "a single packet always may wait");
     assert_eq!(put(0, 100), Err(Refused::ClassFull));
-    for _ in 0..4 {
+    for _ in 0..2 {
         assert_eq!(put(1, 100), Ok(()));
     }
-    assert_eq!(put(1, 100), Err(Refused::PortFull));
+    assert_eq!(put(1, 100), Err(Refused::SubscriberFull));
     assert_eq!(put(CLASSES, 100), Err(Refused::Unknown));
     assert_eq!(tree.state(home, 0).tail_drops, 1);
     let stranger = SubscriberIndex(7);
@@ -423,7 +423,7 @@ fn limits_and_unknown_subscribers_are_refused_and_counted() {
     ));
     let mut gone = 0;
     tree.remove(home, &mut |_| gone += 1);
-    assert_eq!((gone, tree.waiting()), (5, 0));
+    assert_eq!((gone, tree.waiting()), (3, 0));
     assert!(matches!(
         tree.enqueue(home, 0, frame, 0),
         Err((Refused::Unknown, _))

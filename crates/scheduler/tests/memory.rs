@@ -49,7 +49,7 @@ fn octets(of: usize, classes: usize) -> f64 {
     let mut tree = Scheduler::<Pair>::new(Settings {
         hz: common::HZ,
         rate: Some(Rate::kbps(100_000_000)),
-        most_packets: HOMES * CLASSES,
+        most_packets: 2 * HOMES * CLASSES,
         key: 7,
     });
     tree.reserve(HOMES * if classes > 4 { 2 } else { 1 });

@@ -189,7 +189,9 @@ proptest! {
 fn nothing_is_lost_while_subscribers_come_go_and_change() {
     for seed in 0..20 {
         let mut random = SmallRng::seed_from_u64(seed);
-        let mut tree = tree(Some(200_000));
+        // room for all, or short
+        let room = [1 << 20, 300][seed as usize % 2];
+        let mut tree = tree_with_room(Some(200_000), room);
         let managements = [
             (Management::TailDrop, 4),
             (CODEL, CLASSES),
@@ -249,6 +251,11 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                     profiles[random.random_range(0..4)],
                     &managements[random.random_range(0..4)],
                 ),
+                5 if !homes.is_empty() => tree.place(
+                    homes[random.random_range(0..homes.len())],
+                    sites[random.random_range(0..8)],
+                ),
+                6 => tree.set_room(random.random_range(room / 2..=room)),
                 _ => {}
             }
             for _ in 0..random.random_range(0..8) {
@@ -286,6 +293,15 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
                 came,
                 left + dropped + refused + purged + tree.waiting() as u64
             );
+            assert!(tree.waiting() <= room);
+            let packets = |at: &[AggregateIndex]| -> u64 {
+                let states = at.iter().map(|site| tree.aggregate_state(*site));
+                states.map(|state| state.waiting_packets).sum()
+            };
+            let (first, second) = sites.split_at(4);
+            assert!(packets(second) <= packets(first));
+            // what was dropped is given away with what leaves next
+            assert!(packets(first) <= tree.waiting() as u64);
         }
         assert!(left > 1000 && purged > 0, "{left} {purged}");
         // and with nothing more coming, all that waits leaves
@@ -294,6 +310,9 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
             tree.dequeue(now, 64, &mut |_, _| left += 1, &mut |_, _| dropped += 1);
         }
         assert_eq!(tree.waiting(), 0);
+        for site in sites {
+            assert_eq!(tree.aggregate_state(site).waiting_packets, 0);
+        }
         assert_eq!(came, left + dropped + refused + purged);
         let state = |home: &SubscriberIndex| {
             (0..CLASSES)

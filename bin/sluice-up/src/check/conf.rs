@@ -5,7 +5,7 @@ use config::{Document, Fault, SvlanSet};
 use dataplane::{
     Discipline, HoldDown, Levels, Management, MeterSettings, Overhead, PacketSettings,
     PolicerSettings, PolicyClass, PolicyRules, PuntLimits, PuntRate, QueueProfile, QueueRules,
-    QueueSettings, Rate as BitRate, SampleRate, Segment,
+    QueueSettings, Rate as BitRate, SampleRate, Segment, SegmentRates,
 };
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
@@ -45,6 +45,9 @@ pub struct Conf {
     /// Of each network instance where prefixes lead. Sessions bring their host routes with them.
     #[serde(default)]
     pub routes: BTreeMap<String, BTreeMap<IpNet, Destination>>,
+    /// Packet buffers. Half of them are for packets that arrive.
+    #[serde(default = "buffers")]
+    pub buffers: u32,
     /// Workers: 1, 2, 4, 8 or 16. A session is that one's which its PPPoE session id leaves when it is divided by them.
     #[serde(default = "one")]
     pub workers: u16,
@@ -105,6 +108,9 @@ enum PortRole {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AccessSegment {
     s_vlans: SvlanSet,
+    /// Rate at which packets leave to its sessions whose policies have queues, in kbit/s.
+    #[serde(default)]
+    egress_rate: Option<u64>,
 }
 
 /// A subinterface of a core port.
@@ -509,6 +515,10 @@ fn default_instance() -> String {
 fn mac() -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, 0xfe])
 }
+fn buffers() -> u32 {
+    8191
+}
+
 fn one() -> u16 {
     1
 }
@@ -540,6 +550,18 @@ impl Port {
             Segment { id, vlans }
         };
         (0..).zip(self.segments.values()).map(segment).collect()
+    }
+
+    /// The rates of its segments.
+    pub fn segment_rates(&self) -> Vec<SegmentRates> {
+        let rates = self.segments().into_iter().zip(self.segments.values());
+        let rates = rates.map(|(Segment { id, vlans }, segment)| SegmentRates {
+            id,
+            vlans,
+            rate: segment.egress_rate.and_then(BitRate::new),
+            vlan_rate: None,
+        });
+        rates.filter(|rates| rates.rate.is_some()).collect()
     }
 }
 

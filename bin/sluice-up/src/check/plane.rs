@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use userplane::configure::{ipv4_options, priority_source, source_check};
 
-/// Packet buffers, and what they take.
-const BUFFERS: u32 = 8191;
+/// Memory of the packet buffers and tables.
 const MEMORY_MIB: u32 = 64;
 
 /// The names of what the data plane knows by numbers.
@@ -181,7 +180,7 @@ impl Plane {
             memory_mib: MEMORY_MIB,
             huge_pages: false,
         })?;
-        let pool = eal.pool("packets", BUFFERS)?;
+        let pool = eal.pool("packets", conf.buffers)?;
         let names = Names::new(conf);
         let segments = conf.ports.values().map(|p| p.segments().len() as u16);
         let limits = Limits {
@@ -275,6 +274,12 @@ impl Plane {
             let rate = Rate::new(kbps);
             self.controller
                 .set_egress_rate(index, rate)
+                .map_err(fault)?;
+        }
+        let rates = port.segment_rates();
+        if !rates.is_empty() {
+            self.controller
+                .set_segment_rates(index, &rates)
                 .map_err(fault)?;
         }
         for (name, part) in &port.subinterfaces {

@@ -87,7 +87,7 @@ fn queue_row(queue: &QueueState) -> (String, String) {
     let most = octets(queue.most_octets);
     let mut told = format!("{waiting} wait (most {most}), {} left", queue.packets);
     if queue.full_drops > 0 {
-        told.push_str(&format!(", {} found it full", queue.full_drops));
+        told.push_str(&format!(", {} found no room", queue.full_drops));
     }
     if queue.delay_drops > 0 {
         told.push_str(&format!(", {} dropped for the delay", queue.delay_drops));
@@ -272,7 +272,7 @@ mod tests {
             ),
             (
                 "queue video",
-                "0 B wait (most 0 B), 0 left, 4 found it full, 5 dropped for the delay",
+                "0 B wait (most 0 B), 0 left, 4 found no room, 5 dropped for the delay",
             ),
         ];
         assert_eq!(rows, expected);

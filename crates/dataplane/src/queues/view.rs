@@ -41,7 +41,7 @@ pub struct QueueState {
     pub packets: u64,
     /// Their octets.
     pub octets: u64,
-    /// Frames that found the queue full.
+    /// Frames that found no room.
     pub full_drops: u64,
     /// Frames that were dropped because frames have waited for too long.
     pub delay_drops: u64,

@@ -70,7 +70,7 @@ pub(super) fn sentences(policy: &SessionPolicy) -> Vec<String> {
             let name = queue.name();
             if queue.full_drops > 0 {
                 said.push(format!(
-                    "{} {packets} found queue {name} full and were dropped (queue-full).",
+                    "{} {packets} found no room in queue {name} and were dropped (queue-full or …-queues-full).",
                     queue.full_drops
                 ));
             }
@@ -278,7 +278,7 @@ mod tests {
         let sentences = said(None, Some(down));
         assert!(
             sentences.contains("3 packets to the subscriber in class voice were above the rate of the class and were dropped.")
-                && sentences.contains("4 packets to the subscriber found queue video full and were dropped (queue-full).")
+                && sentences.contains("4 packets to the subscriber found no room in queue video and were dropped (queue-full or …-queues-full).")
                 && sentences.contains("5 packets to the subscriber were dropped since queue video was long for some time (queue-delay)")
                 && sentences.contains("9 packets to the subscriber were above the rate of all its sessions together and were dropped."),
             "{sentences}"

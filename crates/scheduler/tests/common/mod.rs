@@ -53,10 +53,15 @@ impl Packet for Frame {
 pub type Tree = Scheduler<VecDeque<Frame>>;
 
 pub fn tree(kbps: Option<u64>) -> Tree {
+    tree_with_room(kbps, 1 << 20)
+}
+
+/// A port at which so many packets may wait.
+pub fn tree_with_room(kbps: Option<u64>, most_packets: usize) -> Tree {
     Scheduler::new(Settings {
         hz: HZ,
         rate: kbps.map(Rate::kbps),
-        most_packets: 1 << 20,
+        most_packets,
         key: 7,
     })
 }
