@@ -56,6 +56,8 @@ pub(crate) struct Queues {
     /// By the sessions' places.
     sessions: Vec<QueueLine>,
     limits: QueueLimits,
+    /// Frames that wait for any port.
+    waiting: usize,
 }
 
 /// How much there may be at a worker.
@@ -63,7 +65,7 @@ pub(crate) struct Queues {
 pub(crate) struct QueueLimits {
     pub ports: u16,
     pub sessions: usize,
-    /// Frames that wait, so that packets which arrive find buffers.
+    /// Frames that wait for all ports together, so that packets which arrive find buffers.
     pub packets: usize,
     /// The worker's number, and how many there are.
     pub worker: u16,
@@ -88,6 +90,8 @@ struct PortQueues {
     owners: Vec<u32>,
     /// Frames whose turn it was but that the port did not take.
     left: Burst,
+    /// Frames that were counted last with those of all ports.
+    counted: usize,
 }
 
 /// Owner of frames that are in no session's queue.
@@ -96,6 +100,8 @@ const NOBODY: u32 = u32::MAX;
 /// Frames without a queue of a session wait for this long at most at the port's rate, in milliseconds; 16 of Ethernet's size always may.
 const LONGEST_WAIT: u64 = 20;
 const LEAST_QUEUE: u64 = 16 * 1500;
+/// A port has at most so many times what is free of the room of all ports.
+const MULTIPLE: usize = 2;
 /// Weight of frames without a queue of a session, at all workers together.
 const MOST_WEIGHT: u16 = 1000;
 
@@ -146,7 +152,13 @@ impl PortQueues {
             aggregates: Aggregates::default(),
             owners: Vec::with_capacity(2 * limits.sessions + 1),
             left: Burst::new(),
+            counted: 0,
         }
+    }
+
+    /// Frames that wait.
+    fn waiting(&self) -> usize {
+        self.scheduler.waiting() + self.left.len()
     }
 
     /// Removes the queues of a session. Returns how many frames waited.
@@ -230,6 +242,27 @@ impl Queues {
             ports: (0..limits.ports).map(|_| None).collect(),
             sessions: Vec::with_capacity(limits.sessions),
             limits,
+            waiting: 0,
+        }
+    }
+
+    /// Counts again how many frames wait for a port.
+    fn count(&mut self, port: u16) {
+        if let Some(queues) = &mut self.ports[usize::from(port)] {
+            let own = queues.waiting();
+            self.waiting += own;
+            self.waiting -= core::mem::replace(&mut queues.counted, own);
+        }
+    }
+
+    /// Gives a port its share of the room: a multiple of what is free. So a port that stands still leaves room to the others.
+    fn share_room(&mut self, port: u16) {
+        self.count(port);
+        if let Some(queues) = &mut self.ports[usize::from(port)] {
+            let free = self.limits.packets.saturating_sub(self.waiting);
+            let share = (MULTIPLE * free).min(queues.counted + free);
+            let left = queues.left.len();
+            queues.scheduler.set_room(share.saturating_sub(left));
         }
     }
 
@@ -358,6 +391,7 @@ impl Queues {
         if let (Some(subscriber), Some(queues)) = (line.subscriber, queues) {
             let purged = queues.remove(subscriber);
             count_drops(shared, line.port, DropReason::QueuePurged, purged);
+            self.count(line.port);
         }
     }
 
@@ -372,13 +406,15 @@ impl Queues {
         if let Some(others) = others.take() {
             (queues.scheduler).remove(others, &mut |WaitingFrame(mbuf)| leave(mbuf));
         }
+        self.count(port);
     }
 
     /// The port has gone, and its sessions before it.
     pub fn remove_port(&mut self, PortIndex(port): PortIndex, shared: &Shared) {
         if let Some(queues) = self.ports[usize::from(port)].take() {
-            let purged = queues.scheduler.waiting() + queues.left.len();
-            count_drops(shared, port, DropReason::QueuePurged, purged as u64);
+            self.waiting -= queues.counted;
+            let purged = queues.waiting() as u64;
+            count_drops(shared, port, DropReason::QueuePurged, purged);
         }
         for line in &mut self.sessions {
             if line.port == port {
@@ -397,6 +433,7 @@ impl Queues {
         now: u64,
         (sessions, shared): (&mut Sessions, &Shared),
     ) {
+        self.share_room(port);
         let Some(queues) = &mut self.ports[usize::from(port)] else {
             // the port was removed after the frames' queues had been found
             count_drops(shared, port, DropReason::QueuePurged, frames.len() as u64);
@@ -429,6 +466,7 @@ impl Queues {
             }
         });
         scheduler.close();
+        self.count(port);
     }
 
     /// Takes frames that are in no session's queue.
@@ -438,6 +476,7 @@ impl Queues {
         (frames, now): (&mut Burst, u64),
         shared: &Shared,
     ) {
+        self.share_room(port);
         let queues = self.port(port);
         let (_, others) = &queues.others;
         let Some(others) = *others else {
@@ -455,6 +494,7 @@ impl Queues {
                 count_drops(shared, port, reason, 1);
             }
         });
+        self.count(port);
     }
 
     /// Moves the frames that may leave now into an empty burst, and counts them to their sessions. What the port does not take has to be
@@ -487,6 +527,7 @@ impl Queues {
         });
         count_drops(shared, port, DropReason::QueueFull, full);
         count_drops(shared, port, DropReason::QueueDelay, late);
+        self.count(port);
     }
 
     /// Takes back what the port did not take.
@@ -495,6 +536,7 @@ impl Queues {
             && let Some(queues) = &mut self.ports[usize::from(port)]
         {
             core::mem::swap(&mut queues.left, frames);
+            self.count(port);
         }
     }
 }

@@ -158,6 +158,7 @@ impl Queues {
         }
         let purged = queues.remove(subscriber);
         count_drops(shared, port, DropReason::QueuePurged, purged);
+        self.count(port);
         let mut lines = self.sessions.iter_mut();
         let of_queues =
             |line: &&mut QueueLine| line.port == port && line.subscriber == Some(subscriber);

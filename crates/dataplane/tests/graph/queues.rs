@@ -567,3 +567,97 @@ fn stray_queues_are_removed_with_what_waits_in_them() {
     assert_eq!(rest(&mut w, 1), [20, 21, 22]);
     assert_eq!(held(&mut w), [(Some(SessionIndex(homes[0].index)), true)]);
 }
+
+/// The rules of [`rules`] with a limit that is no limit.
+fn without_limits() -> PolicyRules {
+    let mut rules = rules();
+    let queues = rules.queues.as_mut().unwrap();
+    let classes = queues.profile.classes.iter_mut();
+    classes.for_each(|class| class.limit = 100 << 20);
+    rules
+}
+
+/// However many ports stand still, half of the buffers are free for packets that arrive, and another port has room for those that wait there.
+#[test]
+fn ports_that_stand_still_leave_room_and_buffers_to_others() {
+    for (workers, queues) in [(1, 1), (4, 4)] {
+        let (homes, mut w) = (homes(), World::shared(workers, queues));
+        w.online(&homes);
+        w.settle_at(BEGIN);
+        set_policy(&mut w, 1, Some(&without_limits()));
+        let all = w.pool.available() as usize;
+        for home in &homes {
+            set_session(&mut w, home, Some(1), Some(Rate::kbps(1)));
+        }
+        w.controller
+            .set_egress_rate(PortIndex(CORE), Some(Rate::kbps(10_000)))
+            .unwrap();
+        for _ in 0..all / 60 {
+            for home in &homes {
+                send(&mut w, home, 0, 20);
+            }
+            w.settle();
+        }
+        let free = w.pool.available() as usize;
+        assert!(free >= all / 2, "{free} of {all}");
+        let drops = w.drops();
+        assert!(drops.keys().all(|name| name.contains("queues-full")));
+        // four homes of a port have a quarter each
+        if workers == 1 {
+            assert!(drops["port-queues-full"] > 1000, "{drops:?}");
+            assert!(free <= all * 3 / 4, "{free} of {all}");
+        }
+        let packet = v4(homes[0].v4, INTERNET, 64, 0, &[7; PACKET - 20]);
+        (0..20).for_each(|_| w.send(homes[0].port, &homes[0].sends_ip(&packet)));
+        w.settle();
+        assert_eq!(w.drops(), drops);
+        (0..100).for_each(|ms| w.settle_at(BEGIN + ms * MS));
+        let sent = w.receive().into_iter();
+        assert_eq!(sent.filter(|(port, _)| *port == CORE).count(), 20);
+        for port in [ACCESS, ACCESS2] {
+            w.remove(port);
+        }
+        assert_eq!(w.pool.available() as usize, all);
+    }
+}
+
+/// What waited and has left, or was taken away, leaves its room to what comes next by any port.
+#[test]
+fn room_is_free_again_when_nothing_waits_there() {
+    let (homes, mut w) = (homes(), World::shared(1, 1));
+    w.online(&homes);
+    w.settle_at(BEGIN);
+    set_policy(&mut w, 1, Some(&without_limits()));
+    let all = w.pool.available() as usize;
+    // who is alone has half of the room
+    let fills = |w: &mut World, home: &Home| {
+        set_session(w, home, Some(1), Some(Rate::kbps(1)));
+        for _ in 0..all / 40 {
+            send(w, home, 0, 20);
+            w.settle();
+        }
+        let waiting = all - w.pool.available() as usize;
+        assert!(waiting.abs_diff(all / 4) < 30, "{waiting} of {all}");
+    };
+    let remove = |w: &mut World, home: &Home| {
+        let index = SessionIndex(home.index);
+        w.controller.remove_session(index).unwrap();
+        w.settle();
+    };
+    fills(&mut w, &homes[0]);
+    assert!(w.drops()["subscriber-queues-full"] > 100);
+    let fast = Rate::kbps(10_000_000);
+    set_session(&mut w, &homes[0], Some(1), Some(fast));
+    // with the next packet that comes
+    send(&mut w, &homes[0], 0, 1);
+    (1..50).for_each(|ms| drop(left(&mut w, BEGIN + ms * MS)));
+    assert_eq!(w.pool.available() as usize, all);
+    fills(&mut w, &homes[4]);
+    remove(&mut w, &homes[4]);
+    fills(&mut w, &homes[1]);
+    remove(&mut w, &homes[1]);
+    fills(&mut w, &homes[5]);
+    w.remove(ACCESS2);
+    fills(&mut w, &homes[2]);
+    w.remove(ACCESS);
+}
