@@ -69,6 +69,10 @@ fn why(member: &LagMember) -> String {
             "it leads to another system or group ({}) than the other members do: check the cabling, and the LAG at the other end",
             member.partner
         ),
+        LagMemberState::OtherSpeed => format!(
+            "the speed of its link ({}) is not that of the other members: check what both ends negotiate, and optics and cable",
+            speed(member)
+        ),
         LagMemberState::Waiting => format!(
             "{} does not agree: check the LAG at the other end",
             member.partner
@@ -79,6 +83,14 @@ fn why(member: &LagMember) -> String {
         LagMemberState::Used | LagMemberState::Unspecified => {
             "the reason is not known: see `sluice show lag-members`".into()
         }
+    }
+}
+
+/// The speed of a member's link in words.
+fn speed(member: &LagMember) -> String {
+    match member.speed_bits_per_second {
+        Some(speed) => format!("{} Mbit/s", speed / 1_000_000),
+        None => "not known".into(),
     }
 }
 
@@ -106,6 +118,10 @@ mod tests {
             member("core0", "d", LagMemberState::Silent),
             member("core0", "e", LagMemberState::TooFew),
             member("core1", "f", LagMemberState::Used),
+            LagMember {
+                speed_bits_per_second: Some(1_000_000_000),
+                ..member("core1", "g", LagMemberState::OtherSpeed)
+            },
         ];
         let told = unused(&members);
         let named: Vec<(Fault, &str)> = told
@@ -118,8 +134,10 @@ mod tests {
                 (Fault::LagMemberUnused, "up1/access0 b"),
                 (Fault::LagMemberUnused, "up1/access0 c"),
                 (Fault::LagDown, "up1/core0"),
+                (Fault::LagMemberUnused, "up1/core1 g"),
             ]
         );
+        assert!(told[3].text.contains("1000 Mbit/s"), "{}", told[3].text);
         assert!(
             told[0].text.contains("02:00:00:00:00:09"),
             "{}",

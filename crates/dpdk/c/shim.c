@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -124,18 +126,27 @@ void sl_close(uint16_t port) {
   rte_eth_dev_close(port);
   if (device != NULL) rte_dev_remove(device);
 }
-/* Whether the link is up. The drivers over Linux interfaces say that it always is, so the kernel is asked. */
-int sl_link_up(uint16_t port) {
+/* Whether the link is up, and its speed in Mbit/s, or 0. The drivers over Linux interfaces say that it always is up, so the kernel is asked. */
+int sl_link(uint16_t port, uint32_t *mbps) {
   struct rte_eth_dev_info info;
   struct rte_eth_link link;
   struct ifreq interface = {0};
+  struct ethtool_cmd speed = {.cmd = ETHTOOL_GSET};
+  *mbps = 0;
   if (rte_eth_dev_info_get(port, &info) < 0) return 0;
-  if (info.if_index == 0) return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  if (info.if_index == 0) {
+    if (rte_eth_link_get_nowait(port, &link) < 0) return 0;
+    if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) *mbps = link.link_speed;
+    return link.link_status == RTE_ETH_LINK_UP;
+  }
   int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (any < 0) return 0;
   interface.ifr_ifindex = (int)info.if_index;
   int up = ioctl(any, SIOCGIFNAME, &interface) == 0 && ioctl(any, SIOCGIFFLAGS, &interface) == 0 &&
            (interface.ifr_flags & IFF_UP) && (interface.ifr_flags & IFF_RUNNING);
+  interface.ifr_data = (char *)&speed;
+  if (up && ioctl(any, SIOCETHTOOL, &interface) == 0 && ethtool_cmd_speed(&speed) != (uint32_t)SPEED_UNKNOWN)
+    *mbps = ethtool_cmd_speed(&speed);
   close(any);
   return up;
 }

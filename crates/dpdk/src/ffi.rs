@@ -77,6 +77,6 @@ unsafe extern "C" {
     pub(crate) fn sl_socket(port: u16, queue: u16) -> c_int;
     pub(crate) fn sl_set_mtu(port: u16, mtu: u16, tags: u16) -> c_int;
     pub(crate) fn sl_close(port: u16);
-    pub(crate) fn sl_link_up(port: u16) -> c_int;
+    pub(crate) fn sl_link(port: u16, mbps: *mut u32) -> c_int;
     pub(crate) fn sl_lost(port: u16, out: *mut u64) -> c_int;
 }

@@ -66,7 +66,9 @@ pub use log::take_log;
 pub use mbuf::Mbuf;
 pub use memory::{Number, Pages, Table, Words, Zeroed, large_pages, popcount};
 pub use pool::Pool;
-pub use port::{Health, MAX_PORTS, Member, MemoryPeer, Port, PortOptions, device_name, drivers};
+pub use port::{
+    Health, Link, MAX_PORTS, Member, MemoryPeer, Port, PortOptions, device_name, drivers,
+};
 pub use queue::{Queue, Sent, await_packets};
 pub use ring::{Consumer, Producer};
 pub use window::{HEAD, WINDOW, Window};

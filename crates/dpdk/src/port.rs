@@ -5,6 +5,7 @@ use crate::queue::{DeviceQueue, Queue};
 use crate::ring::{Consumer, Producer};
 use crate::{Eal, Error, Pool, log};
 use core::ffi::c_int;
+use core::num::NonZeroU32;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
@@ -69,6 +70,15 @@ pub struct Member {
     open: Arc<Open>,
     name: String,
     mac: [u8; 6],
+}
+
+/// The link of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// It is up.
+    pub up: bool,
+    /// Its speed in Mbit/s, if it is known.
+    pub mbps: Option<NonZeroU32>,
 }
 
 /// A port that has to be closed.
@@ -289,10 +299,15 @@ impl Member {
         self.mac
     }
 
-    /// Whether its link is up now.
-    pub fn is_up(&self) -> bool {
-        // SAFETY: the device is open as long as this is.
-        unsafe { ffi::sl_link_up(self.open.0) > 0 }
+    /// The state of its link now.
+    pub fn link(&self) -> Link {
+        let mut mbps = 0;
+        // SAFETY: a word may be written, and the device is open as long as this is.
+        let up = unsafe { ffi::sl_link(self.open.0, &mut mbps) > 0 };
+        Link {
+            up,
+            mbps: NonZeroU32::new(mbps),
+        }
     }
 
     fn lost(&self) -> Option<[u64; 3]> {
@@ -395,7 +410,7 @@ impl Port {
         let [rx_missed, rx_errors, rx_no_buffer] = lost.flatten()?;
         let (up, unaggregated) = match &self.lag {
             Some(lag) => (lag.is_up(), lag.unaggregated()),
-            None => (self.members[0].is_up(), 0),
+            None => (self.members[0].link().up, 0),
         };
         Some(Health {
             up,

@@ -2,6 +2,7 @@
 //! `make unit`.
 use dpdk::*;
 use std::fs::{self, File};
+use std::num::NonZeroU32;
 use std::process::Command;
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
@@ -83,6 +84,14 @@ fn every_buffer_receives(options: &EalOptions) {
         };
         let (mut near, health) = open("net_af_xdp0,iface=near");
         let (mut far, sender) = open("net_af_packet0,iface=far");
+        // what the kernel says of a veth device
+        let link = Link {
+            up: true,
+            mbps: NonZeroU32::new(10_000),
+        };
+        for port in [&health, &sender] {
+            assert_eq!(port.members()[0].link(), link);
+        }
         let (mut out, mut burst) = (Burst::new(), Burst::new());
         let mut received = 0;
         while received < FRAMES {

@@ -25,6 +25,7 @@ mod member;
 #[cfg(test)]
 mod tests;
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 use wire::eth::MacAddr;
 use wire::lacp::{Lacpdu, Party};
@@ -87,6 +88,8 @@ pub enum Standing {
     Looped,
     /// Its link leads to another system or group than those of the others do.
     OtherPartner,
+    /// Its link has another speed than those of the others.
+    OtherSpeed,
     /// The partner does not agree yet.
     Waiting,
     /// There are fewer usable members than configured.
@@ -102,22 +105,30 @@ impl Standing {
             Standing::Silent => "silent",
             Standing::Looped => "looped",
             Standing::OtherPartner => "other-partner",
+            Standing::OtherSpeed => "other-speed",
             Standing::Waiting => "waiting",
             Standing::TooFew => "too-few",
         }
     }
 }
 
-/// What tells groups of partners apart: priority, system and key; of a link that is not to be aggregated its port, too (§6.3.5).
-type PartnerGroup = (u16, MacAddr, u16, Option<u16>);
+/// Links that may be used together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LinkGroup {
+    /// What tells groups of partners apart: priority, system and key; of a link that is not to be aggregated its port, too (§6.3.5).
+    partner: (u16, MacAddr, u16, Option<u16>),
+    /// Of the link. Subscribers are spread evenly, so a slow link would be full while a fast one is not. Links whose speed is not known are
+    /// taken for equal.
+    speed: Option<NonZeroU32>,
+}
 
 /// The members of a group. Members are numbered from 0 on; their ports, from 1 on.
 #[derive(Clone, Debug)]
 pub struct Group {
     settings: Settings,
     members: Vec<Member>,
-    /// Whom the members that are used lead to.
-    partner: Option<PartnerGroup>,
+    /// The links that are used.
+    used: Option<LinkGroup>,
 }
 
 impl Group {
@@ -126,7 +137,7 @@ impl Group {
         Group {
             settings,
             members: vec![Member::default(); members.min(16)],
-            partner: None,
+            used: None,
         }
     }
 
@@ -151,6 +162,15 @@ impl Group {
     pub fn set_link(&mut self, now: Duration, member: usize, up: bool) {
         if let Some(member) = self.members.get_mut(member)
             && member.set_link(now, up)
+        {
+            self.select();
+        }
+    }
+
+    /// Says how fast a member's link is, in Mbit/s; `None` if that is not known.
+    pub fn set_speed(&mut self, member: usize, speed: Option<NonZeroU32>) {
+        if let Some(member) = self.members.get_mut(member)
+            && member.set_speed(speed)
         {
             self.select();
         }
@@ -228,6 +248,11 @@ impl Group {
         members.map(|member| (self.standing(member), member.partner(), member.counters))
     }
 
+    /// The speed of each member's link, as it was said.
+    pub fn speeds(&self) -> impl Iterator<Item = Option<NonZeroU32>> + '_ {
+        self.members.iter().map(Member::speed)
+    }
+
     fn standing(&self, member: &Member) -> Standing {
         let usable = self
             .members
@@ -238,11 +263,19 @@ impl Group {
             _ if !member.is_up() => Standing::LinkDown,
             _ if member.sends() && member.receives() => Standing::Used,
             _ if member.is_usable() && usable < self.settings.minimum.into() => Standing::TooFew,
+            _ if self.differs_in_speed(member) => Standing::OtherSpeed,
             None => Standing::Silent,
             Some(partner) if partner.system == self.settings.system => Standing::Looped,
             Some(_) if !member.is_selected() => Standing::OtherPartner,
             Some(_) => Standing::Waiting,
         }
+    }
+
+    /// Whether a member's link could be used with the others if it had their speed.
+    fn differs_in_speed(&self, member: &Member) -> bool {
+        let group = member.group(self.settings.mode);
+        let both = group.zip(self.used);
+        both.is_some_and(|(own, used)| own.partner == used.partner && own.speed != used.speed)
     }
 
     /// What this system says of a member.
@@ -272,25 +305,24 @@ impl Group {
             system,
             ..
         } = self.settings;
-        let group = |member: &Member| member.group().filter(|(_, of, ..)| *of != system);
+        let group = |member: &Member| {
+            let group = member.group(mode);
+            group.filter(|group| mode == Mode::Off || group.partner.1 != system)
+        };
         // The group that is used stays it as long as anybody is in it; of others that with the most members.
-        let count = |of: Option<PartnerGroup>| {
+        let count = |of: Option<LinkGroup>| {
             let members = self.members.iter();
             members.filter(|member| group(member) == of).count()
         };
-        if count(self.partner) == 0 || self.partner.is_none() {
+        if count(self.used) == 0 || self.used.is_none() {
             let groups = self.members.iter().rev().filter_map(group);
-            self.partner = groups.max_by_key(|of| count(Some(*of)));
+            self.used = groups.max_by_key(|of| count(Some(*of)));
         }
-        let partner = self.partner;
+        let used = self.used;
         for member in &mut self.members {
-            let selected = match mode {
-                Mode::Off => member.is_up(),
-                _ => partner.is_some() && group(member) == partner,
-            };
-            member.select(selected);
+            member.select(used.is_some() && group(member) == used);
         }
-        if let Some((.., Some(_))) = partner {
+        if used.is_some_and(|used| used.partner.3.is_some()) {
             // A link that is not to be aggregated is alone.
             let mut selected = self
                 .members

@@ -1,6 +1,7 @@
 //! A member of a group: what is known of its link and of its partner.
 
-use crate::{Mode, PartnerGroup, Settings};
+use crate::{LinkGroup, Mode, Settings};
+use core::num::NonZeroU32;
 use core::time::Duration;
 use wire::lacp::{Lacpdu, Party, State};
 
@@ -38,6 +39,8 @@ enum Heard {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Member {
     up: bool,
+    /// Speed of the link in Mbit/s, if it is known.
+    speed: Option<NonZeroU32>,
     heard: Heard,
     /// What the partner said of itself, unless that is forgotten.
     partner: Option<Party>,
@@ -78,9 +81,18 @@ impl Member {
             .is_some_and(|partner| partner.state.contains(state))
     }
 
-    /// The group of partners that its link leads to.
-    pub fn group(&self) -> Option<PartnerGroup> {
-        let partner = self.partner.filter(|_| self.up)?;
+    /// The group of links that it belongs to. Without the protocol, partners are not told apart.
+    pub fn group(&self, mode: Mode) -> Option<LinkGroup> {
+        if !self.up {
+            return None;
+        }
+        let partner = match mode {
+            Mode::Off => Party {
+                state: State::AGGREGATION,
+                ..Party::default()
+            },
+            _ => self.partner?,
+        };
         let alone = !partner.state.contains(State::AGGREGATION);
         let Party {
             system_priority,
@@ -89,7 +101,20 @@ impl Member {
             port,
             ..
         } = partner;
-        Some((system_priority, system, key, alone.then_some(port)))
+        let partner = (system_priority, system, key, alone.then_some(port));
+        Some(LinkGroup {
+            partner,
+            speed: self.speed,
+        })
+    }
+
+    pub fn speed(&self) -> Option<NonZeroU32> {
+        self.speed
+    }
+
+    /// Says how fast the link is; whether that is new.
+    pub fn set_speed(&mut self, speed: Option<NonZeroU32>) -> bool {
+        core::mem::replace(&mut self.speed, speed) != speed
     }
 
     /// Says whether the link is up; whether that is new.
@@ -97,9 +122,15 @@ impl Member {
         if self.up == up {
             return false;
         }
-        let Member { told, counters, .. } = *self;
+        let Member {
+            speed,
+            told,
+            counters,
+            ..
+        } = *self;
         *self = Member {
             up,
+            speed,
             // The partner shall be heard soon (§6.4.12, EXPIRED).
             heard: if up {
                 Heard::Expired(now + SHORT)

@@ -401,3 +401,46 @@ proptest! {
         prop_assert_eq!(world.used(), [(0b111, 0b111); 2]);
     }
 }
+
+fn mbps(speed: u32) -> Option<NonZeroU32> {
+    NonZeroU32::new(speed)
+}
+
+/// Links of different speeds are not used together: those that are used stay so, and one of another speed is used if none of these is left.
+#[test]
+fn only_links_of_the_same_speed_are_used_together() {
+    for mode in [Mode::Active, Mode::Off] {
+        let own = Settings {
+            mode,
+            ..settings(1)
+        };
+        let other = Settings {
+            mode,
+            ..settings(2)
+        };
+        let mut world = World::new(own, other, 3);
+        for (member, speed) in [1_000, 10_000, 10_000].into_iter().enumerate() {
+            let ends = world.ends.iter_mut();
+            ends.for_each(|end| end.set_speed(member, mbps(speed)));
+        }
+        let mut world = world.up();
+        world.run(SECOND);
+        let slow = ["used", "other-speed", "other-speed"];
+        let fast = ["other-speed", "used", "used"];
+        // the first one that was there
+        assert_eq!(world.used(), [(0b001, 0b001); 2], "{mode:?}");
+        assert_eq!([world.standings(0), world.standings(1)], [slow; 2]);
+        world.link(0, false);
+        world.run(SECOND);
+        assert_eq!(world.used(), [(0b110, 0b110); 2]);
+        assert_eq!(world.standings(0), ["link-down", "used", "used"]);
+        world.link(0, true);
+        world.run(SECOND);
+        assert_eq!(world.standings(0), fast);
+        // it was negotiated anew
+        let ends = world.ends.iter_mut();
+        ends.for_each(|end| end.set_speed(0, mbps(10_000)));
+        world.run(SECOND);
+        assert_eq!(world.used(), [(0b111, 0b111); 2]);
+    }
+}

@@ -1,5 +1,6 @@
 //! Link aggregation of a port: what LACP decides (`lacp`), for the workers, who spread frames over the members (`dpdk::Lag`).
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +72,9 @@ impl Lag {
         if self.look_at <= now {
             self.look_at = now + LOOK;
             for (number, member) in device.members().iter().enumerate() {
-                self.group.set_link(now, number, member.is_up());
+                let link = member.link();
+                self.group.set_speed(number, link.mbps);
+                self.group.set_link(now, number, link.up);
             }
         }
         self.group.on_timeout(now);
@@ -113,6 +116,11 @@ impl Lag {
     /// How each member stands, whom it leads to, and what was counted.
     pub(crate) fn members(&self) -> impl Iterator<Item = (Standing, Option<Party>, Counters)> + '_ {
         self.group.members()
+    }
+
+    /// The speed of each member's link, in Mbit/s, if it is known.
+    pub(crate) fn speeds(&self) -> impl Iterator<Item = Option<NonZeroU32>> + '_ {
+        self.group.speeds()
     }
 }
 

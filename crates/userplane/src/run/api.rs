@@ -209,25 +209,29 @@ impl UserPlane {
     fn show_lag_members(&self) -> Vec<LagMember> {
         let members = self.ports.iter().flat_map(|(name, port)| {
             let members = port.lag.iter().flat_map(Lag::members);
-            let devices = port.config.devices();
+            let speeds = port.lag.iter().flat_map(Lag::speeds);
+            let devices = port.config.devices().zip(speeds);
             members
                 .zip(devices)
                 .map(move |(member, device)| (name, member, device))
         });
         members
-            .map(|(port, (standing, partner, counters), device)| LagMember {
-                user_plane: self.name.clone(),
-                port: port.clone(),
-                device: device.to_owned(),
-                link_up: standing != Standing::LinkDown,
-                state: state_of(standing).into(),
-                partner: partner.map_or(String::new(), |partner| partner.system.to_string()),
-                partner_key: partner.map(|partner| partner.key.into()),
-                partner_port: partner.map(|partner| partner.port.into()),
-                tx_lacpdus: counters.sent,
-                rx_lacpdus: counters.received,
-                rx_malformed: counters.malformed,
-            })
+            .map(
+                |(port, (standing, partner, counters), (device, speed))| LagMember {
+                    user_plane: self.name.clone(),
+                    port: port.clone(),
+                    device: device.to_owned(),
+                    link_up: standing != Standing::LinkDown,
+                    state: state_of(standing).into(),
+                    partner: partner.map_or(String::new(), |partner| partner.system.to_string()),
+                    partner_key: partner.map(|partner| partner.key.into()),
+                    partner_port: partner.map(|partner| partner.port.into()),
+                    tx_lacpdus: counters.sent,
+                    rx_lacpdus: counters.received,
+                    rx_malformed: counters.malformed,
+                    speed_bits_per_second: speed.map(|mbps| u64::from(mbps.get()) * 1_000_000),
+                },
+            )
             .collect()
     }
 
@@ -426,6 +430,7 @@ fn state_of(standing: Standing) -> LagMemberState {
         Standing::Silent => LagMemberState::Silent,
         Standing::Looped => LagMemberState::Looped,
         Standing::OtherPartner => LagMemberState::OtherPartner,
+        Standing::OtherSpeed => LagMemberState::OtherSpeed,
         Standing::Waiting => LagMemberState::Waiting,
         Standing::TooFew => LagMemberState::TooFew,
     }
