@@ -72,13 +72,13 @@ function panel(part: string, now: Live): PanelProps {
       return { path: part, every, views: ['user_plane', 'name', 'role', 'link_up', 'rx_octets', 'tx_octets', 'rx_packets', 'tx_packets', 'rx_lost',
         'tx_dropped', 'device', 'mac'] };
     case 'lag-members':
-      return { path: part, every, empty: 'No port has a LAG.', views: ['user_plane', 'port', 'device', 'link_up', 'state', 'partner', 'partner_port',
-        'partner_key', 'tx_lacpdus', 'rx_lacpdus', 'rx_malformed'] };
+      return { path: part, every, empty: 'No port has a LAG.', views: ['user_plane', 'port', 'device', 'link_up', 'speed_bits_per_second', 'state', 'partner',
+        'partner_port', 'partner_key', 'tx_lacpdus', 'rx_lacpdus', 'rx_malformed'] };
     case 'qos':
       return { path: 'qos/aggregates', every: 2, empty: 'No port has queues.', views: [
         { field: 'name', label: 'Aggregate', cell: aggregateName, order: aggregateName }, 'rate_bits_per_second', 'bits_per_second',
-        { field: 'limited_by', cell: limitedBy }, 'delay_milliseconds', 'waiting_octets', 'most_octets', 'subscribers', 'waiting_subscribers',
-        'packets', 'octets', 'drops'] };
+        { field: 'limited_by', cell: limitedBy }, 'delay_milliseconds', 'waiting_octets', 'waiting_packets', 'most_octets', 'subscribers',
+        'waiting_subscribers', 'packets', 'octets', 'drops'] };
     case 'protection':
       return { path: part, every, empty: 'Nobody floods the gateway, and nobody is held off.', views: [
         'mac', { field: 'port', label: 'Line', cell: (row) => place(row), order: (row) => place(row) }, 'circuit_id', 'kind', 'level', 'dropped',

@@ -510,6 +510,7 @@ pub const QUEUE_AGGREGATES: Table = Table {
         Column::new("limited_by", Word(LIMIT_WORDS), "What frames wait for: a class, the subscriber's own rate (line or plan), an aggregate (this one, one above or one below), the port, or nothing").under("LIMITED BY", 0),
         Column::derived("delay", Text, "Time within which 99 of 100 frames that had to wait in the last second were sent").under("DELAY", 1),
         Column::new("waiting_octets", Number(Octets), "Octets that waited in the last second").under("QUEUED", 0),
+        Column::new("waiting_packets", Number(Exact), "Frames that wait: each takes a packet buffer").under("BUFFERS", 3),
         Column::new("most_octets", Number(Octets), "Octets that waited at most").under("MOST", 4),
         Column::new("subscribers", Number(Exact), "Sessions with queues").under("SESSIONS", 2),
         Column::new("waiting_subscribers", Number(Exact), "Those of them whose frames waited").under("WAIT", 2),

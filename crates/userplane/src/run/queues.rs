@@ -47,6 +47,7 @@ impl Reading {
         all.octets += counts.octets;
         all.drops += counts.drops;
         all.most_octets += counts.most_octets;
+        all.waiting_packets += counts.waiting_packets;
         let (waiting, more) = (&mut all.waiting, counts.waiting);
         waiting.octets += more.octets;
         waiting.subscribers += more.subscribers;
@@ -77,6 +78,7 @@ impl Part {
             drops: now.drops,
             waiting_octets: now.waiting.octets,
             most_octets: now.most_octets,
+            waiting_packets: now.waiting_packets,
             subscribers: now.waiting.subscribers.into(),
             waiting_subscribers: now.waiting.waiting_subscribers.into(),
             limited_by: limited_by(now, then)
@@ -263,6 +265,7 @@ mod tests {
                 packets,
                 octets: packets * 1000,
                 drops: 2,
+                waiting_packets: 7,
                 waiting: Waiting {
                     subscribers: 3,
                     waiting_subscribers: 1,
@@ -284,6 +287,7 @@ mod tests {
             let Part { rate, counts } = reading.parts[&(port, part)];
             assert_eq!((rate, counts.packets), (Some(Rate::kbps(10_000)), 900));
             assert_eq!((counts.waiting.subscribers, counts.drops), (9, 6));
+            assert_eq!(counts.waiting_packets, 21);
         }
     }
 
@@ -303,7 +307,7 @@ mod tests {
         let shown = row(now, then);
         assert_eq!(shown.rate_bits_per_second, Some(8_000_000));
         assert_eq!(shown.bits_per_second, 4_000_000);
-        assert_eq!(share(&shown), 50);
+        assert_eq!((share(&shown), shown.waiting_packets), (50, 7));
         assert_eq!(shown.limited_by(), QueueLimit::Subscriber);
         assert_eq!(shown.delay_milliseconds, Some(5));
         // a few of many packets
