@@ -130,7 +130,7 @@ fn settings(management: Management, limit: u32) -> QueueProfile {
     profile
 }
 
-/// 4,000 homes of an aggregate want eight times what it has, and 50 of another one half of what that has: whether both are access nodes or
+/// 4,000 homes of an aggregate want thirty times what it has, and 50 of another one half of what that has: whether both are access nodes or
 /// VLANs of one, these lose nothing, and are refused nothing.
 #[test]
 fn an_aggregate_does_not_take_the_room_of_another() {
