@@ -162,7 +162,10 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
             asked: user,
             ..TestAaaResponse::default()
         }),
-        Request::FindSubscriber { .. } => Response::Subscriber(FindSubscriberResponse::default()),
+        Request::FindSubscriber { .. } => Response::Subscriber {
+            found: FindSubscriberResponse::default(),
+            next: None,
+        },
         Request::ListAlarms => Response::Alarms(ListAlarmsResponse::default()),
         Request::ListUserPlanes => Response::UserPlanes {
             user_planes: ["up1", "up2", "up3"].map(user_plane).into(),
