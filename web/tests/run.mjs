@@ -6,6 +6,7 @@
 // SLUICE_LINK   secret of a one-time link, or the whole link, of somebody with the role `configure`; or
 // SLUICE_USER and SLUICE_PASSWORD: with them the way back after an expired session is tried as well
 // OUT           folder for `web.json` (problems, timings in milliseconds) and screenshots; default: none are written
+// SILENT        homes send nothing by themselves: what needs that is left out
 // CHROMIUM      the browser; default: /usr/bin/chromium
 //
 // The gateway has at least two homes online with IPv4 and IPv6, which connect again by themselves, as in `sluice lab --homes 20`. One of
@@ -15,7 +16,7 @@ import assert from 'node:assert/strict';
 import { Browser } from './browser.mjs';
 import { changeConfiguration } from './configuration.mjs';
 
-const { SLUICE_URL, SLUICE_LINK, SLUICE_USER, SLUICE_PASSWORD, OUT, CHROMIUM = '/usr/bin/chromium' } = process.env;
+const { SLUICE_URL, SLUICE_LINK, SLUICE_USER, SLUICE_PASSWORD, OUT, SILENT, CHROMIUM = '/usr/bin/chromium' } = process.env;
 if (!SLUICE_URL || !(SLUICE_LINK || (SLUICE_USER && SLUICE_PASSWORD))) {
   console.error('SLUICE_URL, and SLUICE_LINK or SLUICE_USER and SLUICE_PASSWORD, are needed: see the beginning of this file.');
   process.exit(2);
@@ -176,7 +177,7 @@ await browser.run('live', async () => {
   const rates = page.locator('figure.chart figcaption').first();
   await page.waitForFunction(() => /bit\/s/.test(document.querySelector('figure.chart figcaption')?.textContent ?? ''));
   const first = await rates.textContent();
-  await page.waitForFunction((before) => document.querySelector('figure.chart figcaption')?.textContent !== before, first);
+  if (!SILENT) await page.waitForFunction((before) => document.querySelector('figure.chart figcaption')?.textContent !== before, first);
   await page.getByRole('button', { name: 'Explain', exact: true }).click();
   await page.getByText(`${home.user} is online since`).waitFor();
   await page.getByRole('button', { name: 'Watch rules' }).click();
@@ -190,7 +191,7 @@ await browser.run('messages', async () => {
   await page.getByRole('button', { name: 'Follow messages' }).click();
   await page.getByText(`Following ${home.mac}`).waitFor();
   // the lab's homes send packets, of which some are shown
-  await page.getByRole('img', { name: 'home to user plane' }).first().waitFor();
+  if (!SILENT) await page.getByRole('img', { name: 'home to user plane' }).first().waitFor();
   await browser.check('messages');
   await page.getByRole('button', { name: 'Stop' }).click();
   const link = await page.getByRole('link', { name: /for Wireshark/ }).getAttribute('href');

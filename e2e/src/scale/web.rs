@@ -86,7 +86,8 @@ pub fn all_pages(fixture: &mut Fixture) -> Result<()> {
     let (mut planes, tools) = full(lab)?;
     guard::limit("the web manager of a full gateway");
     let mut web = Web::start(lab, "{}")?;
-    let node = lab.netns(Place::ControlPlane).command("node");
+    let mut node = lab.netns(Place::ControlPlane).command("node");
+    node.env("SILENT", "yes");
     let (server, link) = (format!("https://{AT}"), web::link(lab, "configure")?);
     web_manager::use_all(lab, node, (&server, &link))?;
     println!("        {} homes: no fault", 2 * HOMES.homes);

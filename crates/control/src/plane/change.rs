@@ -266,7 +266,7 @@ impl ControlPlane {
             configuration: new,
             topology: &change.topology,
         };
-        let mut counts: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
+        let mut counts: BTreeMap<(&'static str, &str), u64> = BTreeMap::new();
         let (mut over, mut affected) = (0, Vec::new());
         for entry in self.sessions.entries().filter(|entry| !entry.is_closing()) {
             if after.is_user_gone(entry) {
@@ -291,7 +291,7 @@ impl ControlPlane {
             let profile = after.policy_inputs(entry).profile_name();
             let profile = profile.unwrap_or("(the defaults)");
             let mut count = |what: &'static str| {
-                *counts.entry((what, profile.to_owned())).or_default() += 1;
+                *counts.entry((what, profile)).or_default() += 1;
             };
             if matches!(entry.stage, Stage::Online) {
                 settings().for_each(|setting| count(setting.label));
@@ -310,16 +310,15 @@ impl ControlPlane {
                 policy: settings().map(|setting| setting.reach).min(),
             });
         }
-        change
-            .effects
-            .extend(counts.into_iter().map(setting_effect));
+        let mut effects: Vec<Effect> = counts.into_iter().map(setting_effect).collect();
         if over > 0 {
             let text = format!(
                 "{} end: they have lasted longer than the new session timeout",
                 sessions(over)
             );
-            change.effects.push(effect(over, true, text));
+            effects.push(effect(over, true, text));
         }
+        change.effects.extend(effects);
         change.affected = affected;
     }
 
@@ -417,20 +416,15 @@ impl ControlPlane {
     }
 
     fn change_affected(&mut self, now: Now, affected: Vec<Affected>) {
-        for Affected {
-            index,
-            link,
-            policy,
-        } in affected
-        {
+        let links = affected.iter().filter(|affected| affected.link);
+        let links = links.map(|affected| self.sessions[affected.index].seid);
+        self.relinking.sessions.append(&mut links.collect());
+        for Affected { index, policy, .. } in affected {
             let seid = self.sessions[index].seid;
-            if link {
-                self.relinking.sessions.insert(seid);
-            }
             match policy {
                 Some(Reach::Packets) => self.adjusting.push_back(seid),
                 Some(Reach::Control) => self.renew_policy(now, index),
-                None => {}
+                None => continue,
             }
             self.sessions.arm(index);
         }
@@ -480,7 +474,7 @@ fn is_over(old: &ControlSettings, new: &ControlSettings, entry: &Entry, now: Now
 }
 
 /// Effect of a changed setting on the sessions of a profile.
-fn setting_effect(((what, profile), count): ((&'static str, String), u64)) -> Effect {
+fn setting_effect(((what, profile), count): ((&'static str, &str), u64)) -> Effect {
     let verb = if what.ends_with("servers") {
         "change"
     } else {
