@@ -294,12 +294,7 @@ impl Gateway {
         while let Some(part) = listing.message().await? {
             histories.extend(part.lines);
         }
-        let mut sessions = self.all_sessions().await?;
-        if !subscriber.is_empty() {
-            let of = |line: &str| line == subscriber || histories.iter().any(|h| h.line == line);
-            sessions.retain(|session| of(&session.line) || session.user == subscriber);
-        }
-        let rows = LineRow::of(&sessions, histories);
+        let rows = LineRow::of(subscriber, &self.all_sessions().await?, histories);
         Ok(match query.arguments.flag("worst") {
             true => cut(LineRow::worst(rows), query),
             false => cut(rows, query),

@@ -82,8 +82,9 @@ pub struct LineRow {
 }
 
 impl LineRow {
-    /// A row for each line that has a session or a history, in the order of their texts.
-    pub fn of(sessions: &[Session], histories: Vec<LineHistory>) -> Vec<Self> {
+    /// A row for each line that has a session or a history, in the order of their texts. `subject`: a line or a user, whose sessions and those
+    /// of the lines with these histories are meant; empty: all sessions are.
+    pub fn of(subject: &str, sessions: &[Session], histories: Vec<LineHistory>) -> Vec<Self> {
         let of_history = histories.into_iter().map(|history| LineRow {
             history,
             ..LineRow::default()
@@ -91,6 +92,15 @@ impl LineRow {
         let mut all: BTreeMap<String, LineRow> = of_history
             .map(|row| (row.history.line.clone(), row))
             .collect();
+        let is_meant = |session: &&Session| {
+            let named = [
+                subject.is_empty(),
+                session.line == subject,
+                session.user == subject,
+            ];
+            named.contains(&true) || all.contains_key(&session.line)
+        };
+        let sessions: Vec<&Session> = sessions.iter().filter(is_meant).collect();
         for session in sessions {
             let row = all.entry(session.line.clone()).or_default();
             row.history.line.clone_from(&session.line);
@@ -203,6 +213,7 @@ mod tests {
             closing,
         ];
         let rows = LineRow::of(
+            "",
             &sessions,
             vec![past("c", 3, 0), past("b", 0, 4), past("d", 0, 0)],
         );
@@ -221,6 +232,18 @@ mod tests {
         assert_eq!(rows[0].access_loop, ["rate down 100 Mbit/s"]);
         let worst = LineRow::worst(rows);
         assert!(worst.iter().map(|row| &*row.history.line).eq(["b", "c"]));
+        let of = |subject, histories| {
+            let rows = LineRow::of(subject, &sessions, histories).into_iter();
+            let lines = rows.map(|row| (row.history.line, row.users.len()));
+            lines.collect::<Vec<_>>()
+        };
+        let line = |name: &str, users| (name.to_owned(), users);
+        assert_eq!(of("a", Vec::new()), [line("a", 2)]);
+        assert_eq!(of("alice-tv", Vec::new()), [line("a", 1)]);
+        assert_eq!(
+            of("bob", vec![past("a", 1, 0)]),
+            [line("a", 2), line("b", 1)]
+        );
     }
 
     #[test]

@@ -33,6 +33,8 @@ const HOMES: Crowd = Crowd {
 };
 /// Where a session is taken from, as an operator would look for one of any.
 const AMONG: u32 = 100_000;
+/// A prefix that the addresses of all homes are in.
+const ALL: &str = "100.64.0.0/10";
 /// How often each question is asked.
 const TIMES: u32 = 10;
 /// Between two: an address may ask 20 times a second.
@@ -210,6 +212,16 @@ fn pages(web: &Web<'_>, rows: &mut Rows, session: &Value) -> Result<()> {
         ),
         ("first page of subscribers", "subscribers".to_owned()),
         ("first page of lines", "lines".to_owned()),
+        (
+            "who has a prefix that all are in",
+            format!("who?address={ALL}"),
+        ),
+        ("sessions in it", format!("subscriber?subscriber={ALL}")),
+        ("lines of it", format!("lines?line={ALL}")),
+        (
+            "events of it, counted",
+            format!("events?subscriber={ALL}&last=100"),
+        ),
     ] {
         let told = asked(web, &path)?;
         rows.add(PART, format!("{what}, median"), told.median, "ms");

@@ -94,12 +94,8 @@ fn lines(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
         since: asked.time("since")?.or(Some(time::now() - DAY)),
     };
     let (histories, more) = sockets.history(|history| history.lines(request))?;
-    let mut sessions = sockets.control_plane(|cp| cp.sessions())?;
-    if !subscriber.is_empty() {
-        let of = |line: &str| line == subscriber || histories.iter().any(|h| h.line == line);
-        sessions.retain(|session| of(&session.line) || session.user == subscriber);
-    }
-    let mut rows = LineRow::of(&sessions, histories);
+    let sessions = sockets.control_plane(|cp| cp.sessions())?;
+    let mut rows = LineRow::of(subscriber, &sessions, histories);
     let online = rows.iter().filter(|row| row.online > 0).count();
     let mut total = format!(
         "{}, {online} with somebody online",
