@@ -7,9 +7,9 @@
 # make soak   50 kills and stops, 10,000 homes that go,  make soak SEED=7 FAULTS=10; make soak PART=takeovers
 #             takeovers, changes by RADIUS, 10,000 homes
 #             of sluice load, a million sessions, all    make soak PART=million SESSIONS=100000
-#             sessions resumed, the web manager with      make soak PART=web-manager
-#             very many homes, a
-#             full table by FRR, Miri, RADIUS servers in
+#             sessions resumed, a full table by FRR, the  make soak PART=web-manager
+#             web manager with very many homes, Miri,
+#             RADIUS servers in
 #             trouble, storms of 10,000 homes, planes
 #             killed at every instant of a storm,
 #             100,000 seeds of the simulation,           make soak SEEDS=0-9999

@@ -93,12 +93,10 @@ impl LineRow {
             .map(|row| (row.history.line.clone(), row))
             .collect();
         let is_meant = |session: &&Session| {
-            let named = [
-                subject.is_empty(),
-                session.line == subject,
-                session.user == subject,
-            ];
-            named.contains(&true) || all.contains_key(&session.line)
+            subject.is_empty()
+                || session.line == subject
+                || session.user == subject
+                || all.contains_key(&session.line)
         };
         let sessions: Vec<&Session> = sessions.iter().filter(is_meant).collect();
         for session in sessions {

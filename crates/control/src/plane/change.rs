@@ -174,7 +174,7 @@ impl ControlPlane {
             moved: moved.map(|(id, _)| id).collect(),
             replaced: topology.replaced_ports(&self.topology),
             places: self.configuration.user_planes != new.user_planes,
-            users: touched.has_users(),
+            users: !touched.users.is_empty(),
             addresses,
             affected: Vec::new(),
             effects: Vec::new(),
@@ -190,7 +190,8 @@ impl ControlPlane {
         self.find_affected(now, new, &touched, &mut change);
         self.find_without_policy(new, &mut change);
         self.find_moved(&mut change);
-        change.effects.extend(from_now_on(&self.configuration, new));
+        let from_now_on = from_now_on(&self.configuration, new, &touched);
+        change.effects.extend(from_now_on);
         Ok(change)
     }
 
@@ -503,7 +504,7 @@ pub(super) fn sessions(count: u64) -> String {
 }
 
 /// Effects on new sessions only.
-fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
+fn from_now_on(old: &Configuration, new: &Configuration, touched: &Touched<'_>) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut say = |text: String| effects.push(effect(0, false, text));
     for name in changed(&old.access_profiles, &new.access_profiles) {
@@ -511,7 +512,7 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
             "new sessions use the changed access profile {name}"
         ));
     }
-    for name in changed(&old.subscriber_profiles, &new.subscriber_profiles) {
+    for name in &touched.profiles {
         say(format!(
             "new sessions use the changed subscriber profile {name}"
         ));
@@ -527,8 +528,8 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     for name in changed(&old.ipv6_pools, &new.ipv6_pools) {
         say(format!("new sessions use the changed IPv6 pool {name}"));
     }
-    for name in changed(&old.aaa.server_groups, &new.aaa.server_groups) {
-        say(match new.aaa.server_groups.contains_key(name) {
+    for name in &touched.server_groups {
+        say(match new.aaa.server_groups.contains_key(*name) {
             true => format!("requests use the changed server group {name}"),
             false => format!(
                 "server group {name} is removed: accounting records of sessions that it authenticated wait until a group of \
@@ -542,7 +543,7 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     for name in changed(&old.aaa.mappings, &new.aaa.mappings) {
         say(format!("answers are read with the changed mapping {name}"));
     }
-    users::say_changed(changed(&old.users, &new.users), old, new, &mut say);
+    users::say_changed(&touched.users, old, new, &mut say);
     if old.limits != new.limits {
         say("the changed limits apply to new sessions".into());
     }
@@ -553,13 +554,13 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
 fn changed<'a, T: PartialEq>(
     old: &'a BTreeMap<String, T>,
     new: &'a BTreeMap<String, T>,
-) -> Vec<&'a str> {
+) -> BTreeSet<&'a str> {
     let (mut before, mut after) = (old.iter().peekable(), new.iter().peekable());
-    let mut names = Vec::new();
+    let mut names = BTreeSet::new();
     loop {
         let mut gone = |name: &String| after.peek().is_none_or(|(next, _)| name < *next);
         if let Some((name, _)) = before.next_if(|(name, _)| gone(name)) {
-            names.push(name.as_str());
+            names.insert(name.as_str());
             continue;
         }
         let Some((name, value)) = after.next() else {
@@ -567,7 +568,7 @@ fn changed<'a, T: PartialEq>(
         };
         let was = before.next_if(|(old, _)| *old == name);
         if was.is_none_or(|(_, was)| was != value) {
-            names.push(name.as_str());
+            names.insert(name.as_str());
         }
     }
 }

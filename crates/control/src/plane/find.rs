@@ -192,7 +192,9 @@ pub(crate) struct Found(FindSubscriberResponse);
 impl Found {
     /// Adds a part of the answer.
     pub fn add(&mut self, part: FindSubscriberResponse) {
-        let id = |state: &SubscriberState| state.session.as_ref().map(|row| row.id.clone());
+        fn id(state: &SubscriberState) -> Option<&str> {
+            state.session.as_ref().map(|row| &*row.id)
+        }
         for state in part.subscribers {
             let known = &mut self.0.subscribers;
             // who was a sibling of another one may be found by itself later

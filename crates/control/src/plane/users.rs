@@ -86,7 +86,7 @@ impl ControlPlane {
 
 /// Says what a change of users means for those who connect from now on.
 pub(super) fn say_changed(
-    names: Vec<&str>,
+    names: &BTreeSet<&str>,
     old: &Configuration,
     new: &Configuration,
     mut say: impl FnMut(String),

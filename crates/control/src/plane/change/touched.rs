@@ -15,9 +15,9 @@ pub(super) struct Touched<'a> {
     /// Segments whose access profile says something else of policies.
     segments: BTreeSet<SegmentId>,
     /// Subscriber profiles.
-    profiles: BTreeSet<&'a str>,
-    server_groups: BTreeSet<&'a str>,
-    users: BTreeSet<&'a [u8]>,
+    pub profiles: BTreeSet<&'a str>,
+    pub server_groups: BTreeSet<&'a str>,
+    pub users: BTreeSet<&'a str>,
 }
 
 impl<'a> Touched<'a> {
@@ -37,17 +37,12 @@ impl<'a> Touched<'a> {
                 || keepalive(was) != keepalive(is)
         };
         let links_else = |id: &SegmentId| before.link_settings(*id) != after.link_settings(*id);
-        let users = changed(&old.users, &new.users);
         Touched {
             links: segments().filter(links_else).collect(),
             segments: segments().filter(says_else).collect(),
-            profiles: changed(&old.subscriber_profiles, &new.subscriber_profiles)
-                .into_iter()
-                .collect(),
-            server_groups: changed(&old.aaa.server_groups, &new.aaa.server_groups)
-                .into_iter()
-                .collect(),
-            users: users.into_iter().map(str::as_bytes).collect(),
+            profiles: changed(&old.subscriber_profiles, &new.subscriber_profiles),
+            server_groups: changed(&old.aaa.server_groups, &new.aaa.server_groups),
+            users: changed(&old.users, &new.users),
         }
     }
 
@@ -58,11 +53,6 @@ impl<'a> Touched<'a> {
             && self.profiles.is_empty()
             && self.server_groups.is_empty()
             && self.users.is_empty()
-    }
-
-    /// Whether a user is added, changed or removed.
-    pub fn has_users(&self) -> bool {
-        !self.users.is_empty()
     }
 
     /// Whether a session's link has other settings.
@@ -76,7 +66,7 @@ impl<'a> Touched<'a> {
             name.is_some_and(|name| names.contains(name))
         };
         self.segments.contains(&entry.segment)
-            || self.users.contains(&*entry.who.username)
+            || has(&self.users, str::from_utf8(&entry.who.username).ok())
             || has(&self.server_groups, entry.servers.as_deref())
             || !self.profiles.is_empty()
                 && has(&self.profiles, before.policy_inputs(entry).profile_name())
