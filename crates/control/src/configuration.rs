@@ -7,7 +7,7 @@ use crate::acls;
 use crate::alarms::{self, Condition};
 use crate::history::{Kind, Sample};
 use crate::management::{Management, Wanted};
-use crate::plane::{ControlPlane, Input, Note, Now};
+use crate::plane::{ControlPlane, Input, Note, Now, Plan, Progress, ends};
 use crate::trace;
 use config::edit::Edit as ModelEdit;
 use config::history::{HistoryError, WrittenVersion};
@@ -41,11 +41,13 @@ const OURSELVES: &str = "sluice-cp";
 
 /// Request to the control plane's loop.
 pub(crate) enum ToPlane {
-    /// Compute the effects of a change, or its faults.
-    Plan(
+    /// Begin to compute the effects of a change, or find its faults.
+    BeginPlan(
         Arc<Configuration>,
-        oneshot::Sender<Result<Vec<Effect>, Vec<Fault>>>,
+        oneshot::Sender<Result<Box<Plan>, Vec<Fault>>>,
     ),
+    /// Go on with a plan.
+    PlanMore(Box<Plan>, oneshot::Sender<Progress>),
     /// Write this version and apply it.
     Adopt(Box<Adoption>),
     /// This user plane has its current document.
@@ -106,8 +108,8 @@ struct Planned {
     faults: Vec<ConfigurationFault>,
 }
 
-/// Version in force, with its effects.
-type Adopted = Result<(u64, Vec<Effect>), Refusal>;
+/// Version in force.
+type Adopted = Result<u64, Refusal>;
 
 impl Adoption {
     /// Puts the version in force, if the control plane can apply it.
@@ -138,26 +140,25 @@ pub fn adopt(
     wish: Wish,
     commit: impl FnOnce(Checked) -> Result<u64, Refusal>,
 ) -> Adopted {
-    let prepared = plane.prepare_change(now, wish.candidate.configuration.clone());
+    let prepared = plane.prepare_change(wish.candidate.configuration.clone());
     let prepared = prepared.map_err(Refusal::Faults)?;
     // some may have dialled in since it was planned
-    if let Some(fault) = would_end(prepared.effects(), wish.end_sessions) {
+    if let Some(fault) = would_end(prepared.ends(), wish.end_sessions) {
         return Err(Refusal::Faults(vec![fault]));
     }
     let version = commit(wish.candidate)?;
-    let effects = plane.follow_change(now, prepared);
+    plane.follow_change(now, prepared);
     let kind = match wish.back {
         true => Kind::RolledBack,
         false => Kind::Committed,
     };
     let note = note(kind, version, &wish.author.name, &wish.comment);
     plane.handle(now, Input::Note(note));
-    Ok((version, effects))
+    Ok(version)
 }
 
 /// Fault of a change that would end sessions without permission.
-fn would_end(effects: &[Effect], may: bool) -> Option<Fault> {
-    let ending = effects.iter().filter(|e| e.ends && e.sessions > 0);
+fn would_end<'a>(ending: impl Iterator<Item = &'a Effect>, may: bool) -> Option<Fault> {
     let what: Vec<&str> = ending.map(|e| e.text.as_str()).collect();
     (!what.is_empty() && !may).then(|| {
         Fault::of_document(format!(
@@ -395,11 +396,9 @@ impl Keeper {
 
     /// Effects and faults of a candidate, from all planes.
     async fn plan(&mut self, candidate: &Checked) -> Result<Planned, Refused> {
-        let (reply, answer) = oneshot::channel();
-        let plan = ToPlane::Plan(candidate.configuration.clone(), reply);
-        self.plane.send(plan).await.map_err(|_| gone())?;
-        let (effects, mut faults) = match answer.await.map_err(|_| gone())? {
-            Ok(effects) => (effects, Vec::new()),
+        let begin = |reply| ToPlane::BeginPlan(candidate.configuration.clone(), reply);
+        let (effects, mut faults) = match self.ask(begin).await? {
+            Ok(plan) => (self.effects(plan).await?, Vec::new()),
             Err(faults) => (Vec::new(), faults),
         };
         let found = self.examine_acls(candidate).await?;
@@ -413,6 +412,26 @@ impl Keeper {
             remarks: found.remarks,
             faults: faults.into_iter().map(told).collect(),
         })
+    }
+
+    /// Effects of a plan.
+    async fn effects(&mut self, mut plan: Box<Plan>) -> Result<Vec<Effect>, Refused> {
+        loop {
+            match self.ask(|reply| ToPlane::PlanMore(plan, reply)).await? {
+                Progress::More(further) => plan = further,
+                Progress::Done(effects) => return Ok(effects),
+            }
+        }
+    }
+
+    /// Asks the control plane's loop.
+    async fn ask<T>(
+        &mut self,
+        question: impl FnOnce(oneshot::Sender<T>) -> ToPlane,
+    ) -> Result<T, Refused> {
+        let (reply, answer) = oneshot::channel();
+        self.plane.send(question(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
     }
 
     /// Looks at changed ACLs and policies, which may take seconds, on another thread.
@@ -445,7 +464,7 @@ impl Keeper {
         };
         let planned = self.plan(&candidate).await?;
         let mut faults = planned.faults;
-        faults.extend(would_end(&planned.effects, request.end_sessions).map(told));
+        faults.extend(would_end(ends(&planned.effects), request.end_sessions).map(told));
         if !faults.is_empty() {
             return Ok(refuse(faults));
         }
@@ -460,9 +479,9 @@ impl Keeper {
             end_sessions: request.end_sessions,
         };
         match self.adopt(wish).await? {
-            Ok((version, effects)) => Ok(CommitResponse {
+            Ok(version) => Ok(CommitResponse {
                 version,
-                effects: [effects, planned.remarks].concat(),
+                effects: [planned.effects, planned.remarks].concat(),
                 pending: self.management.settle(SETTLE).await,
                 ..CommitResponse::default()
             }),
@@ -485,26 +504,24 @@ impl Keeper {
             Ok(written) => written,
             Err(why) => return Ok(Err(why)),
         };
-        let (reply, done) = oneshot::channel();
-        let adoption = Adoption {
-            wish,
-            written,
-            transactions: self
-                .transactions
-                .take()
-                .expect("it is here between two changes"),
-            reply,
+        let transactions = self.transactions.take();
+        let transactions = transactions.expect("it is here between two changes");
+        let adopt = |reply| {
+            ToPlane::Adopt(Box::new(Adoption {
+                wish,
+                written,
+                transactions,
+                reply,
+            }))
         };
-        let sent = self.plane.send(ToPlane::Adopt(Box::new(adoption))).await;
-        sent.map_err(|_| gone())?;
         let AdoptionDone {
             transactions,
             adopted: done,
             former,
-        } = done.await.map_err(|_| gone())?;
+        } = self.ask(adopt).await?;
         self.transactions = Some(transactions);
         self.aside(|_| drop(former)).await?;
-        if let Ok((version, _)) = done {
+        if let Ok(version) = done {
             tracing::info!(version, by, comment, "configuration changes");
             self.let_go().await?;
             let configuration = self.transactions().current().configuration.clone();
@@ -536,10 +553,7 @@ impl Keeper {
     async fn let_go(&mut self) -> Result<(), Refused> {
         let until = Instant::now() + LAST_WORDS;
         loop {
-            let (reply, retiring) = oneshot::channel();
-            let sent = self.plane.send(ToPlane::IsRetiring(reply)).await;
-            sent.map_err(|_| gone())?;
-            if !retiring.await.map_err(|_| gone())? || Instant::now() >= until {
+            if !self.ask(ToPlane::IsRetiring).await? || Instant::now() >= until {
                 return Ok(());
             }
             tokio::time::sleep(LOOK_AGAIN).await;

@@ -504,6 +504,16 @@ impl Entry {
         line_key(self.segment, &self.circuit)
     }
 
+    /// Its segment and group, which stay the same.
+    pub fn place(&self) -> (SegmentId, GroupId) {
+        (self.segment, self.group)
+    }
+
+    /// Its outer VLAN.
+    pub fn s_vlan(&self) -> Option<u16> {
+        self.circuit.tags.vids().0
+    }
+
     /// Its IPv4 address.
     pub fn ipv4(&self) -> Option<Ipv4Addr> {
         self.policy.forwarding.bindings.ipv4()

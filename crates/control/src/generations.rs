@@ -25,6 +25,11 @@ impl Generations {
         }
     }
 
+    /// Generation of the last session.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Next generation. The store has its reservation before it has the session.
     pub fn next(&mut self, journal: &mut Journal) -> u64 {
         self.last += 1;

@@ -69,7 +69,8 @@ use crate::trends::Trends;
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
 use aaa::dictionary::Dictionary;
 use aaa::{DynamicAuthorization, DynamicOutcome, Secret};
-use change::Relinking;
+use change::Rollout;
+pub use change::{Plan, Progress, ends};
 use config::{Configuration, Fault};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -315,8 +316,8 @@ pub struct ControlPlane {
     clears: clear::Clears,
     /// Sessions whose policy is to be evaluated again.
     adjusting: VecDeque<Seid>,
-    /// Sessions that a change of access profiles has left to do.
-    relinking: Relinking,
+    /// What a change of the configuration has left to do.
+    rollout: Rollout,
     /// Records on their way to the store, and what waits for them.
     journal: Journal,
     /// Raised alarms.
@@ -409,7 +410,7 @@ impl ControlPlane {
             drains: drain::Drains::new(),
             clears: clear::Clears::default(),
             adjusting: VecDeque::new(),
-            relinking: Relinking::default(),
+            rollout: Rollout::default(),
             journal: Journal::new(restored.first_records()),
             alarms,
             outbox,
@@ -490,8 +491,8 @@ impl ControlPlane {
         }
         self.decide_claims(now);
         self.send_offers(now);
-        if self.relink_at().is_some_and(|at| at <= now.at) {
-            self.relink_more(now);
+        if self.rollout_at().is_some_and(|at| at <= now.at) {
+            self.roll_out_more(now);
         }
         self.user_planes.on_timeout(now.at, &self.topology);
         self.aaa.on_timeout(now.at);
@@ -511,7 +512,7 @@ impl ControlPlane {
             self.clears.next_at(),
             self.claim_at(),
             self.offer_at(),
-            self.relink_at(),
+            self.rollout_at(),
         ];
         times.into_iter().flatten().min()
     }

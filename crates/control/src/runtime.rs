@@ -501,9 +501,11 @@ impl Edge {
         let now = self.clock.now();
         // The configuration task outlives its requests.
         match ask {
-            ToPlane::Plan(configuration, reply) => {
-                let plan = self.plane.plan(now, &configuration);
-                let _ = reply.send(plan);
+            ToPlane::BeginPlan(configuration, reply) => {
+                let _ = reply.send(self.plane.begin_plan(configuration));
+            }
+            ToPlane::PlanMore(plan, reply) => {
+                let _ = reply.send(self.plane.plan_more(now, plan));
             }
             ToPlane::Adopt(adoption) => adoption.carry_out(now, &mut self.plane),
             ToPlane::Note(note) => self.plane.handle(now, Input::Note(note)),

@@ -3,7 +3,7 @@
 use crate::entry::{Ending, Entry, Stage};
 use crate::finder::{Finder, Found};
 use crate::lanes::Load;
-use crate::topology::{SegmentId, Seid, UserPlaneId};
+use crate::topology::{GroupId, SegmentId, Seid, UserPlaneId};
 use crate::wheel::TimerWheel;
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
@@ -55,6 +55,8 @@ pub(crate) struct SessionTable {
     /// Number of sessions of each segment, and of each VLAN, that are not closing.
     in_segment: BTreeMap<SegmentId, u32>,
     in_vlan: BTreeMap<VlanKey, u32>,
+    /// Number of sessions in any stage of each segment and group.
+    in_place: BTreeMap<(SegmentId, GroupId), u32>,
     /// Number of sessions of each user plane, by lane.
     on_user_plane: BTreeMap<UserPlaneId, Load>,
     /// Sessions whose subscribers have not authenticated yet, in the order of their PADR and with its time, and some that have.
@@ -73,6 +75,7 @@ impl SessionTable {
             by_user: Finder::default(),
             in_segment: BTreeMap::new(),
             in_vlan: BTreeMap::new(),
+            in_place: BTreeMap::new(),
             on_user_plane: BTreeMap::new(),
             by_age: VecDeque::new(),
             half_open: 0,
@@ -146,6 +149,7 @@ impl SessionTable {
         self.by_teid.insert(entry.teid, entry.seid.index());
         let load = self.on_user_plane.entry(entry.user_plane);
         load.or_insert(Load::NONE).add(Load::lane(entry.access));
+        *self.in_place.entry(entry.place()).or_default() += 1;
     }
 
     /// Forgets the age of sessions whose subscribers have authenticated.
@@ -199,6 +203,7 @@ impl SessionTable {
         self.by_teid.remove(&entry.teid);
         self.tally.closing -= 1;
         self.wheel.cancel(index);
+        one_less(&mut self.in_place, entry.place());
         if let Some(load) = self.on_user_plane.get_mut(&entry.user_plane) {
             load.remove(Load::lane(entry.access));
         }
@@ -254,6 +259,24 @@ impl SessionTable {
     /// Number of sessions of a segment that are not closing.
     pub fn in_segment(&self, segment: SegmentId) -> u64 {
         self.in_segment.get(&segment).copied().map_or(0, u64::from)
+    }
+
+    /// Outer VLANs of a segment with the numbers of their sessions that are not closing, in the order of these.
+    pub fn outer_vlans(&self, segment: SegmentId) -> Vec<(Option<u16>, u64)> {
+        let whole = (segment, None, None)..=(segment, Some(u16::MAX), Some(u16::MAX));
+        let mut outer: Vec<(Option<u16>, u64)> = Vec::new();
+        for ((_, vlan, _), sessions) in self.in_vlan.range(whole) {
+            match outer.last_mut().filter(|(last, _)| last == vlan) {
+                Some((_, all)) => *all += u64::from(*sessions),
+                None => outer.push((*vlan, u64::from(*sessions))),
+            }
+        }
+        outer
+    }
+
+    /// Segments and groups that have sessions in any stage.
+    pub fn places(&self) -> impl Iterator<Item = (SegmentId, GroupId)> {
+        self.in_place.keys().copied()
     }
 
     /// All sessions with their indexes, in the order of these.
@@ -466,7 +489,7 @@ impl IndexMut<u32> for SessionTable {
 mod tests {
     use super::*;
     use crate::entry::Started;
-    use crate::topology::{GroupId, InstanceId};
+    use crate::topology::InstanceId;
     use policy::Access;
     use session::Cause;
     use wire::eth::Tags;
@@ -523,6 +546,7 @@ mod tests {
         table.remove(0);
         table.remove(1);
         assert_eq!(counts(&table), (1, 1, 1, 0));
+        assert!(table.places().eq([(SegmentId(0), GroupId(0))]));
         assert_eq!(table.on_user_plane(PLANE), 1);
         assert_eq!((table.tally().begun, table.tally().ended), (3, 2));
     }
@@ -542,6 +566,8 @@ mod tests {
             (table.in_segment(SegmentId(0)), table.in_vlan(line)),
             (4, 3)
         );
+        assert_eq!(table.outer_vlans(SegmentId(0)), [(Some(100), 4)]);
+        assert_eq!(table.outer_vlans(SegmentId(1)), []);
         table.close(0, ENDING);
         assert_eq!(found(&table), [2, 3]);
         table.remove(0);

@@ -357,6 +357,25 @@ impl Topology {
         self.open_ports().filter(is_replaced).collect()
     }
 
+    /// Segments of before whose sessions, or some of them, have lost their place.
+    pub fn lost_places(&self, before: &Topology) -> BTreeSet<SegmentId> {
+        let replaced = self.replaced_ports(before);
+        let is_lost = |id: SegmentId| {
+            let (was, is) = (before.segment(id), self.segment(id));
+            before.is_open(id)
+                && (!self.is_open(id) || replaced.contains(&is.port) || was.s_vlans != is.s_vlans)
+        };
+        let ids = before.segments().map(|(id, _)| id);
+        ids.filter(|id| is_lost(*id)).collect()
+    }
+
+    /// Whether a segment is configured, with its port and user plane.
+    fn is_open(&self, id: SegmentId) -> bool {
+        let segment = self.segment(id);
+        let port = self.port(segment.port);
+        !segment.retired && !port.retired && !self.user_plane(port.user_plane).retired
+    }
+
     /// Selects the carrier port of each group. A carrier stays while its port exists. Then another port of the group replaces it, or any
     /// port of the user plane.
     pub fn find_carriers(&mut self) {
@@ -580,14 +599,9 @@ impl Topology {
         self.segments.contains_key(&segment.0)
     }
 
-    /// Whether a segment still contains sessions with these tags. A VLAN is in only one segment of a port.
-    pub fn has_place(&self, segment: SegmentId, tags: &Tags) -> bool {
-        let segment = self.segment(segment);
-        let port = self.port(segment.port);
-        let there = !segment.retired && !port.retired;
-        there
-            && !self.user_plane(port.user_plane).retired
-            && segment.s_vlans.contains(tags.outer.map(|tag| tag.vid))
+    /// Whether a segment still contains sessions with this outer VLAN. A VLAN is in only one segment of a port.
+    pub fn has_place(&self, segment: SegmentId, s_vlan: Option<u16>) -> bool {
+        self.is_open(segment) && self.segment(segment).s_vlans.contains(s_vlan)
     }
 
     /// The network instance of this name.

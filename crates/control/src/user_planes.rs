@@ -41,6 +41,12 @@ pub(crate) enum Request {
     Nets(GroupId, u8),
 }
 
+impl Request {
+    fn is_modification(self) -> bool {
+        matches!(self, Request::Modify(..))
+    }
+}
+
 /// Purpose of reading a session's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsageFor {
@@ -101,6 +107,8 @@ pub(crate) struct UserPlanes {
     known_since: BTreeSet<PortId>,
     nets: BTreeMap<GroupId, Nets>,
     requests: Slab<Request>,
+    /// How many of them are session modifications.
+    modifying: usize,
     events: VecDeque<UserPlaneEvent>,
 }
 
@@ -171,6 +179,7 @@ impl UserPlanes {
             known_since: BTreeSet::new(),
             nets: BTreeMap::new(),
             requests: Slab::new(),
+            modifying: 0,
             events: VecDeque::new(),
         }
     }
@@ -378,13 +387,31 @@ impl UserPlanes {
         request: Request,
         message: impl Into<Message>,
     ) -> Result<(), RequestError> {
-        let token = self.requests.insert(request);
+        let token = self.book(request);
         let peer = self.peer(plane).address;
-        let asked = self.node.request(now, peer, up_seid, message, token as u64);
+        let asked = self.node.request(now, peer, up_seid, message, token);
         if asked.is_err() {
-            self.requests.remove(token);
+            self.unbook(token);
         }
         asked
+    }
+
+    /// Adds a request to those that wait for their answers. Returns its token.
+    fn book(&mut self, request: Request) -> u64 {
+        self.modifying += usize::from(request.is_modification());
+        self.requests.insert(request) as u64
+    }
+
+    /// Removes a request from those that wait.
+    fn unbook(&mut self, token: u64) -> Option<Request> {
+        let request = self.requests.try_remove(token as usize)?;
+        self.modifying -= usize::from(request.is_modification());
+        Some(request)
+    }
+
+    /// Number of session modifications that wait for their answers.
+    pub fn modifying(&self) -> usize {
+        self.modifying
     }
 
     /// Answers a report.
@@ -531,7 +558,7 @@ impl UserPlanes {
     }
 
     fn on_answer(&mut self, now: Duration, token: u64, message: Answer, topology: &Topology) {
-        let Some(request) = self.requests.try_remove(token as usize) else {
+        let Some(request) = self.unbook(token) else {
             return;
         };
         match request {

@@ -167,12 +167,7 @@ impl World<'_> {
             Ok(*version)
         });
         match done {
-            Ok((_, effects)) => {
-                self.summary.changes += 1;
-                for effect in effects {
-                    self.say(|| effect.text);
-                }
-            }
+            Ok(_) => self.summary.changes += 1,
             Err(why) => return self.wrong(format!("a change is refused: {why}")),
         }
         self.drain_control();
@@ -182,7 +177,7 @@ impl World<'_> {
 
     /// User planes are told when the sessions that end have ended there, or soon.
     pub(super) fn let_go(&mut self, life: u32) {
-        let (Some(until), Some(control)) = (self.letting_go, &self.control) else {
+        let (Some(until), Some(control)) = (self.letting_go, &mut self.control) else {
             return;
         };
         if life != self.control_life {

@@ -222,14 +222,20 @@ impl ControlPlane {
         self.changes_unknown(now, index);
     }
 
+    /// Whether a session may get another policy than the one in force.
+    pub(super) fn policy_differs(&self, index: u32) -> bool {
+        let entry = &self.sessions[index];
+        let work = &entry.under_way;
+        let is_changing =
+            entry.change().is_some() || work.proposed.is_some() || work.sending.is_some();
+        entry.has_policy() && (is_changing || self.view().evaluate(entry).0 != entry.policy)
+    }
+
     /// Evaluates the policies of all sessions of a user plane again, because the configuration may have changed while it was away.
     pub(super) fn renew_policies(&mut self, now: Now, plane: UserPlaneId) {
         for index in self.sessions_of(plane) {
-            let entry = &self.sessions[index];
-            let is_changing = entry.change().is_some();
-            let differs = || is_changing || self.view().evaluate(entry).0 != entry.policy;
-            if entry.has_policy() && differs() {
-                self.adjusting.push_back(entry.seid);
+            if self.policy_differs(index) {
+                self.adjusting.push_back(self.sessions[index].seid);
             }
         }
         self.adjust_more(now);

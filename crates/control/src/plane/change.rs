@@ -1,58 +1,50 @@
 //! Changes of the configuration: computes their effects on sessions, and applies them.
 
+mod plan;
+mod rollout;
 mod touched;
 
-use super::profiles::View;
-use super::{ControlPlane, Now, faults, users};
+pub use plan::{Plan, Progress};
+pub(super) use rollout::Rollout;
+pub(super) use touched::Touched;
+
+use super::{ControlPlane, Now, faults};
 use crate::addresses;
-use crate::entry::{Entry, Stage};
-use crate::topology::{GroupId, PortId, Seid, Topology, UserPlaneId};
+use crate::topology::{GroupId, PortId, Topology, UserPlaneId};
 use config::{Configuration, Fault};
-use core::time::Duration;
 use northbound::Effect;
-use policy::{ControlSettings, Name, Reach, TrafficPolicies};
-use session::Command;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use touched::Touched;
 
-/// Effects of a changed configuration, computed before it is applied.
-pub(super) struct Change {
+/// What a changed configuration changes.
+struct Change {
     topology: Topology,
     addresses: addresses::Change,
     /// User planes whose address changes.
     moved: Vec<UserPlaneId>,
-    /// Access ports that get other devices.
-    replaced: Vec<PortId>,
-    /// Whether sessions may be attached elsewhere than before, or nowhere.
-    places: bool,
-    /// Whether users are added, changed or removed.
-    users: bool,
-    /// Affected sessions.
-    affected: Vec<Affected>,
-    pub(super) effects: Vec<Effect>,
+    touched: Touched,
+    /// Effects that need no look at each session: what ends, where sessions are placed, and which users are gone.
+    effects: Vec<Effect>,
 }
 
-/// Changed configuration that can be applied, with its effects.
+/// Changed configuration that can be applied.
 pub struct Prepared {
     new: Arc<Configuration>,
     change: Change,
 }
 
 impl Prepared {
-    /// Effects of the change.
-    pub fn effects(&self) -> &[Effect] {
-        &self.change.effects
+    /// What it ends, as of now.
+    pub fn ends(&self) -> impl Iterator<Item = &Effect> {
+        ends(&self.change.effects)
     }
 }
 
-/// Session whose policy or link settings change.
-struct Affected {
-    index: u32,
-    /// Whether its link settings change.
-    link: bool,
-    /// Plane that carries out the changed settings of its policy, if any changes.
-    policy: Option<Reach>,
+/// Effects that end sessions.
+pub fn ends(effects: &[Effect]) -> impl Iterator<Item = &Effect> {
+    effects
+        .iter()
+        .filter(|effect| effect.ends && effect.sessions > 0)
 }
 
 pub(super) fn effect(sessions: u64, ends: bool, text: String) -> Effect {
@@ -64,42 +56,18 @@ pub(super) fn effect(sessions: u64, ends: bool, text: String) -> Effect {
 }
 
 impl ControlPlane {
-    /// Effects that a changed configuration would have.
+    /// First half of a change, which changes nothing. Sessions may have come since it was planned ([`ControlPlane::begin_plan`]).
     ///
     /// # Errors
     /// Every reason for which it cannot be applied, now or at all, each with what to do.
-    pub fn plan(&self, now: Now, new: &Configuration) -> Result<Vec<Effect>, Vec<Fault>> {
-        self.change(now, new).map(|change| change.effects)
-    }
-
-    /// Applies a changed configuration, with the effects that [`ControlPlane::plan`] returns.
-    ///
-    /// # Errors
-    /// As those of [`ControlPlane::plan`]; nothing has changed then.
-    pub fn reconfigure(
-        &mut self,
-        now: Now,
-        new: Arc<Configuration>,
-    ) -> Result<Vec<Effect>, Vec<Fault>> {
-        let prepared = self.prepare_change(now, new)?;
-        Ok(self.follow_change(now, prepared))
-    }
-
-    /// First half of [`ControlPlane::reconfigure`]. It changes nothing.
-    ///
-    /// # Errors
-    /// As those of [`ControlPlane::plan`].
-    pub fn prepare_change(
-        &self,
-        now: Now,
-        new: Arc<Configuration>,
-    ) -> Result<Prepared, Vec<Fault>> {
-        let change = self.change(now, &new)?;
+    pub fn prepare_change(&self, new: Arc<Configuration>) -> Result<Prepared, Vec<Fault>> {
+        let change = self.change(&new)?;
         Ok(Prepared { new, change })
     }
 
-    /// Second half of [`ControlPlane::reconfigure`]. It cannot fail, and must follow the first half immediately.
-    pub fn follow_change(&mut self, now: Now, Prepared { new, change }: Prepared) -> Vec<Effect> {
+    /// Second half of a change. It cannot fail, and must follow the first half immediately. What the change touches of sessions is carried
+    /// out in portions: the first one at once, the others by [`ControlPlane::on_timeout`].
+    pub fn follow_change(&mut self, now: Now, Prepared { new, change }: Prepared) {
         let carriers = carriers(&self.topology);
         let before: Vec<PortId> = self.topology.open_ports().collect();
         self.access.update(&new);
@@ -123,24 +91,14 @@ impl ControlPlane {
         }
         self.update_aaa(now, &[]);
         self.announce_groups(now);
-        if change.users {
-            self.end_deleted_users(now);
-        }
-        self.change_affected(now, change.affected);
-        match change.places {
-            true => {
-                self.end_replaced(now, &change.replaced);
-                self.end_displaced(now);
-            }
-            false => self.arm_retirement(now),
-        }
+        self.arm_retirement(now);
+        self.roll_out(now, change.touched);
         self.follow_drains(now);
         self.bound_history();
         self.sticky
             .keep(self.configuration.limits.sessions as usize);
         self.persist_numbers();
         self.settle(now);
-        change.effects
     }
 
     /// Opens new access ports after their user plane has its configuration. Before that it would reject them.
@@ -154,7 +112,7 @@ impl ControlPlane {
         self.settle(now);
     }
 
-    fn change(&self, now: Now, new: &Configuration) -> Result<Change, Vec<Fault>> {
+    fn change(&self, new: &Configuration) -> Result<Change, Vec<Fault>> {
         let wrong = faults(&self.start, self.aaa.dictionary(), new);
         let mut wrong = wrong.err().unwrap_or_default();
         wrong.extend(self.taken_addresses(new));
@@ -168,31 +126,23 @@ impl ControlPlane {
             let known = self.user_planes.knows(*id);
             known && !plane.retired && self.topology.user_plane(*id).address != plane.address
         });
-        let topologies = [&self.topology, &topology];
-        let touched = Touched::between([&self.configuration, new], topologies);
-        let mut change = Change {
-            moved: moved.map(|(id, _)| id).collect(),
-            replaced: topology.replaced_ports(&self.topology),
-            places: self.configuration.user_planes != new.user_planes,
-            users: !touched.users.is_empty(),
-            addresses,
-            affected: Vec::new(),
-            effects: Vec::new(),
+        let moved = moved.map(|(id, _)| id).collect();
+        let touched = Touched::between(
+            [&self.configuration, new],
+            [&self.topology, &topology],
+            self.generations.last(),
+        );
+        let mut effects = self.displaced(&touched, &topology);
+        effects.extend(self.added_user_planes(new));
+        effects.extend(self.deleted_users(&touched, new));
+        effects.extend(self.changed_drains(new));
+        Ok(Change {
             topology,
-        };
-        if change.places {
-            self.find_displaced(new, &mut change);
-        }
-        if change.users {
-            change.effects.extend(self.deleted_users(new));
-        }
-        self.find_drained(new, &mut change);
-        self.find_affected(now, new, &touched, &mut change);
-        self.find_without_policy(new, &mut change);
-        self.find_moved(&mut change);
-        let from_now_on = from_now_on(&self.configuration, new, &touched);
-        change.effects.extend(from_now_on);
-        Ok(change)
+            addresses,
+            moved,
+            touched,
+            effects,
+        })
     }
 
     /// Rejects a user plane's address that another user plane still has.
@@ -215,17 +165,14 @@ impl ControlPlane {
         taken.collect()
     }
 
-    fn find_displaced(&self, new: &Configuration, change: &mut Change) {
+    /// Effect on sessions that lose their place in the new topology, by reason.
+    fn displaced(&self, touched: &Touched, new: &Topology) -> Vec<Effect> {
         let mut by_reason: BTreeMap<String, u64> = BTreeMap::new();
-        for entry in self.sessions.entries().filter(|entry| !entry.is_closing()) {
-            let segment = change.topology.segment(entry.segment);
-            let port = change.topology.port(segment.port);
-            let plane = change.topology.user_plane(port.user_plane);
-            let tags = &entry.circuit.tags;
-            let replaced = change.replaced.contains(&segment.port);
-            if change.topology.has_place(entry.segment, tags) && !replaced {
-                continue;
-            }
+        for &id in &touched.places {
+            let segment = new.segment(id);
+            let port = new.port(segment.port);
+            let plane = new.user_plane(port.user_plane);
+            let replaced = touched.replaced.contains_key(&segment.port);
             let why = match (plane.retired, port.retired) {
                 (true, _) => format!("user plane {} is removed", plane.node_id),
                 (_, true) => format!("port {} of {} is removed", port.name, plane.node_id),
@@ -237,135 +184,31 @@ impl ControlPlane {
                     segment.name, port.name, plane.node_id
                 ),
             };
-            *by_reason.entry(why).or_default() += 1;
+            let vlans = self.sessions.outer_vlans(id).into_iter();
+            let lost = vlans.filter(|(vlan, _)| replaced || !new.has_place(id, *vlan));
+            *by_reason.entry(why).or_default() += lost.map(|(_, sessions)| sessions).sum::<u64>();
         }
-        for (why, count) in by_reason {
+        let reasons = by_reason.into_iter().filter(|(_, count)| *count > 0);
+        let told = reasons.map(|(why, count)| {
             let text = format!("{} end: {why}", sessions(count));
-            change.effects.push(effect(count, true, text));
-        }
-        for (name, plane) in &new.user_planes {
-            let known = self.configuration.user_planes.get(name);
-            if known.is_none() {
-                let text = format!("user plane {name} is added at {}", plane.address);
-                change.effects.push(effect(0, false, text));
-            }
-        }
+            effect(count, true, text)
+        });
+        told.collect()
     }
 
-    fn find_affected(
-        &self,
-        now: Now,
-        new: &Configuration,
-        touched: &Touched<'_>,
-        change: &mut Change,
-    ) {
-        if touched.is_nothing() {
-            return;
-        }
-        let before = self.view();
-        let after = View {
-            configuration: new,
-            topology: &change.topology,
-        };
-        let mut counts: BTreeMap<(&'static str, &str), u64> = BTreeMap::new();
-        let (mut over, mut affected) = (0, Vec::new());
-        for entry in self.sessions.entries().filter(|entry| !entry.is_closing()) {
-            if after.is_user_gone(entry) {
-                continue; // it ends
-            }
-            let link = touched.link_of(entry);
-            let policies = touched.policy_of(before, entry).then(|| {
-                let ((old, _), (policy, _)) = (before.evaluate(entry), after.evaluate(entry));
-                (old, policy)
-            });
-            debug_assert!(
-                policies.is_some() || before.evaluate(entry).0 == after.evaluate(entry).0,
-                "a policy of which nothing is touched changes"
-            );
-            let settings = || {
-                let both = policies.iter().filter(|_| entry.has_policy());
-                both.flat_map(|(old, policy)| policy.differences(old))
-            };
-            if settings().next().is_none() && !link {
-                continue;
-            }
-            let profile = after.policy_inputs(entry).profile_name();
-            let profile = profile.unwrap_or("(the defaults)");
-            let mut count = |what: &'static str| {
-                *counts.entry((what, profile)).or_default() += 1;
-            };
-            if matches!(entry.stage, Stage::Online) {
-                settings().for_each(|setting| count(setting.label));
-                over += policies
-                    .iter()
-                    .filter(|(old, policy)| is_over(&old.control, &policy.control, entry, now))
-                    .count() as u64;
-            }
-            if link {
-                count("access settings");
-            }
-            affected.push(Affected {
-                index: entry.seid.index(),
-                link,
-                // packets before what the control plane does alone
-                policy: settings().map(|setting| setting.reach).min(),
-            });
-        }
-        let mut effects: Vec<Effect> = counts.into_iter().map(setting_effect).collect();
-        if over > 0 {
-            let text = format!(
-                "{} end: they have lasted longer than the new session timeout",
-                sessions(over)
-            );
-            effects.push(effect(over, true, text));
-        }
-        change.effects.extend(effects);
-        change.affected = affected;
+    fn added_user_planes(&self, new: &Configuration) -> impl Iterator<Item = Effect> {
+        let known = &self.configuration.user_planes;
+        let planes = new.user_planes.iter();
+        let added = planes.filter(|(name, _)| !known.contains_key(*name));
+        added.map(|(name, plane)| {
+            let text = format!("user plane {name} is added at {}", plane.address);
+            effect(0, false, text)
+        })
     }
 
-    /// Counts those whose policies are deleted. AAA has named them: what the configuration names is there.
-    fn find_without_policy(&self, new: &Configuration, change: &mut Change) {
-        let before = self.configuration.policies.keys().map(String::as_str);
-        let deleted: BTreeSet<&str> = before
-            .filter(|name| !new.policies.contains_key(*name))
-            .collect();
-        if deleted.is_empty() {
-            return;
-        }
-        let after = View {
-            configuration: new,
-            topology: &change.topology,
-        };
-        let mut counts: BTreeMap<Name, u64> = BTreeMap::new();
-        for entry in self.sessions.entries().filter(|entry| !entry.is_closing()) {
-            if after.is_user_gone(entry) {
-                continue; // it ends
-            }
-            let TrafficPolicies {
-                policy_up,
-                policy_down,
-                ..
-            } = after.evaluate(entry).0.forwarding.policies.clone();
-            let policy_down = policy_down.filter(|down| policy_up.as_ref() != Some(down));
-            for name in policy_up
-                .into_iter()
-                .chain(policy_down)
-                .filter(|name| deleted.contains(name.as_str()))
-            {
-                *counts.entry(name).or_default() += 1;
-            }
-        }
-        for (name, count) in counts {
-            let text = format!(
-                "packets of {} are dropped (policy-missing), all of a direction: AAA has named policy {name}, which is deleted",
-                sessions(count)
-            );
-            change.effects.push(effect(count, false, text));
-        }
-    }
-
-    fn find_moved(&self, change: &mut Change) {
-        for id in &change.moved {
+    /// Effect on the sessions of user planes that get another address.
+    fn moved(&self, change: &Change) -> impl Iterator<Item = Effect> {
+        change.moved.iter().map(|id| {
             let plane = change.topology.user_plane(*id);
             let count = self.sessions.on_user_plane(*id);
             let text = format!(
@@ -374,8 +217,8 @@ impl ControlPlane {
                 plane.address,
                 sessions(count)
             );
-            change.effects.push(effect(count, false, text));
-        }
+            effect(count, false, text)
+        })
     }
 
     /// Adds new user planes and ports, and moves those with a new address.
@@ -415,80 +258,6 @@ impl ControlPlane {
             planes.withdraw(now.at, group, net, topology);
         }
     }
-
-    fn change_affected(&mut self, now: Now, affected: Vec<Affected>) {
-        let links = affected.iter().filter(|affected| affected.link);
-        let links = links.map(|affected| self.sessions[affected.index].seid);
-        self.relinking.sessions.append(&mut links.collect());
-        for Affected { index, policy, .. } in affected {
-            let seid = self.sessions[index].seid;
-            match policy {
-                Some(Reach::Packets) => self.adjusting.push_back(seid),
-                Some(Reach::Control) => self.renew_policy(now, index),
-                None => continue,
-            }
-            self.sessions.arm(index);
-        }
-        self.adjust_more(now);
-        self.relink_more(now);
-    }
-
-    /// Gives the links of some sessions the settings of their access profiles.
-    pub(super) fn relink_more(&mut self, now: Now) {
-        for _ in 0..RELINKED {
-            let Some(seid) = self.relinking.sessions.pop_first() else {
-                break;
-            };
-            let index = self.sessions.find(seid);
-            if let Some(index) = index.filter(|index| !self.sessions[*index].is_closing()) {
-                let segment = self.sessions[index].segment;
-                let config = self.access(segment).session.clone();
-                self.drive(now, index, Command::Configure(config));
-                self.sessions.arm(index);
-            }
-        }
-        self.relinking.at = now.at + RELINK_PAUSE;
-    }
-
-    /// Time at which [`ControlPlane::relink_more`] has more to do.
-    pub(super) fn relink_at(&self) -> Option<Duration> {
-        (!self.relinking.sessions.is_empty()).then_some(self.relinking.at)
-    }
-}
-
-/// Sessions whose links get new settings at once, and the time until the next ones do: nothing waits for very many of them.
-const RELINKED: usize = 256;
-const RELINK_PAUSE: Duration = Duration::from_millis(1);
-
-/// Sessions whose links get new settings.
-#[derive(Default)]
-pub(super) struct Relinking {
-    sessions: BTreeSet<Seid>,
-    /// When the next ones do.
-    at: Duration,
-}
-
-/// Whether a session has lasted longer than its new session time-out.
-fn is_over(old: &ControlSettings, new: &ControlSettings, entry: &Entry, now: Now) -> bool {
-    let lasts = |timeout| timeout <= entry.account.lasted(now.at);
-    old.session_timeout != new.session_timeout && new.session_timeout.is_some_and(lasts)
-}
-
-/// Effect of a changed setting on the sessions of a profile.
-fn setting_effect(((what, profile), count): ((&'static str, &str), u64)) -> Effect {
-    let verb = if what.ends_with("servers") {
-        "change"
-    } else {
-        "changes"
-    };
-    let mut text = format!(
-        "the {what} of {} of profile {profile} {verb}",
-        sessions(count)
-    );
-    if what == "name servers" {
-        text += ": in the next Router Advertisement, and by IPCP when they reconnect";
-    }
-    effect(count, false, text)
 }
 
 fn carriers(topology: &Topology) -> BTreeMap<GroupId, PortId> {
@@ -501,53 +270,6 @@ pub(super) fn sessions(count: u64) -> String {
         1 => "1 session".into(),
         n => format!("{n} sessions"),
     }
-}
-
-/// Effects on new sessions only.
-fn from_now_on(old: &Configuration, new: &Configuration, touched: &Touched<'_>) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    let mut say = |text: String| effects.push(effect(0, false, text));
-    for name in changed(&old.access_profiles, &new.access_profiles) {
-        say(format!(
-            "new sessions use the changed access profile {name}"
-        ));
-    }
-    for name in &touched.profiles {
-        say(format!(
-            "new sessions use the changed subscriber profile {name}"
-        ));
-    }
-    for name in changed(&old.subscriber_groups, &new.subscriber_groups) {
-        say(format!(
-            "new sessions use the changed MAC address of group {name}"
-        ));
-    }
-    for name in changed(&old.ipv4_pools, &new.ipv4_pools) {
-        say(format!("new sessions use the changed IPv4 pool {name}"));
-    }
-    for name in changed(&old.ipv6_pools, &new.ipv6_pools) {
-        say(format!("new sessions use the changed IPv6 pool {name}"));
-    }
-    for name in &touched.server_groups {
-        say(match new.aaa.server_groups.contains_key(*name) {
-            true => format!("requests use the changed server group {name}"),
-            false => format!(
-                "server group {name} is removed: accounting records of sessions that it authenticated wait until a group of \
-                    that name exists again"
-            ),
-        });
-    }
-    for name in changed(&old.aaa.servers, &new.aaa.servers) {
-        say(format!("requests use the changed RADIUS server {name}"));
-    }
-    for name in changed(&old.aaa.mappings, &new.aaa.mappings) {
-        say(format!("answers are read with the changed mapping {name}"));
-    }
-    users::say_changed(&touched.users, old, new, &mut say);
-    if old.limits != new.limits {
-        say("the changed limits apply to new sessions".into());
-    }
-    effects
 }
 
 /// Names of entries that were added, changed or removed. It walks both maps once, in parallel, for up to 100,000 users.

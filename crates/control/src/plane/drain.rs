@@ -4,9 +4,9 @@
 //! because no new session begins. While the user plane does not answer, no session ends, because its subscriber could not be
 //! notified.
 
-use super::change::{Change, effect, sessions};
+use super::change::{effect, sessions};
 use super::pace::Pace;
-use super::{ControlPlane, Now};
+use super::{ControlPlane, Effect, Now};
 use crate::entry::Entry;
 use crate::topology::UserPlaneId;
 use config::Configuration;
@@ -160,7 +160,8 @@ impl ControlPlane {
     }
 
     /// Drains that a changed configuration starts or stops.
-    pub(super) fn find_drained(&self, new: &Configuration, change: &mut Change) {
+    pub(super) fn changed_drains(&self, new: &Configuration) -> Vec<Effect> {
+        let mut effects = Vec::new();
         for (id, plane) in self.topology.user_planes() {
             let name = &plane.node_id;
             let (before, after) = (rate(&self.configuration, name), rate(new, name));
@@ -188,10 +189,9 @@ impl ControlPlane {
                 }
                 (_, None) => (false, format!("user plane {name} takes new sessions again")),
             };
-            change
-                .effects
-                .push(effect(if ends { count } else { 0 }, ends, text));
+            effects.push(effect(if ends { count } else { 0 }, ends, text));
         }
+        effects
     }
 }
 

@@ -371,9 +371,8 @@ impl ControlPlane {
             self.carry_out(now, index);
         }
         self.end_without_address(now, without_address);
-        self.end_deleted_users(now);
         self.persist_numbers();
-        self.end_displaced(now);
+        self.end_without_place(now);
     }
 
     /// Sets the start of sessions of version 1, which stored it only after the session could be online.

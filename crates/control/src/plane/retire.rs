@@ -6,9 +6,9 @@
 use super::persist::user_plane_key;
 use super::{ControlPlane, Now};
 use crate::counters::Counter;
-use crate::entry::Stage;
+use crate::entry::{Entry, Stage};
 use crate::store::Record as StoreRecord;
-use crate::topology::{GroupId, PortId, SegmentId, UserPlaneId};
+use crate::topology::{GroupId, PortId, SegmentId, Seid, UserPlaneId};
 use core::time::Duration;
 use session::Cause;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,57 +29,53 @@ pub(super) struct Retirement {
     pub look_at: Option<Duration>,
     /// Retired user planes, with the end of their time.
     leaving: BTreeMap<UserPlaneId, Duration>,
+    /// Sessions that the configuration has ended and that their user planes may still have.
+    ended: BTreeMap<UserPlaneId, Vec<Seid>>,
 }
 
 impl ControlPlane {
-    /// Sessions whose segment is no longer configured.
-    pub(super) fn displaced(&self) -> Vec<u32> {
-        let displaced = self.sessions.iter().filter(|(_, entry)| {
-            let has_place = self.topology.has_place(entry.segment, &entry.circuit.tags);
-            !entry.is_closing() && !has_place
-        });
-        displaced.map(|(index, _)| index).collect()
-    }
-
-    /// Ends the sessions whose segment is no longer configured, and starts the checks of retired objects.
-    pub(super) fn end_displaced(&mut self, now: Now) {
-        self.end_for_configuration(now, self.displaced());
+    /// Ends the sessions of before that the configuration no longer has a place or a user for, and starts the checks of retired objects.
+    pub(super) fn end_without_place(&mut self, now: Now) {
+        let is_over = |entry: &Entry| {
+            !entry.is_closing() && !self.topology.has_place(entry.segment, entry.s_vlan())
+                || !entry.is_ending() && self.view().is_user_gone(entry)
+        };
+        let over = self.sessions.iter().filter(|(_, entry)| is_over(entry));
+        let over: Vec<u32> = over.map(|(index, _)| index).collect();
+        for index in over {
+            if self.sessions.get(index).is_some() {
+                self.end_for_configuration(now, index);
+            }
+        }
         self.arm_retirement(now);
     }
 
-    /// Ends the sessions of ports that get other devices. Their user plane loses them.
-    pub(super) fn end_replaced(&mut self, now: Now, ports: &[PortId]) {
-        let sessions = self.sessions.iter().filter(|(_, entry)| {
-            let port = self.topology.segment(entry.segment).port;
-            !entry.is_closing() && ports.contains(&port)
-        });
-        let sessions = sessions.map(|(index, _)| index).collect();
-        self.end_for_configuration(now, sessions);
-    }
-
-    fn end_for_configuration(&mut self, now: Now, sessions: Vec<u32>) {
-        for index in sessions {
-            if self.sessions.get(index).is_some() {
-                self.entry(index).under_way.ended_by = Some(OF_CONFIGURATION.into());
-                self.end(now, index, Cause::AdminReset);
-            }
-        }
+    /// Ends a session that the configuration no longer has a place or a user for.
+    pub(super) fn end_for_configuration(&mut self, now: Now, index: u32) {
+        let entry = self.entry(index);
+        entry.under_way.ended_by = Some(OF_CONFIGURATION.into());
+        let (plane, seid) = (entry.user_plane, entry.seid);
+        self.retirement.ended.entry(plane).or_default().push(seid);
+        self.end(now, index, Cause::AdminReset);
     }
 
     /// Whether reachable user planes still have ports or sessions that their next document does not contain.
-    pub fn is_retiring(&self) -> bool {
-        let answers = |id: PortId| {
-            let plane = self.topology.port(id).user_plane;
+    pub fn is_retiring(&mut self) -> bool {
+        let sessions = &self.sessions;
+        self.retirement.ended.retain(|_, ended| {
+            while ended
+                .pop_if(|seid| sessions.find(*seid).is_none())
+                .is_some()
+            {}
+            !ended.is_empty()
+        });
+        let answers = |plane: UserPlaneId| {
             self.user_planes.is_up(plane) && !self.topology.user_plane(plane).retired
         };
         let mut ports = self.topology.ports();
-        if ports.any(|(id, port)| port.retired && answers(id)) {
-            return true;
-        }
-        self.sessions.entries().any(|entry| {
-            let placed = self.topology.has_place(entry.segment, &entry.circuit.tags);
-            !placed && answers(self.topology.segment(entry.segment).port)
-        })
+        self.rollout.displaces()
+            || ports.any(|(_, port)| port.retired && answers(port.user_plane))
+            || self.retirement.ended.keys().any(|plane| answers(*plane))
     }
 
     pub(super) fn arm_retirement(&mut self, now: Now) {
@@ -124,12 +120,11 @@ impl ControlPlane {
             .leaving
             .entry(plane)
             .or_insert(now.at + FAREWELL);
-        let sessions = self.sessions_of(plane);
-        if !sessions.is_empty() && now.at < until {
+        if self.sessions.on_user_plane(plane) > 0 && now.at < until {
             return;
         }
         let mut unheard = 0u64;
-        for index in sessions {
+        for index in self.sessions_of(plane) {
             if !matches!(self.entry(index).stage, Stage::Closing(_)) {
                 self.release(now, index, Cause::AdminReset);
             }
@@ -161,12 +156,9 @@ impl ControlPlane {
     fn close_ports(&mut self, now: Now) {
         let retired = self.topology.ports().filter(|(_, port)| port.retired);
         let retired: BTreeSet<PortId> = retired.map(|(id, _)| id).collect();
-        let port_of = |segment| self.topology.segment(segment).port;
-        let used: BTreeSet<PortId> = self
-            .sessions
-            .entries()
-            .map(|entry| port_of(entry.segment))
-            .collect();
+        let places = self.sessions.places();
+        let used = places.map(|(segment, _)| self.topology.segment(segment).port);
+        let used: BTreeSet<PortId> = used.collect();
         for id in retired.difference(&used) {
             let plane = self.topology.port(*id).user_plane;
             let groups = || {
@@ -189,7 +181,7 @@ impl ControlPlane {
     }
 
     fn forget_groups_and_segments(&mut self) {
-        let used = self.sessions.entries().map(|entry| entry.group);
+        let used = self.sessions.places().map(|(_, group)| group);
         // a session of another group may have an address of one of its nets
         let lending = self.addresses.lent_nets().map(|(group, _)| group);
         let used: BTreeSet<GroupId> = used.chain(lending).collect();
@@ -201,8 +193,8 @@ impl ControlPlane {
             self.user_planes.forget_group(group);
             self.topology.remove_group(group);
         }
-        let used: BTreeSet<SegmentId> =
-            self.sessions.entries().map(|entry| entry.segment).collect();
+        let places = self.sessions.places();
+        let used: BTreeSet<SegmentId> = places.map(|(segment, _)| segment).collect();
         let segments = self.topology.segments();
         let segments = segments.filter(|(id, segment)| segment.retired && !used.contains(id));
         let segments: Vec<SegmentId> = segments.map(|(id, _)| id).collect();

@@ -207,7 +207,7 @@ impl ControlPlane {
             };
             let (segment, circuit, padr) = (claim.segment, &claim.circuit, &claim.padr);
             if !self.topology.has_segment(segment)
-                || !self.topology.has_place(segment, &circuit.tags)
+                || !self.topology.has_place(segment, circuit.tags.vids().0)
             {
                 continue; // it was removed meanwhile
             }

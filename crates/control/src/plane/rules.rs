@@ -18,7 +18,7 @@ use wire::pfcp::{Cause as PfcpCause, Message, ReportType, UsageReport};
 /// Interval in seconds of the user plane's usage reports. A user plane that dies loses the usage since its last report.
 const USAGE_PERIOD: u32 = 300;
 /// Maximum number of pending policy changes.
-const ADJUST_WINDOW: usize = 384;
+pub(super) const ADJUST_WINDOW: usize = 384;
 /// Time after which the deletion of a session is repeated that the user plane rejected.
 const DELETE_AGAIN: Duration = Duration::from_secs(5);
 
@@ -197,25 +197,15 @@ impl ControlPlane {
         }
     }
 
-    /// Renews policies up to the maximum number of pending changes.
+    /// Renews the policies of waiting sessions up to the maximum number of pending changes. Each answer lets the next one go.
     pub(super) fn adjust_more(&mut self, now: Now) {
-        for _ in 0..ADJUST_WINDOW {
-            self.adjust_next(now);
-        }
-    }
-
-    /// Renews the policy of the next waiting session.
-    fn adjust_next(&mut self, now: Now) {
-        while let Some(seid) = self.adjusting.pop_front() {
-            let Some(index) = self.sessions.find(seid) else {
-                continue;
+        while self.user_planes.modifying() < ADJUST_WINDOW {
+            let Some(seid) = self.adjusting.pop_front() else {
+                return;
             };
-            if !self.sessions[index].has_policy() {
-                continue;
-            }
-            self.renew_policy(now, index);
-            if self.sessions[index].rules.modifying {
-                return; // its answer lets the next one go
+            let index = self.sessions.find(seid);
+            if let Some(index) = index.filter(|index| self.sessions[*index].has_policy()) {
+                self.renew_policy(now, index);
             }
         }
     }
@@ -261,7 +251,7 @@ impl ControlPlane {
             Request::Establish(seid) => self.on_established(now, seid, message),
             Request::Modify(seid, number) => {
                 self.on_modified(now, seid, number, message);
-                self.adjust_next(now);
+                self.adjust_more(now);
             }
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),

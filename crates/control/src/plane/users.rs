@@ -1,14 +1,12 @@
 //! Sessions of the configured users: they follow the users' entries as long as they last, and end with them.
 
-use super::change::{effect, sessions};
+use super::change::{Touched, effect, sessions};
 use super::profiles::View;
-use super::retire::OF_CONFIGURATION;
-use super::{ControlPlane, Effect, Now};
+use super::{ControlPlane, Effect};
 use crate::addresses::Kind;
 use crate::entry::Entry;
 use config::Configuration;
 use config::model::User;
-use session::Cause;
 use std::collections::BTreeSet;
 
 impl<'a> View<'a> {
@@ -47,46 +45,32 @@ impl ControlPlane {
     }
 
     /// Effect of a configuration that lacks users who have sessions.
-    pub(super) fn deleted_users(&self, new: &Configuration) -> Option<Effect> {
-        let after = View {
-            configuration: new,
-            topology: &self.topology,
+    pub(super) fn deleted_users(&self, touched: &Touched, new: &Configuration) -> Option<Effect> {
+        let deleted = touched.users.iter();
+        let deleted = deleted.filter(|name| !new.users.contains_key(*name));
+        let sessions_of = |name: &String| {
+            let indexes = self.sessions.of_user(name.as_bytes());
+            let of_user = indexes.map(|index| &self.sessions[index]);
+            let stay = of_user.filter(|e| !e.is_ending() && e.accepted_by.is_user());
+            stay.count() as u64
         };
-        let entries = self.sessions.entries();
-        let gone = entries.filter(|entry| !entry.is_ending() && after.is_user_gone(entry));
-        let (mut names, mut count) = (BTreeSet::new(), 0);
-        for entry in gone {
-            names.insert(&*entry.who.username);
-            count += 1;
-        }
-        let whose = match Vec::from_iter(names)[..] {
+        let online = deleted.map(|name| (name, sessions_of(name)));
+        let online: Vec<(&String, u64)> = online.filter(|(_, count)| *count > 0).collect();
+        let whose = match online[..] {
             [] => return None,
-            [name] => format!("user {}, who is", name.escape_ascii()),
-            ref names => format!("{} users, who are", names.len()),
+            [(name, _)] => format!("user {}, who is", name.as_bytes().escape_ascii()),
+            ref users => format!("{} users, who are", users.len()),
         };
+        let count = online.iter().map(|(_, count)| count).sum();
         let verb = if count == 1 { "ends" } else { "end" };
         let text = format!("{} of {whose} deleted, {verb}", sessions(count));
         Some(effect(count, true, text))
-    }
-
-    /// Ends the sessions of users that the configuration no longer has.
-    pub(super) fn end_deleted_users(&mut self, now: Now) {
-        let entries = self.sessions.iter();
-        let is_gone = |entry: &Entry| !entry.is_ending() && self.view().is_user_gone(entry);
-        let gone = entries.filter(|(_, entry)| is_gone(entry));
-        let gone: Vec<u32> = gone.map(|(index, _)| index).collect();
-        for index in gone {
-            if self.sessions.get(index).is_some() {
-                self.entry(index).under_way.ended_by = Some(OF_CONFIGURATION.into());
-                self.end(now, index, Cause::AdminReset);
-            }
-        }
     }
 }
 
 /// Says what a change of users means for those who connect from now on.
 pub(super) fn say_changed(
-    names: &BTreeSet<&str>,
+    names: &BTreeSet<String>,
     old: &Configuration,
     new: &Configuration,
     mut say: impl FnMut(String),

@@ -71,7 +71,7 @@ impl UserPlanes {
     }
 
     pub fn invent_request(&mut self, request: Request) {
-        self.requests.insert(request);
+        self.book(request);
     }
 
     pub fn lose_announcement(&mut self, group: GroupId) {

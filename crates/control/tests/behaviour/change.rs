@@ -60,9 +60,7 @@ fn the_mtu_of_those_who_are_online_changes_and_nobody_ends() {
 fn sessions_of_a_port_that_gets_another_device_end_and_are_told_beforehand() {
     let mut w = World::new(20, Choice::default());
     w.dial_all();
-    let done = w
-        .configure(&["set user-planes up1 ports access0 device net_af_packet9,iface=acc9"])
-        .unwrap();
+    let done = w.configure(&[OTHER_DEVICE]).unwrap();
     let text = texts(&done);
     assert!(
         text.contains("20 sessions end: port access0 of up1 gets other devices (true)"),
@@ -72,8 +70,63 @@ fn sessions_of_a_port_that_gets_another_device_end_and_are_told_beforehand() {
     assert_eq!((w.online(), w.up.subscribers().len()), (0, 0));
     w.assert_balanced();
     // The same device again is no change.
-    let same = ["set user-planes up1 ports access0 device net_af_packet9,iface=acc9"];
-    assert!(!texts(&w.configure(&same).unwrap()).contains("end"));
+    let same = w.configure(&[OTHER_DEVICE]).unwrap();
+    assert!(!texts(&same).contains("end"));
+}
+
+/// More sessions than are changed at once.
+const MANY: usize = 400;
+const OTHER_DEVICE: &str = "set user-planes up1 ports access0 device net_af_packet9,iface=acc9";
+
+#[test]
+fn who_comes_by_the_other_device_while_those_of_before_still_end_stays() {
+    let mut w = World::new(MANY, Choice::default());
+    w.dial_all();
+    w.configure(&[OTHER_DEVICE]).unwrap();
+    let left = w.online();
+    assert!((1..MANY).contains(&left), "{left} are left after a portion");
+    assert!(w.plane.is_retiring(), "their user plane waits for them");
+    w.dial(0);
+    assert_eq!(w.online(), left + 1);
+    w.run(SECOND);
+    assert_eq!((w.online(), w.up.subscribers().len()), (1, 1));
+    assert!(!w.plane.is_retiring());
+    w.assert_balanced();
+}
+
+#[test]
+fn what_a_change_has_left_to_do_is_done_by_the_next_run() {
+    for (line, mtu, online) in [
+        ("set subscriber-profiles home mtu 1400", 1400, MANY),
+        ("delete user-planes up1 ports access0", 1492, 0),
+    ] {
+        let mut w = World::new(MANY, Choice::default());
+        w.dial_all();
+        w.configure(&[line]).unwrap();
+        let done = mtus(&w).into_iter().filter(|of| *of == 1400).count();
+        assert!(done < MANY && w.online() > 0, "{line} is done at once");
+        w.restart_control_plane();
+        w.run(MINUTE);
+        assert_eq!((w.online(), mtus(&w)), (online, vec![mtu; online]));
+        w.assert_balanced();
+    }
+}
+
+#[test]
+fn a_change_before_the_one_before_it_is_carried_out_takes_its_place() {
+    let mut w = World::new(MANY, Choice::default());
+    w.dial_all();
+    for line in [
+        "set subscriber-profiles home mtu 1400",
+        "set access-profiles pppoe router-advertisements interval 900",
+        "set subscriber-profiles home mtu 1300",
+        "delete users home7",
+    ] {
+        w.configure(&[line]).unwrap();
+    }
+    w.run(SECOND);
+    assert_eq!((w.online(), mtus(&w)), (MANY - 1, vec![1300; MANY - 1]));
+    w.assert_balanced();
 }
 
 /// The MTUs that the user plane has for its subscribers.

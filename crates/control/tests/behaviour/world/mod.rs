@@ -3,7 +3,7 @@
 use aaa::Secret;
 pub use choice::Choice;
 use config::{Checked, Configuration, Edit, Fault};
-use control::plane::Effect;
+use control::plane::{Effect, Progress};
 use control::{ControlPlane, Dictionary, Input, Now, Restored};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -183,15 +183,24 @@ impl World {
         let checked = config::check::check(&tree)?;
         let configuration = checked.configuration;
         let now = self.moment();
-        let planned = self.plane.plan(now, &configuration);
-        let done = self.plane.reconfigure(now, configuration.clone());
-        assert_eq!(planned, done, "what was planned is done");
-        if done.is_ok() {
-            (self.tree, self.configuration) = (checked.tree, configuration);
-            self.plane.user_plane_was_told(now, "up1");
-        }
+        let effects = self.plan(&configuration)?;
+        let prepared = self.plane.prepare_change(configuration.clone())?;
+        self.plane.follow_change(now, prepared);
+        (self.tree, self.configuration) = (checked.tree, configuration);
+        self.plane.user_plane_was_told(now, "up1");
         self.settle();
-        done
+        Ok(effects)
+    }
+
+    /// Effects that a configuration would have.
+    pub fn plan(&self, new: &Arc<Configuration>) -> Result<Vec<Effect>, Vec<Fault>> {
+        let mut plan = self.plane.begin_plan(new.clone())?;
+        loop {
+            match self.plane.plan_more(self.moment(), plan) {
+                Progress::More(further) => plan = further,
+                Progress::Done(effects) => return Ok(effects),
+            }
+        }
     }
 
     /// No resource is leaked, and none is missing.
