@@ -30,8 +30,7 @@ fn the_initial_configuration_may_go_once_there_is_a_version() {
     let configuration = directory.path().join("state/configuration");
     let mut history = History::open(&configuration).unwrap();
     let first = config::check::read("logging: {level: debug}\n").unwrap();
-    let written = history.write(&first, 0, "test", "", None).unwrap();
-    history.commit(written, first).unwrap();
+    history.commit(first, 0, "test", "", None).unwrap();
     let (code, said) = run(&file, &[]);
     assert_eq!(code, Some(1), "{said}");
     assert!(!said.contains("sluice.yaml"), "{said}");

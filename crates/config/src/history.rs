@@ -81,13 +81,6 @@ pub struct History {
     current: Checked,
 }
 
-/// Version that is on the disk, and not in force.
-#[derive(Debug)]
-pub struct WrittenVersion {
-    version: Version,
-    octets: u64,
-}
-
 impl History {
     /// Opens a folder, and makes it if it is not there.
     ///
@@ -165,19 +158,19 @@ impl History {
         })
     }
 
-    /// Writes a configuration as the next version, which is not in force yet. Takes long if the configuration is large. What is not committed
-    /// is forgotten with the next one.
+    /// Makes a configuration the one in force. It is durable when this returns, with its number and the configuration before it. Takes long
+    /// if the configuration is large, and so does letting go of the one before.
     ///
     /// # Errors
-    /// It could not be written, or is too large to be read again.
-    pub fn write(
-        &self,
-        checked: &Checked,
+    /// It could not be written, or is too large to be read again: the one before stays in force.
+    pub fn commit(
+        &mut self,
+        checked: Checked,
         at: u64,
         by: &str,
         comment: &str,
         confirm_by: Option<u64>,
-    ) -> Result<WrittenVersion, HistoryError> {
+    ) -> Result<(u64, Checked), HistoryError> {
         let number = self.version().unwrap_or(0) + 1;
         let text = crate::write(&checked.tree, true);
         // it was read in another form, or put together by edits
@@ -193,27 +186,27 @@ impl History {
             sha256: digest(&text),
         };
         let octets = self.put(&version, &text)?;
-        Ok(WrittenVersion { version, octets })
-    }
-
-    /// Makes the configuration that was written the one in force. It is durable when this returns, with its number and the configuration
-    /// before it: letting go of a large one takes long.
-    ///
-    /// # Errors
-    /// The system does not let us: the one before stays in force.
-    pub fn commit(
-        &mut self,
-        written: WrittenVersion,
-        checked: Checked,
-    ) -> Result<(u64, Checked), HistoryError> {
-        let WrittenVersion { version, octets } = written;
-        let number = version.version;
         self.name(number)?;
         self.octets.insert(number, octets);
         self.versions.insert(number, version);
         let former = std::mem::replace(&mut self.current, checked);
         self.prune();
         Ok((number, former))
+    }
+
+    /// Takes the last commit back: what was in force before it is again. It is durable when this returns.
+    ///
+    /// # Errors
+    /// The version could not be removed from the disk, and will be in force after the next start.
+    pub fn take_back(&mut self, former: Checked) -> Result<(), HistoryError> {
+        let Some((number, _)) = self.versions.pop_last() else {
+            return Ok(());
+        };
+        self.octets.remove(&number);
+        self.current = former;
+        let path = self.path(number);
+        let removed = fs::remove_file(&path).and_then(|()| folder::sync(&self.folder));
+        removed.map_err(|source| HistoryError::Io { path, source })
     }
 
     /// The version in force needs no confirmation any more.
@@ -354,8 +347,7 @@ mod tests {
             tree,
             ..Checked::default()
         };
-        let written = history.write(&checked, 0, "test", "", None)?;
-        let (number, _) = history.commit(written, checked)?;
+        let (number, _) = history.commit(checked, 0, "test", "", None)?;
         Ok(number)
     }
 
@@ -385,6 +377,26 @@ mod tests {
             commit(&mut history, json!({})).unwrap();
         }
         assert_eq!(kept(&history).len(), KEPT);
+    }
+
+    #[test]
+    fn a_commit_that_is_taken_back_is_not_there_after_the_next_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = History::open(folder.path()).unwrap();
+        commit(&mut history, json!({"logging": {"level": "info"}})).unwrap();
+        let other = json!({"logging": {"level": "debug"}});
+        let checked = check::check(&other).unwrap();
+        let (number, former) = history.commit(checked, 0, "test", "", None).unwrap();
+        assert_eq!((number, history.version()), (2, Some(2)));
+        history.take_back(former).unwrap();
+        let tree = json!({"logging": {"level": "info"}});
+        assert_eq!(
+            (history.version(), &history.current().tree),
+            (Some(1), &tree)
+        );
+        let again = History::open(folder.path()).unwrap();
+        assert_eq!((again.version(), &again.current().tree), (Some(1), &tree));
+        assert_eq!(commit(&mut history, other).unwrap(), 2);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::check::{self, Checked};
 use crate::edit::{self, Edit, EditError};
-use crate::history::{History, HistoryError, Version, WrittenVersion};
+use crate::history::{History, HistoryError, Version};
 use crate::model::share_acls;
 use crate::{Fault, Path};
 use serde_json::Value;
@@ -231,17 +231,18 @@ impl Transactions {
         }
     }
 
-    /// Writes a candidate as the next version, which is not in force yet. Takes long if it is large.
+    /// Makes a candidate the version in force. It is durable when this returns, with its number and what was in force before. Takes long if it
+    /// is large.
     ///
     /// # Errors
     /// It is what is in force already, or could not be written.
-    pub fn write(
-        &self,
-        candidate: &Checked,
+    pub fn commit(
+        &mut self,
+        candidate: Checked,
         author: &Author,
         comment: &str,
         confirm_by: Option<u64>,
-    ) -> Result<WrittenVersion, Refusal> {
+    ) -> Result<(u64, Checked), Refusal> {
         if candidate.tree == self.current().tree
             && self.version() > 0
             && self.history.confirm_by().is_none()
@@ -249,20 +250,18 @@ impl Transactions {
             return Err(Refusal::Nothing);
         }
         let (at, by) = (author.at, &author.name);
-        Ok(self.history.write(candidate, at, by, comment, confirm_by)?)
+        let committed = self
+            .history
+            .commit(candidate, at, by, comment, confirm_by)?;
+        Ok(committed)
     }
 
-    /// Makes the candidate that was written the version in force. It is durable when this returns, with its number and what was in force
-    /// before.
+    /// Takes the last commit back, which gave what was in force before.
     ///
     /// # Errors
-    /// The system does not let us.
-    pub fn commit(
-        &mut self,
-        written: WrittenVersion,
-        candidate: Checked,
-    ) -> Result<(u64, Checked), Refusal> {
-        Ok(self.history.commit(written, candidate)?)
+    /// It will be in force after the next start.
+    pub fn take_back(&mut self, former: Checked) -> Result<(), HistoryError> {
+        self.history.take_back(former)
     }
 
     /// Keeps the version in force, which waits for that.

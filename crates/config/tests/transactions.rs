@@ -33,8 +33,7 @@ fn put_in_force(
     comment: &str,
     confirm_by: Option<u64>,
 ) -> Result<u64, Refusal> {
-    let written = transactions.write(&candidate, &author(None), comment, confirm_by)?;
-    let (version, _) = transactions.commit(written, candidate)?;
+    let (version, _) = transactions.commit(candidate, &author(None), comment, confirm_by)?;
     Ok(version)
 }
 

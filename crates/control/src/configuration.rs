@@ -10,7 +10,7 @@ use crate::management::{Management, Wanted};
 use crate::plane::{ControlPlane, Input, Note, Now, Plan, Progress, ends};
 use crate::trace;
 use config::edit::Edit as ModelEdit;
-use config::history::{HistoryError, WrittenVersion};
+use config::history::HistoryError;
 use config::model::Level;
 use config::transactions::{Author, Change, Refusal, Transactions};
 use config::{Checked, Configuration, Fault, Path, Verb};
@@ -48,8 +48,8 @@ pub(crate) enum ToPlane {
     ),
     /// Go on with a plan.
     PlanMore(Box<Plan>, oneshot::Sender<Progress>),
-    /// Write this version and apply it.
-    Adopt(Box<Adoption>),
+    /// Apply this version, which is on the disk.
+    Adopt(Adoption, oneshot::Sender<Result<(), Vec<Fault>>>),
     /// This user plane has its current document.
     Told(String),
     /// Add this event to the history.
@@ -69,35 +69,35 @@ pub(crate) enum ToPlane {
 }
 
 /// Version that is to come into force.
-pub struct Wish {
+struct Wish {
     /// Configuration of the version.
-    pub candidate: Checked,
+    candidate: Checked,
     /// Author.
-    pub author: Author,
+    author: Author,
+    /// Comment.
+    comment: String,
+    /// Time in seconds since 1970 at which it is rolled back unless it is confirmed.
+    confirm_by: Option<u64>,
+    /// Whether it is a rollback to an earlier version.
+    back: bool,
+    /// Whether it may end sessions.
+    end_sessions: bool,
+}
+
+/// Version that is on the disk, and that the control plane does not have yet.
+pub struct Adoption {
+    /// Its configuration.
+    pub configuration: Arc<Configuration>,
+    /// Its number.
+    pub version: u64,
+    /// Name of its author.
+    pub by: String,
     /// Comment.
     pub comment: String,
-    /// Time in seconds since 1970 at which it is rolled back unless it is confirmed.
-    pub confirm_by: Option<u64>,
     /// Whether it is a rollback to an earlier version.
     pub back: bool,
     /// Whether it may end sessions.
     pub end_sessions: bool,
-}
-
-/// Pending version, which is on the disk. It gets its name and is applied in one step of the loop, so that nothing comes in between.
-pub(crate) struct Adoption {
-    wish: Wish,
-    written: WrittenVersion,
-    transactions: Transactions,
-    reply: oneshot::Sender<AdoptionDone>,
-}
-
-/// What came of a pending version.
-struct AdoptionDone {
-    transactions: Transactions,
-    adopted: Adopted,
-    /// What was in force before. Letting go of a large one takes long.
-    former: Option<Checked>,
 }
 
 /// What a change would do.
@@ -111,50 +111,24 @@ struct Planned {
 /// Version in force.
 type Adopted = Result<u64, Refusal>;
 
-impl Adoption {
-    /// Puts the version in force, if the control plane can apply it.
-    pub fn carry_out(mut self, now: Now, plane: &mut ControlPlane) {
-        let (transactions, written) = (&mut self.transactions, self.written);
-        let mut former = None;
-        let adopted = adopt(now, plane, self.wish, |candidate| {
-            let (version, before) = transactions.commit(written, candidate)?; // some milliseconds of disk
-            former = Some(before);
-            Ok(version)
-        });
-        let done = AdoptionDone {
-            transactions: self.transactions,
-            adopted,
-            former,
-        };
-        let _ = self.reply.send(done); // the keeper outlives its questions
-    }
-}
-
-/// Applies a version to the control plane after `commit` has put it in force on the disk.
+/// Applies a version to the control plane, in one step.
 ///
 /// # Errors
-/// The reason for which the version does not come into force. Nothing has changed then.
-pub fn adopt(
-    now: Now,
-    plane: &mut ControlPlane,
-    wish: Wish,
-    commit: impl FnOnce(Checked) -> Result<u64, Refusal>,
-) -> Adopted {
-    let prepared = plane.prepare_change(wish.candidate.configuration.clone());
-    let prepared = prepared.map_err(Refusal::Faults)?;
-    // some may have dialled in since it was planned
-    if let Some(fault) = would_end(prepared.ends(), wish.end_sessions) {
-        return Err(Refusal::Faults(vec![fault]));
+/// The reasons for which it cannot be applied, for example because subscribers have dialled in since it was planned. Nothing has changed
+/// then.
+pub fn adopt(now: Now, plane: &mut ControlPlane, adoption: Adoption) -> Result<(), Vec<Fault>> {
+    let prepared = plane.prepare_change(adoption.configuration)?;
+    if let Some(fault) = would_end(prepared.ends(), adoption.end_sessions) {
+        return Err(vec![fault]);
     }
-    let version = commit(wish.candidate)?;
     plane.follow_change(now, prepared);
-    let kind = match wish.back {
+    let kind = match adoption.back {
         true => Kind::RolledBack,
         false => Kind::Committed,
     };
-    let note = note(kind, version, &wish.author.name, &wish.comment);
+    let note = note(kind, adoption.version, &adoption.by, &adoption.comment);
     plane.handle(now, Input::Note(note));
-    Ok(version)
+    Ok(())
 }
 
 /// Fault of a change that would end sessions without permission.
@@ -170,7 +144,7 @@ fn would_end<'a>(ending: impl Iterator<Item = &'a Effect>, may: bool) -> Option<
 
 /// State of the task.
 pub(crate) struct Keeper {
-    /// `None` while the loop writes a version.
+    /// `None` while another thread has them.
     transactions: Option<Transactions>,
     management: Management,
     /// Sets the log level.
@@ -492,35 +466,28 @@ impl Keeper {
         }
     }
 
-    /// Writes a version and sends it to the planes.
+    /// Writes a version and sends it to the planes. The control plane's loop does not wait for the disk. If it cannot apply the version, that
+    /// is taken back.
     async fn adopt(&mut self, wish: Wish) -> Result<Adopted, Refused> {
-        let (by, comment) = (wish.author.name.clone(), wish.comment.clone());
-        let wrote = move |transactions: &mut Transactions| {
-            let (author, comment) = (&wish.author, &wish.comment);
-            let written = transactions.write(&wish.candidate, author, comment, wish.confirm_by);
-            written.map(|written| (wish, written))
-        };
-        let (wish, written) = match self.aside(wrote).await? {
-            Ok(written) => written,
+        let committed = self.aside(move |transactions| commit(transactions, wish));
+        let (adoption, former) = match committed.await? {
+            Ok(committed) => committed,
             Err(why) => return Ok(Err(why)),
         };
-        let transactions = self.transactions.take();
-        let transactions = transactions.expect("it is here between two changes");
-        let adopt = |reply| {
-            ToPlane::Adopt(Box::new(Adoption {
-                wish,
-                written,
-                transactions,
-                reply,
-            }))
+        let (version, by) = (adoption.version, adoption.by.clone());
+        let comment = adoption.comment.clone();
+        let applied = self.ask(|reply| ToPlane::Adopt(adoption, reply)).await?;
+        let done = match applied {
+            Ok(()) => {
+                self.aside(|_| drop(former)).await?; // letting go of a large one takes long
+                Ok(version)
+            }
+            Err(faults) => {
+                let back = self.aside(|transactions| transactions.take_back(former));
+                let back = back.await?.map_err(Refusal::from);
+                Err(back.err().unwrap_or(Refusal::Faults(faults)))
+            }
         };
-        let AdoptionDone {
-            transactions,
-            adopted: done,
-            former,
-        } = self.ask(adopt).await?;
-        self.transactions = Some(transactions);
-        self.aside(|_| drop(former)).await?;
         if let Ok(version) = done {
             tracing::info!(version, by, comment, "configuration changes");
             self.let_go().await?;
@@ -603,6 +570,27 @@ impl Keeper {
             tracing::error!(%why, "cannot discard an unconfirmed version: `rollback` to the version before it");
         }
     }
+}
+
+/// Writes a version. Returns it with what was in force before.
+fn commit(transactions: &mut Transactions, wish: Wish) -> Result<(Adoption, Checked), Refusal> {
+    let Wish {
+        candidate,
+        author,
+        comment,
+        ..
+    } = wish;
+    let configuration = candidate.configuration.clone();
+    let (version, former) = transactions.commit(candidate, &author, &comment, wish.confirm_by)?;
+    let adoption = Adoption {
+        configuration,
+        version,
+        by: author.name,
+        comment,
+        back: wish.back,
+        end_sessions: wish.end_sessions,
+    };
+    Ok((adoption, former))
 }
 
 /// Documents of the user planes in a version. Writing them down takes long if there are many rules: another thread does it.

@@ -9,7 +9,7 @@ mod streams;
 mod tls;
 
 use crate::alarms::Condition;
-use crate::configuration::{Keeper, SetLevel, ToPlane};
+use crate::configuration::{Keeper, SetLevel, ToPlane, adopt};
 use crate::figures;
 use crate::history::{HistoryQueries, HistoryThread, Kind};
 use crate::live::Live;
@@ -94,8 +94,7 @@ fn open_configuration(
             lock: None,
             at: unix_time().into(),
         };
-        let first = transactions.write(&initial, &author, "as it began", None);
-        let first = first.and_then(|written| transactions.commit(written, initial));
+        let first = transactions.commit(initial, &author, "as it began", None);
         first.map_err(|error| format!("the initial configuration cannot be kept: {error}"))?;
     }
     Ok(transactions)
@@ -507,7 +506,9 @@ impl Edge {
             ToPlane::PlanMore(plan, reply) => {
                 let _ = reply.send(self.plane.plan_more(now, plan));
             }
-            ToPlane::Adopt(adoption) => adoption.carry_out(now, &mut self.plane),
+            ToPlane::Adopt(adoption, reply) => {
+                let _ = reply.send(adopt(now, &mut self.plane, adoption));
+            }
             ToPlane::Note(note) => self.plane.handle(now, Input::Note(note)),
             ToPlane::Told(user_plane) => self.plane.user_plane_was_told(now, &user_plane),
             ToPlane::IsRetiring(reply) => {

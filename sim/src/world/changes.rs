@@ -4,8 +4,7 @@ use super::scene::document;
 use super::{Event, World};
 use crate::plan::{CHANGES, Fault, Part};
 use crate::user_plane::MISSING_DEVICE;
-use config::transactions::Author;
-use control::configuration::{LAST_WORDS, LOOK_AGAIN, Wish, adopt};
+use control::configuration::{Adoption, LAST_WORDS, LOOK_AGAIN, adopt};
 use core::time::Duration;
 use std::collections::BTreeSet;
 
@@ -148,28 +147,20 @@ impl World<'_> {
         let Some(control) = &mut self.control else {
             return;
         };
-        let wish = Wish {
-            candidate,
-            author: Author {
-                name: "operator".into(),
-                lock: None,
-                at: moment.unix.into(),
-            },
+        let adoption = Adoption {
+            configuration: candidate.configuration.clone(),
+            version: self.version + 1,
+            by: "operator".into(),
             comment: String::new(),
-            confirm_by: None,
             back: false,
             end_sessions: true,
         };
-        let (configuration, version) = (&mut self.configuration, &mut self.version);
-        let done = adopt(moment, control, wish, |candidate| {
-            *configuration = candidate;
-            *version += 1;
-            Ok(*version)
-        });
-        match done {
-            Ok(_) => self.summary.changes += 1,
-            Err(why) => return self.wrong(format!("a change is refused: {why}")),
+        if let Err(why) = adopt(moment, control, adoption) {
+            return self.wrong(format!("a change is refused: {why:?}"));
         }
+        self.configuration = candidate;
+        self.version += 1;
+        self.summary.changes += 1;
         self.drain_control();
         self.letting_go = Some(self.now + LAST_WORDS);
         self.let_go(self.control_life);
