@@ -85,7 +85,6 @@ async fn a_version_that_can_no_longer_be_applied_is_taken_back() {
                 .map(str::to_owned)
                 .into(),
             delete: true,
-            ..northbound::Edit::default()
         }],
     };
     let commit = CommitRequest {

@@ -4,6 +4,7 @@
 //! and the control plane's own part. The previous policy stays in force until the user plane accepts the new one, and also if it
 //! rejects it. If the answer is lost, the session is established again with the previous policy.
 
+use super::change::Touched;
 use super::{ControlPlane, Now};
 use crate::authorization::{Authorization, ChangeKey, Proposal};
 use crate::counters::Counter;
@@ -233,11 +234,6 @@ impl ControlPlane {
 
     /// Evaluates the policies of all sessions of a user plane again, because the configuration may have changed while it was away.
     pub(super) fn renew_policies(&mut self, now: Now, plane: UserPlaneId) {
-        for index in self.sessions_of(plane) {
-            if self.policy_differs(index) {
-                self.adjusting.push_back(self.sessions[index].seid);
-            }
-        }
-        self.adjust_more(now);
+        self.roll_out(now, Touched::user_plane(plane));
     }
 }

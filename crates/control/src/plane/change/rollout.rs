@@ -1,4 +1,4 @@
-//! Carries out what a change of the configuration touches of sessions, in portions, so that nothing waits for very many of them.
+//! Carries out what a change of the configuration touches of sessions in portions, so that nothing waits for very many of them.
 //!
 //! A walk through the session table brings each touched session into line with the configuration in force. Sessions that come while it
 //! lasts begin with that configuration. If the control plane is killed meanwhile, its next run does the same when it starts.
@@ -37,7 +37,7 @@ impl Rollout {
 
 impl ControlPlane {
     /// Begins to carry out what a change touches. What another change has left to do is done as well.
-    pub(super) fn roll_out(&mut self, now: Now, touched: Touched) {
+    pub(in crate::plane) fn roll_out(&mut self, now: Now, touched: Touched) {
         if touched.is_nothing() {
             return;
         }

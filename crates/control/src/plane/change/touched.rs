@@ -4,7 +4,7 @@ use super::changed;
 use crate::entry::Entry;
 use crate::evaluate::keepalive;
 use crate::plane::profiles::View;
-use crate::topology::{PortId, SegmentId, Topology};
+use crate::topology::{PortId, SegmentId, Topology, UserPlaneId};
 use config::Configuration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +23,8 @@ pub(in crate::plane) struct Touched {
     pub profiles: BTreeSet<String>,
     pub server_groups: BTreeSet<String>,
     pub users: BTreeSet<String>,
+    /// User planes whose sessions may have missed a change.
+    user_planes: BTreeSet<UserPlaneId>,
 }
 
 impl Touched {
@@ -53,6 +55,15 @@ impl Touched {
             profiles: owned(changed(&old.subscriber_profiles, &new.subscriber_profiles)),
             server_groups: owned(changed(&old.aaa.server_groups, &new.aaa.server_groups)),
             users: owned(changed(&old.users, &new.users)),
+            user_planes: BTreeSet::new(),
+        }
+    }
+
+    /// The sessions of a user plane that was away.
+    pub fn user_plane(id: UserPlaneId) -> Self {
+        Touched {
+            user_planes: [id].into(),
+            ..Touched::default()
         }
     }
 
@@ -65,6 +76,7 @@ impl Touched {
         self.profiles.append(&mut other.profiles);
         self.server_groups.append(&mut other.server_groups);
         self.users.append(&mut other.users);
+        self.user_planes.append(&mut other.user_planes);
     }
 
     /// Nothing of any session.
@@ -75,7 +87,9 @@ impl Touched {
     /// Something of which policies are made.
     pub fn has_policies(&self) -> bool {
         let names = [&self.profiles, &self.server_groups, &self.users];
-        !self.segments.is_empty() || names.iter().any(|names| !names.is_empty())
+        !self.segments.is_empty()
+            || !self.user_planes.is_empty()
+            || names.iter().any(|names| !names.is_empty())
     }
 
     /// Whether a session has lost its place in the topology of now.
@@ -100,6 +114,7 @@ impl Touched {
             name.is_some_and(|name| names.contains(name))
         };
         self.segments.contains(&entry.segment)
+            || self.user_planes.contains(&entry.user_plane)
             || has(&self.users, str::from_utf8(&entry.who.username).ok())
             || has(&self.server_groups, entry.servers.as_deref())
             || !self.profiles.is_empty()
