@@ -74,6 +74,7 @@ pub use change::{Plan, Progress, ends};
 use config::{Configuration, Fault};
 use core::net::SocketAddr;
 use core::time::Duration;
+use dynamic::Searches;
 use northbound::{Answer, Request as Call};
 use pfcp::bng::ReleasedTunnels;
 use policy::{ControlSettings, Treatment};
@@ -318,6 +319,8 @@ pub struct ControlPlane {
     adjusting: VecDeque<Seid>,
     /// What a change of the configuration has left to do.
     rollout: Rollout,
+    /// Requests of RADIUS servers whose sessions are looked for.
+    searches: Searches,
     /// Records on their way to the store, and what waits for them.
     journal: Journal,
     /// Raised alarms.
@@ -411,6 +414,7 @@ impl ControlPlane {
             clears: clear::Clears::default(),
             adjusting: VecDeque::new(),
             rollout: Rollout::default(),
+            searches: Searches::default(),
             journal: Journal::new(restored.first_records()),
             alarms,
             outbox,
@@ -494,6 +498,9 @@ impl ControlPlane {
         if self.rollout_at().is_some_and(|at| at <= now.at) {
             self.roll_out_more(now);
         }
+        if self.search_at().is_some_and(|at| at <= now.at) {
+            self.search_more(now);
+        }
         self.user_planes.on_timeout(now.at, &self.topology);
         self.aaa.on_timeout(now.at);
         self.end_drained(now);
@@ -513,6 +520,7 @@ impl ControlPlane {
             self.claim_at(),
             self.offer_at(),
             self.rollout_at(),
+            self.search_at(),
         ];
         times.into_iter().flatten().min()
     }

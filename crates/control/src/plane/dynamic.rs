@@ -5,6 +5,10 @@
 //! it, the answer of before is in force, and the server gets a NAK. If the user plane's answer is lost, the server gets none: the policy
 //! of before is asserted again, and a repetition of the request is a new one. Changes of a session are carried out one after the other.
 
+mod search;
+
+pub(super) use search::Searches;
+
 use super::apply::Applied;
 use super::{Awaited, ControlPlane, Now, Output};
 use crate::authorization::{Authorization, ChangeKey, PendingRequest, Proposal, Wanted};
@@ -19,13 +23,25 @@ use aaa::{
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use policy::{Binding, Policy};
+use search::Search;
 use session::Cause;
 
 /// Maximum number of requests of a session that wait for each other.
 const MOST_WAITING: usize = 8;
 
-/// Whether a request is taken. Otherwise what it is, and why it is not.
-type Taken = Result<(), (&'static str, ErrorCause)>;
+/// Whether a request is taken. Otherwise why it is not.
+type Taken = Result<(), ErrorCause>;
+/// Index of the session that a request means. Otherwise why there is not one.
+type Found = Result<u32, ErrorCause>;
+
+/// The only one of these sessions.
+fn one(mut found: impl Iterator<Item = u32>) -> Found {
+    match (found.next(), found.next()) {
+        (Some(index), None) => Ok(index),
+        (Some(_), Some(_)) => Err(ErrorCause::MultipleSessionSelectionUnsupported),
+        (None, _) => Err(ErrorCause::SessionContextNotFound),
+    }
+}
 
 impl ControlPlane {
     /// The server follows the configuration. Returns the UDP port to listen on; `None` without clients.
@@ -64,22 +80,51 @@ impl ControlPlane {
     }
 
     fn on_request(&mut self, now: Now, key: RequestKey, by: IpAddr, request: DynamicRequest) {
+        match self.found_by_index(&request) {
+            Some(found) => self.carry_out_request(now, key, by, request, found),
+            None => {
+                let found = Vec::new();
+                self.search(
+                    now,
+                    Search {
+                        key,
+                        by,
+                        request,
+                        found,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Carries out a request for which one session was found, or none.
+    fn carry_out_request(
+        &mut self,
+        now: Now,
+        key: RequestKey,
+        by: IpAddr,
+        request: DynamicRequest,
+        found: Found,
+    ) {
         let DynamicRequest { ids, requested } = request;
-        let taken = match requested {
-            Requested::Disconnect => self.disconnect(now, key, by, &ids),
-            Requested::Change(change) => self.take_change(now, key, by, &ids, &change),
-            Requested::Authorize { state } => self.take_authorize(now, key, by, &ids, state),
+        let what = match requested {
+            Requested::Disconnect => "Disconnect-Request",
+            Requested::Change(_) => "CoA-Request",
+            Requested::Authorize { .. } => "CoA-Request for a new authorization",
         };
-        if let Err((what, cause)) = taken {
+        let taken = found.and_then(|index| match requested {
+            Requested::Disconnect => self.disconnect(now, key, by, index),
+            Requested::Change(change) => self.take_change(now, key, by, index, &change),
+            Requested::Authorize { state } => self.take_authorize(now, key, by, index, state),
+        });
+        if let Err(cause) = taken {
             tracing::info!(server = %by, session = %ids, %cause, "{what} is rejected");
             self.answer_server(key, DynamicOutcome::Rejected(cause));
         }
     }
 
-    fn disconnect(&mut self, now: Now, key: RequestKey, by: IpAddr, ids: &SessionIds) -> Taken {
-        let found = self.find_session(ids, false);
-        let index = found.and_then(|index| self.with_room(index));
-        let index = index.map_err(|cause| ("Disconnect-Request", cause))?;
+    fn disconnect(&mut self, now: Now, key: RequestKey, by: IpAddr, index: u32) -> Taken {
+        let index = self.with_room(index)?;
         self.add_request(index, key, Wanted::End);
         let entry = self.entry(index);
         let user = entry.who.username.escape_ascii().to_string();
@@ -96,16 +141,12 @@ impl ControlPlane {
         now: Now,
         key: RequestKey,
         by: IpAddr,
-        ids: &SessionIds,
+        index: u32,
         change: &AccessAccept,
     ) -> Taken {
-        let found = self.find_session(ids, true).and_then(|index| {
-            let wanted = self.wanted_change(now, index, by, change)?;
-            Ok((self.with_room(index)?, wanted))
-        });
-        let (index, mut wanted) = found.map_err(|cause| ("CoA-Request", cause))?;
-        self.share_rules(index, &mut wanted)
-            .map_err(|cause| ("CoA-Request", cause))?;
+        let mut wanted = self.wanted_change(now, index, by, change)?;
+        let index = self.with_room(index)?;
+        self.share_rules(index, &mut wanted)?;
         if self.add_request(index, key, wanted) {
             self.begin_change(now, index);
         }
@@ -150,16 +191,12 @@ impl ControlPlane {
         now: Now,
         key: RequestKey,
         by: IpAddr,
-        ids: &SessionIds,
+        index: u32,
         state: Vec<u8>,
     ) -> Taken {
-        let is_servers = |index: &u32| !self.sessions[*index].accepted_by.is_user();
-        let found = self.find_session(ids, true);
-        let index = found.and_then(|index| {
-            let index = Some(index).filter(is_servers);
-            index.ok_or(ErrorCause::UnsupportedService)
-        });
-        let index = index.map_err(|cause| ("CoA-Request for a new authorization", cause))?;
+        if self.sessions[index].accepted_by.is_user() {
+            return Err(ErrorCause::UnsupportedService);
+        }
         let entry = &self.sessions[index];
         let user = entry.who.username.escape_ascii().to_string();
         tracing::info!(session = %entry.seid, user, server = %by, "RADIUS wants to be asked for the session's authorization");
@@ -168,35 +205,26 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// The one session that all identifiers match. A session that is not stored yet is still being set up, and no server knows it.
-    fn find_session(&self, ids: &SessionIds, is_change: bool) -> Result<u32, ErrorCause> {
-        let is_it = |entry: &&Entry| {
-            let is_fit = entry.stored && (!is_change || entry.has_policy() && !entry.is_ending());
-            is_fit && self.is_named(entry, ids)
-        };
-        let mut found: Vec<u32> = match &ids.acct_session_id {
-            Some(id) => {
-                let seid = u64::from_str_radix(id, 16).ok().map(Seid);
-                let index = seid.and_then(|seid| self.sessions.find(seid));
-                let entry = index.map(|index| &self.sessions[index]).filter(is_it);
-                entry.iter().map(|entry| entry.seid.index()).collect()
-            }
-            None => {
-                let name = ids.username.iter().filter(|_| self.has_names_as_sent());
-                let of_user = name.flat_map(|name| self.sessions.of_user(name));
-                let of_user = of_user.map(|index| &self.sessions[index]).filter(is_it);
-                of_user.map(|entry| entry.seid.index()).take(2).collect()
-            }
-        };
-        if found.is_empty() && ids.acct_session_id.is_none() {
-            let matching = self.sessions.entries().filter(is_it);
-            found.extend(matching.map(|entry| entry.seid.index()).take(2));
+    /// The one session that is meant, if an index leads to it.
+    fn found_by_index(&self, request: &DynamicRequest) -> Option<Found> {
+        let is_it = |index: &u32| self.is_meant(&self.sessions[*index], request);
+        if let Some(id) = &request.ids.acct_session_id {
+            let seid = u64::from_str_radix(id, 16).ok().map(Seid);
+            let index = seid.and_then(|seid| self.sessions.find(seid));
+            return Some(one(index.into_iter().filter(is_it)));
         }
-        match (found.pop(), found.is_empty()) {
-            (Some(index), true) => Ok(index),
-            (Some(_), false) => Err(ErrorCause::MultipleSessionSelectionUnsupported),
-            (None, _) => Err(ErrorCause::SessionContextNotFound),
-        }
+        let name = request.ids.username.as_deref();
+        let name = name.filter(|_| self.has_names_as_sent())?;
+        let mut of_user = self.sessions.of_user(name).filter(is_it).peekable();
+        of_user.peek()?;
+        Some(one(of_user))
+    }
+
+    /// Whether a request may mean a session. One that is not stored yet is still being set up, and no server knows it.
+    fn is_meant(&self, entry: &Entry, request: &DynamicRequest) -> bool {
+        let is_change = !matches!(request.requested, Requested::Disconnect);
+        let is_fit = entry.stored && (!is_change || entry.has_policy() && !entry.is_ending());
+        is_fit && self.is_named(entry, &request.ids)
     }
 
     /// Whether servers know subscribers by the names that these sent: no template makes others of them.

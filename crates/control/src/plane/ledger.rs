@@ -343,7 +343,9 @@ impl ControlPlane {
             Awaited::Answer(key) => Some((*key, "the store".to_owned())),
             _ => None,
         });
-        let owned = of_sessions.chain(awaited);
+        let searched = self.searches.keys();
+        let searched = searched.map(|key| (key, "the search for its session".to_owned()));
+        let owned = of_sessions.chain(awaited).chain(searched);
         let owned = owned.filter(|(key, _)| open.contains(key));
         ledger.compare(&kinds::ORDER, open.iter().copied(), owned, |key| {
             format!("{key:?}")

@@ -14,7 +14,11 @@ const SECRET: &[u8] = b"coa-secret";
 
 /// A world in which a RADIUS server may change sessions.
 pub fn world(homes: usize) -> World {
-    let mut w = World::new(homes, Choice::radius());
+    world_of(homes, Choice::radius())
+}
+
+fn world_of(homes: usize, choice: Choice) -> World {
+    let mut w = World::new(homes, choice);
     w.configure(&[
         "set aaa dynamic-authorization clients one address 192.0.2.9",
         "set aaa dynamic-authorization clients one secret-key coa-secret",
@@ -297,6 +301,91 @@ fn a_session_is_found_by_every_identifier_and_only_one() {
     );
     let nobody = (Kind::ACCT_SESSION_ID, "ffff".into());
     assert_eq!(change(&mut w, &[nobody, mtu(1400)]), nak(503));
+}
+
+/// More sessions than are compared at once with identifiers that no index leads to, with their addresses.
+fn many() -> (World, Vec<(Kind, Value)>) {
+    let homes = 1100;
+    let choice = Choice {
+        sessions: 2000,
+        half_open: 2000,
+        ..Choice::radius()
+    };
+    let mut w = world_of(homes, choice);
+    let mut sessions = w.sessions();
+    sessions.sort_by_key(|session| session.id.clone());
+    let address = |ipv4: &String| {
+        let address = Value::Ipv4(ipv4.parse().unwrap());
+        (Kind::FRAMED_IP_ADDRESS, address)
+    };
+    let addresses = sessions.iter().filter_map(|session| session.ipv4.as_ref());
+    let addresses: Vec<_> = addresses.map(address).collect();
+    assert_eq!(addresses.len(), homes);
+    (w, addresses)
+}
+
+#[test]
+fn who_is_meant_by_an_address_is_found_among_very_many_sessions() {
+    let (mut w, addresses) = many();
+    let nobody = Value::Ipv4([198, 51, 100, 1].into());
+    let nobody = (Kind::FRAMED_IP_ADDRESS, nobody);
+    let last = addresses.last().unwrap().clone();
+    let change = request(Code::COA_REQUEST, 1, &[last.clone(), mtu(1400)]);
+    let refused = request(Code::COA_REQUEST, 2, &[nobody, mtu(1400)]);
+    w.order("192.0.2.9", &change);
+    w.order("192.0.2.9", &refused);
+    w.order("192.0.2.9", &change);
+    assert_eq!(w.obeyed.len(), 0, "both are looked for");
+    w.assert_balanced();
+    w.run(SECOND);
+    let refusal = w.obeyed.pop_back().unwrap();
+    assert_eq!(answer(&mut w, &change), ACK);
+    w.obeyed.push_back(refusal);
+    assert_eq!(answer(&mut w, &refused), nak(503));
+    let changed = |w: &World| {
+        let subscribers = w.up.subscribers();
+        let mtus = subscribers.iter().map(|s| s.forwarding.packets.mtu);
+        mtus.filter(|mtu| *mtu == Some(1400)).count()
+    };
+    assert_eq!(changed(&w), 1);
+
+    // it ends while it is looked for
+    let late = request(Code::COA_REQUEST, 3, &[addresses[0].clone(), mtu(1300)]);
+    w.order("192.0.2.9", &late);
+    assert_eq!(w.obeyed.len(), 0);
+    let holder = (0..w.homes.len())
+        .find(|home| w.homes[*home].ipv4().map(Value::Ipv4) == Some(addresses[0].1.clone()));
+    w.hang_up(holder.unwrap());
+    w.run(SECOND);
+    assert_eq!(answer(&mut w, &late), nak(503));
+    w.assert_balanced();
+}
+
+#[test]
+fn no_more_requests_are_looked_for_than_there_is_room_for() {
+    let (mut w, addresses) = many();
+    let requests: Vec<Vec<u8>> = (0..70)
+        .map(|n| {
+            request(
+                Code::DISCONNECT_REQUEST,
+                n,
+                &[addresses[usize::from(n)].clone()],
+            )
+        })
+        .collect();
+    requests.iter().for_each(|one| w.order("192.0.2.9", one));
+    let refused = requests[64..].iter();
+    for one in refused {
+        let first = w.obeyed.pop_front().unwrap();
+        let others = std::mem::take(&mut w.obeyed);
+        w.obeyed.push_back(first);
+        assert_eq!(answer(&mut w, one), Some((Code::DISCONNECT_NAK, Some(506))));
+        w.obeyed = others;
+    }
+    assert_eq!(w.obeyed.len(), 0);
+    w.run(SECOND);
+    assert_eq!((w.obeyed.len(), w.online()), (64, addresses.len() - 64));
+    w.assert_balanced();
 }
 
 #[test]
