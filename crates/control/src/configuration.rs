@@ -5,9 +5,9 @@
 
 use crate::acls;
 use crate::alarms::{self, Condition};
-use crate::history::{Kind, Sample};
+use crate::history::{Kind, Sample, Subject};
 use crate::management::{Management, Wanted};
-use crate::plane::{ControlPlane, Input, Note, Now, Plan, Progress, ends};
+use crate::plane::{ControlPlane, Input, Lines, Note, Now, Plan, Progress, ends};
 use crate::trace;
 use config::edit::Edit as ModelEdit;
 use config::history::HistoryError;
@@ -17,7 +17,7 @@ use config::{Checked, Configuration, Fault, Path, Verb};
 use northbound::{
     CheckChangeResponse, CommitRequest, CommitResponse, ConfigurationCall, ConfigurationFault,
     ConfigurationRequest, ConfigurationResponse, Effect, GetConfigurationResponse, MOST_COMMENT,
-    MOST_CONFIRM, Refusal as Refused, TraceRequest, Version, WatchStateResponse, change,
+    MOST_CONFIRM, Refusal as Refused, Version, WatchStateResponse, change,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,9 +60,11 @@ pub(crate) enum ToPlane {
     Figures(Sample),
     /// Return the overview.
     Overview(oneshot::Sender<WatchStateResponse>),
+    /// Name the access lines of the sessions that match, from a place on, and the place to go on from.
+    Lines(Arc<Subject>, usize, oneshot::Sender<Lines>),
     /// Start a trace.
     Trace(
-        TraceRequest,
+        trace::Subject,
         trace::Reader,
         oneshot::Sender<Result<trace::Begun, Refused>>,
     ),

@@ -2,15 +2,17 @@
 //! management interfaces.
 
 use crate::configuration::ToPlane;
+use crate::history;
 use crate::management::{Standing, Standings};
 use crate::topology::AccessLine;
-use crate::trace::Reader;
+use crate::trace::{self, Reader};
 use core::time::Duration;
 use mi::{Client, SampleRequest, SampleResponse, State};
 use northbound::{
     LiveCall, LiveRequest, LiveResponse, Port, Refusal, TraceRequest, TracedPacket, TracedPath,
     Tracing, WatchedPort, WatchedUserPlane,
 };
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 
@@ -52,11 +54,7 @@ impl Live {
     }
 
     async fn state(&self) -> Result<LiveResponse, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        let gone = || Refusal::Failed("the control plane stops".into());
-        let sent = self.plane.send(ToPlane::Overview(reply)).await;
-        sent.map_err(|_| gone())?;
-        let mut state = answer.await.map_err(|_| gone())?;
+        let mut state = self.ask(ToPlane::Overview).await?;
         state.at_milliseconds = self.milliseconds(Instant::now());
         let standings = self.standings.borrow().clone();
         for plane in &mut state.user_planes {
@@ -69,12 +67,10 @@ impl Live {
 
     /// Follows a subscriber: the control plane's loop copies control messages, and the line's user plane shows packets.
     async fn trace(&self, request: TraceRequest) -> Result<LiveResponse, Refusal> {
-        let gone = || Refusal::Failed("the control plane stops".into());
+        let subject = self.subject(&request.subject).await?;
         let (reader, packets, missed) = Reader::new();
-        let (reply, answer) = oneshot::channel();
-        let follow = ToPlane::Trace(request.clone(), reader.clone(), reply);
-        self.plane.send(follow).await.map_err(|_| gone())?;
-        let begun = answer.await.map_err(|_| gone())??;
+        let follow = |reply| ToPlane::Trace(subject, reader.clone(), reply);
+        let begun = self.ask(follow).await??;
         if request.samples_per_second > 0 {
             let standings = self.standings.clone();
             tokio::spawn(sample(standings, begun.line, request, reader));
@@ -84,6 +80,31 @@ impl Live {
             packets,
             missed,
         }))
+    }
+
+    /// Subject of a trace, which is looked for in parts.
+    async fn subject(&self, text: &str) -> Result<trace::Subject, Refusal> {
+        let named = Arc::new(history::Subject::parse(text));
+        let (mut found, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next {
+            let part = |reply| ToPlane::Lines(named.clone(), from, reply);
+            let (lines, after) = self.ask(part).await?;
+            found.extend(lines);
+            next = after;
+        }
+        trace::subject(text, found)
+    }
+
+    /// Asks the control plane's loop.
+    async fn ask<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> ToPlane,
+    ) -> Result<T, Refusal> {
+        let gone = || Refusal::Failed("the control plane stops".into());
+        let (reply, answer) = oneshot::channel();
+        let sent = self.plane.send(question(reply)).await;
+        sent.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
     }
 
     fn milliseconds(&self, at: Instant) -> u64 {

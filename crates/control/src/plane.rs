@@ -91,7 +91,7 @@ pub use crate::journal::MOST_BATCHES;
 pub use crate::radius_sockets::{RadiusBinding, RadiusPorts, RadiusSocket};
 pub use crate::radius_streams::{RadiusConnection, RadiusServer, RadiusServers, RadiusTls};
 pub(crate) use alarm::severity;
-pub(crate) use find::Found;
+pub(crate) use find::{Found, Lines};
 pub use holdings::{Held, HeldStage, StoredSession};
 pub use northbound::Effect;
 pub use note::Note;

@@ -514,8 +514,11 @@ impl Edge {
             ToPlane::IsRetiring(reply) => {
                 let _ = reply.send(self.plane.is_retiring());
             }
-            ToPlane::Trace(request, reader, reply) => {
-                let begun = self.traces.begin(&self.plane, &request, reader);
+            ToPlane::Lines(subject, from, reply) => {
+                let _ = reply.send(self.plane.lines_of(&subject, from));
+            }
+            ToPlane::Trace(subject, reader, reply) => {
+                let begun = self.traces.begin(&self.plane, subject, reader);
                 let _ = reply.send(begun);
             }
             ToPlane::Figures(sample) => self.history.submit_figures(sample),

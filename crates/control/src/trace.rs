@@ -8,10 +8,9 @@ mod mask;
 #[cfg(test)]
 mod tests;
 
-use crate::history;
 use crate::plane::ControlPlane;
 use crate::topology::{AccessLine, Seid};
-use northbound::{Refusal, TraceRequest, TracedPacket, TracedPath};
+use northbound::{Refusal, TracedPacket, TracedPath};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -156,11 +155,11 @@ impl Traces {
         self.0.is_empty()
     }
 
-    /// Starts a trace of the subscriber that a request names.
+    /// Starts a trace.
     pub fn begin(
         &mut self,
         plane: &ControlPlane,
-        request: &TraceRequest,
+        subject: Subject,
         reader: Reader,
     ) -> Result<Begun, Refusal> {
         self.forget();
@@ -169,7 +168,6 @@ impl Traces {
                 "{MOST} traces are running: stop one of them, or wait"
             )));
         }
-        let subject = find(plane, &request.subject)?;
         let (waits, line) = oneshot::channel();
         let mut running = Running {
             sessions: VecDeque::new(),
@@ -423,10 +421,14 @@ fn line_of_frame<'a>(
     Some((line, bytes))
 }
 
-/// Finds the subject of a request: any identifier of a session, or the MAC address of a home that is not online.
-fn find(plane: &ControlPlane, text: &str) -> Result<Subject, Refusal> {
-    let subject = history::Subject::parse(text);
-    let mut sessions: Vec<(Seid, AccessLine)> = plane.lines_of(&subject).collect();
+/// Subject of a request by the sessions that it names ([`ControlPlane::lines_of`]), or by the MAC address of a home that is not online.
+///
+/// # Errors
+/// It names nobody, or several.
+pub(crate) fn subject(
+    text: &str,
+    mut sessions: Vec<(Seid, AccessLine)>,
+) -> Result<Subject, Refusal> {
     sessions.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
     sessions.dedup_by(|(_, a), (_, b)| a == b);
     match (&sessions[..], text.parse()) {

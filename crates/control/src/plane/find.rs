@@ -15,6 +15,9 @@ use std::collections::{BTreeSet, HashSet};
 const MOST: usize = 64;
 const MOST_SIMILAR: usize = 5;
 
+/// Sessions of a part with their access lines, and the place to go on from.
+pub(crate) type Lines = (Vec<(Seid, AccessLine)>, Option<usize>);
+
 impl ControlPlane {
     /// Sessions of a subscriber; without a session, names that are similar to the requested one. Where no index leads to the sessions, these are
     /// those of the next [`FILTERED`] from a place on, and where to go on is said. [`Found`] puts such parts together.
@@ -90,15 +93,20 @@ impl ControlPlane {
         subject.is(&self.named(entry), bindings)
     }
 
-    /// Sessions that match, with their access lines. If no index leads to one, all sessions are visited.
-    pub(crate) fn lines_of(&self, subject: &Subject) -> impl Iterator<Item = (Seid, AccessLine)> {
-        let known: Vec<&Entry> = self.known(subject).collect();
-        let all = known.is_empty().then(|| self.sessions.entries());
-        let all = all.into_iter().flatten();
-        let entries = known
-            .into_iter()
-            .chain(all.filter(|entry| self.is_subject(subject, entry)));
-        entries.map(|entry| (entry.seid, self.access_line(entry)))
+    /// Sessions that match, with their access lines. Where no index leads to them, these are those of the next [`FILTERED`] from a place on,
+    /// and where to go on is said.
+    pub(crate) fn lines_of(&self, subject: &Subject, from: usize) -> Lines {
+        let line = |entry: &Entry| (entry.seid, self.access_line(entry));
+        let known: Vec<_> = self.known(subject).map(line).collect();
+        if !known.is_empty() {
+            return (known, None);
+        }
+        let visited: Vec<(u32, &Entry)> = self.looked_at(from).collect();
+        let entries = visited.iter().map(|(_, entry)| *entry);
+        let found = entries.filter(|entry| self.is_subject(subject, entry));
+        let last = visited.last().filter(|_| visited.len() == FILTERED);
+        let next = last.map(|(index, _)| *index as usize + 1);
+        (found.map(line).collect(), next)
     }
 
     fn subscriber_state(&self, now: Now, entry: &Entry) -> SubscriberState {

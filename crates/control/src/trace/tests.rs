@@ -1,6 +1,7 @@
 //! Who is followed, and by whom.
 
 use super::*;
+use crate::history;
 use crate::world::{Choice, World};
 use cpe::{Home, HomeConfig};
 use wire::eth::{Header, PPPOE_DISCOVERY, Tags};
@@ -18,14 +19,11 @@ fn online(homes: usize) -> World {
 fn begin(
     traces: &mut Traces,
     w: &World,
-    subject: &str,
+    text: &str,
 ) -> Result<(Subject, mpsc::Receiver<TracedPacket>, Arc<AtomicU64>), Refusal> {
     let (reader, packets, missed) = Reader::new();
-    let request = TraceRequest {
-        subject: subject.into(),
-        ..TraceRequest::default()
-    };
-    let begun = traces.begin(&w.plane, &request, reader)?;
+    let (lines, _) = w.plane.lines_of(&history::Subject::parse(text), 0);
+    let begun = traces.begin(&w.plane, subject(text, lines)?, reader)?;
     Ok((begun.subject, packets, missed))
 }
 
@@ -264,11 +262,8 @@ fn the_first_line_on_which_a_home_is_heard_is_its_own() {
     let w = online(1);
     let mut traces = Traces::default();
     let (reader, mut packets, _) = Reader::new();
-    let request = TraceRequest {
-        subject: UNKNOWN.to_string(),
-        ..TraceRequest::default()
-    };
-    let mut begun = traces.begin(&w.plane, &request, reader).unwrap();
+    let unheard = Subject::Unheard(UNKNOWN);
+    let mut begun = traces.begin(&w.plane, unheard, reader).unwrap();
     assert!(begun.line.try_recv().is_err(), "it is not known yet");
     let [first, second] = [7, 8].map(|c_tag| Tags::qinq(100, c_tag));
     for tags in [first, second, first] {
