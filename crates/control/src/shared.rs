@@ -45,6 +45,13 @@ impl<T: ?Sized + Eq + Hash> Shared<T> {
         self.values.insert(hash, Arc::downgrade(&own));
         own
     }
+
+    /// Whether a session has a value.
+    pub fn is_used(&self, value: &T) -> bool {
+        let hash = self.values.hasher().hash_one(value);
+        let known = self.values.get(&hash).and_then(Weak::upgrade);
+        known.is_some_and(|known| *known == *value)
+    }
 }
 
 #[cfg(test)]
@@ -57,6 +64,8 @@ mod tests {
         let (one, same) = (shared.get("one".to_owned()), shared.get("one".to_owned()));
         assert!(Arc::ptr_eq(&one, &same));
         assert_eq!(*shared.get("two".to_owned()), "two");
+        let used = ["one", "two", "three"].map(|value| shared.is_used(&value.to_owned()));
+        assert_eq!(used, [true, false, false]);
         for number in 0..1000 {
             shared.get(number.to_string());
         }

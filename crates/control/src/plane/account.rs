@@ -16,7 +16,6 @@ use aaa::{
 use pfcp::bng::Volume;
 use policy::{Bindings, Role};
 use session::Cause;
-use std::collections::HashSet;
 
 /// Acct-Terminate-Cause (RFC 2866 §5.10).
 fn terminate_cause(cause: Cause) -> TerminateCause {
@@ -38,16 +37,12 @@ impl ControlPlane {
     /// AAA follows the configuration.
     pub(super) fn update_aaa(&mut self, now: Now, owed: &[(Seid, RecordKind, Owed)]) {
         self.forget_groups();
-        let used: HashSet<&str> = self
-            .sessions
-            .iter()
-            .filter_map(|(_, e)| e.servers.as_deref())
-            .collect();
+        let of_sessions = &self.server_groups;
         let is_owed = |name: &str| {
             let stored = owed
                 .iter()
                 .any(|(_, _, owed)| owed.servers.as_deref() == Some(name));
-            used.contains(name) || self.accounting.is_owed(name) || stored
+            of_sessions.is_used(name) || self.accounting.is_owed(name) || stored
         };
         let configuration = &self.configuration;
         self.aaa

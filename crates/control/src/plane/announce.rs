@@ -16,7 +16,7 @@ impl ControlPlane {
         let is_new = |name: &&String| !self.served_groups.contains(&***name);
         let new: Vec<Arc<str>> = groups.keys().filter(is_new).map(|n| (**n).into()).collect();
         self.served_groups.extend(new.iter().cloned());
-        if self.has_accounts() {
+        if new.is_empty() || self.has_accounts() {
             return;
         }
         for servers in new {
