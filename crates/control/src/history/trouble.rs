@@ -152,13 +152,18 @@ struct Found {
     places: HashMap<String, usize, foldhash::fast::RandomState>,
     lines: Vec<(String, Hours)>,
     totals: Vec<u64>,
+    /// Place after the last one. Each hour has its lines in order, so the next row is often there.
+    next: usize,
 }
 
 impl Found {
     fn add(&mut self, lines: &str, hour: usize, counts: Counts) {
         let total = counts.iter().sum::<u64>();
-        let place = match self.places.get(lines) {
-            Some(place) => *place,
+        let is_next = |(next, _): &&(String, Hours)| next == lines;
+        let next = self.lines.get(self.next).filter(is_next);
+        let next = next.map(|_| self.next);
+        let place = match next.or_else(|| self.places.get(lines).copied()) {
+            Some(place) => place,
             None if total == 0 => return,
             None => {
                 let place = self.lines.len();
@@ -170,6 +175,7 @@ impl Found {
         };
         self.lines[place].1[hour] = counts;
         self.totals[place] += total;
+        self.next = place + 1;
     }
 
     /// The [`MOST`] lines with most first.
