@@ -73,14 +73,20 @@ impl ControlPlane {
         })
     }
 
-    /// Sessions on an access line. The search visits all sessions.
+    /// Sessions on an access line that are not closing.
     pub(crate) fn sessions_at(&self, line: &AccessLine) -> impl Iterator<Item = (Seid, Traced)> {
-        let alike = self
-            .sessions
-            .entries()
-            .filter(|e| e.circuit.mac == line.mac);
-        let traced = alike.filter_map(|e| Some((e.seid, self.traced(e.seid)?)));
-        traced.filter(|(_, traced)| traced.line == *line)
+        let segments = self.topology.segments().filter(|(_, segment)| {
+            let port = self.topology.port(segment.port);
+            let user_plane = self.topology.user_plane(port.user_plane);
+            port.name == line.port && user_plane.node_id == line.user_plane
+        });
+        let (outer, inner) = line.vids;
+        let keys = segments.map(move |(segment, _)| (segment, outer, inner, line.mac));
+        let indexes = keys.flat_map(|key| self.sessions.on_line(key));
+        indexes.filter_map(|index| {
+            let seid = self.sessions[index].seid;
+            Some((seid, self.traced(seid)?))
+        })
     }
 
     /// Access line of a session.
