@@ -1,5 +1,6 @@
 //! The PPPoE session ids of one access segment.
 
+use crate::lanes::LaneChoice;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use wire::eth::{MacAddr, Tags};
@@ -107,16 +108,14 @@ impl SessionIdAllocator {
         ids
     }
 
-    /// Allocates an id of a lane, or of another one if every id of the lane is in use or in quarantine; `None` when that is so of
-    /// every lane, and of the home itself no id is in quarantine.
-    pub fn allocate(&mut self, lane: u8, home: Home, now: Duration) -> Option<u16> {
+    /// Allocates an id of the best lane that has one: an id of a lane may be in use or in quarantine. `None` when every id is, and of the
+    /// home itself none is in quarantine.
+    pub fn allocate(&mut self, choice: &LaneChoice, home: Home, now: Duration) -> Option<u16> {
         if self.own.get(&home).is_some_and(|own| own.len() >= OWN) {
-            return self.allocate_own(lane, home);
+            return self.allocate_own(choice, home);
         }
-        let others = (0..=u8::MAX).filter(|other| *other != lane);
-        let mut lanes = std::iter::once(lane).chain(others);
-        let found = lanes.find_map(|lane| self.allocate_of(lane, now));
-        found.or_else(|| self.allocate_own(lane, home))
+        let found = choice.all().find_map(|lane| self.allocate_of(lane, now));
+        found.or_else(|| self.allocate_own(choice, home))
     }
 
     fn allocate_of(&mut self, lane: u8, now: Duration) -> Option<u16> {
@@ -129,11 +128,10 @@ impl SessionIdAllocator {
         Some(id)
     }
 
-    /// The id of a home that has been in quarantine for longest, of the lane if there is one.
-    fn allocate_own(&mut self, lane: u8, home: Home) -> Option<u16> {
-        let own = self.own.get(&home)?;
-        let of_lane = own.iter().find(|id| Lanes::of(**id) == lane);
-        let id = *of_lane.or_else(|| own.first())?;
+    /// Of the home's ids in quarantine the one of the best lane, and of these the one that has been there for longest.
+    fn allocate_own(&mut self, choice: &LaneChoice, home: Home) -> Option<u16> {
+        let own = self.own.get(&home)?.iter().copied();
+        let id = own.min_by_key(|id| choice.rank(Lanes::of(*id)))?;
         self.take(id, home);
         Some(id)
     }
@@ -230,11 +228,15 @@ mod tests {
 
     const NOBODY: Home = Home::NOBODY;
 
+    fn of(lane: u8) -> LaneChoice {
+        LaneChoice::new(Lanes::even(4), lane)
+    }
+
     #[test]
     fn ids_are_quarantined_and_none_is_allocated_twice() {
         let mut ids = SessionIdAllocator::default();
         let t = Duration::from_secs(1000);
-        let all: BTreeSet<u16> = std::iter::from_fn(|| ids.allocate(9, NOBODY, t)).collect();
+        let all: BTreeSet<u16> = std::iter::from_fn(|| ids.allocate(&of(9), NOBODY, t)).collect();
         assert_eq!(
             (all.len(), all.first(), all.last()),
             (65_534, Some(&1), Some(&0xfffe))
@@ -245,13 +247,13 @@ mod tests {
         assert!(!ids.has_free(NOBODY, t) && ids.has_free(NOBODY, t + QUARANTINE));
         ids.release(9, NOBODY, t + QUARANTINE / 2);
         assert_eq!(
-            ids.allocate(7, NOBODY, t + QUARANTINE / 2),
+            ids.allocate(&of(7), NOBODY, t + QUARANTINE / 2),
             None,
             "7 is in quarantine"
         );
-        assert_eq!(ids.allocate(7, NOBODY, t + QUARANTINE), Some(7));
+        assert_eq!(ids.allocate(&of(7), NOBODY, t + QUARANTINE), Some(7));
         assert_eq!(
-            ids.allocate(7, NOBODY, t + QUARANTINE),
+            ids.allocate(&of(7), NOBODY, t + QUARANTINE),
             None,
             "9 is in quarantine"
         );
@@ -264,21 +266,24 @@ mod tests {
         let t = Duration::from_secs(1000);
         for (lane, most) in [(0, 255), (3, 256), (255, 255)] {
             let of_lane: Vec<u16> = (0..most)
-                .filter_map(|_| ids.allocate(lane, NOBODY, t))
+                .filter_map(|_| ids.allocate(&of(lane), NOBODY, t))
                 .collect();
             assert!(of_lane.iter().all(|id| Lanes::of(*id) == lane));
-            let other = ids.allocate(lane, NOBODY, t).expect("other lanes have ids");
+            let other = ids
+                .allocate(&of(lane), NOBODY, t)
+                .expect("other lanes have ids");
             assert_ne!(Lanes::of(other), lane);
+            assert_eq!(Lanes::of(other) % 16, lane % 16, "the same family");
         }
         ids.release(259, NOBODY, t);
-        assert_eq!(ids.allocate(3, NOBODY, t + QUARANTINE), Some(259));
+        assert_eq!(ids.allocate(&of(3), NOBODY, t + QUARANTINE), Some(259));
     }
 
     #[test]
     fn a_restored_allocator_allocates_only_free_ids() {
         let mut ids = SessionIdAllocator::with_allocated([3, 5, 3 + 2 * 256]);
         assert!(ids.allocated().eq([3, 3 + 2 * 256, 5]));
-        let mut next = |lane| ids.allocate(lane, NOBODY, QUARANTINE);
+        let mut next = |lane| ids.allocate(&of(lane), NOBODY, QUARANTINE);
         assert_eq!(next(6), Some(6));
         assert_eq!(next(5), Some(5 + 256));
         assert_eq!(next(3), Some(3 + 3 * 256), "fresh ids first");
@@ -293,13 +298,15 @@ mod tests {
         let (home, other) = (Home(7), Home(8));
         // Of each lane an id rests first that nobody needs.
         for lane in 0..=u8::MAX {
-            let id = ids.allocate(lane, other, Duration::ZERO).expect("an id");
+            let id = ids
+                .allocate(&of(lane), other, Duration::ZERO)
+                .expect("an id");
             ids.release(id, NOBODY, Duration::ZERO);
         }
         let mut all = BTreeSet::new();
         for n in 0..100_000 {
             let now = Duration::from_micros(500 * n);
-            let id = ids.allocate(n as u8, home, now).expect("an id");
+            let id = ids.allocate(&of(n as u8), home, now).expect("an id");
             all.insert(id);
             ids.release(id, home, now);
         }
@@ -310,10 +317,11 @@ mod tests {
                 .all(|lane| lane.freed.len() <= MOST_ENTRIES)
         );
         let now = Duration::from_secs(50);
-        let others: BTreeSet<u16> = std::iter::from_fn(|| ids.allocate(1, other, now)).collect();
+        let others: BTreeSet<u16> =
+            std::iter::from_fn(|| ids.allocate(&of(1), other, now)).collect();
         assert_eq!(others.len(), 65_534 - OWN - 256, "the others rest");
         assert!(others.is_disjoint(&all) && !ids.has_free(other, now));
-        assert!(ids.has_free(home, now) && ids.allocate(1, home, now).is_some());
+        assert!(ids.has_free(home, now) && ids.allocate(&of(1), home, now).is_some());
     }
 
     #[test]
@@ -321,12 +329,12 @@ mod tests {
         let mut ids = SessionIdAllocator::default();
         let (home, now) = (Home(7), Duration::from_secs(1));
         let had: Vec<u16> = (1..=OWN as u8)
-            .map(|lane| ids.allocate(lane, home, now).unwrap())
+            .map(|lane| ids.allocate(&of(lane), home, now).unwrap())
             .collect();
         had.iter().for_each(|id| ids.release(*id, home, now));
-        assert_eq!(ids.allocate(5, home, now), Some(5));
+        assert_eq!(ids.allocate(&of(5), home, now), Some(5));
         assert_eq!(
-            ids.allocate(6, home, now),
+            ids.allocate(&of(6), home, now),
             Some(6 + 256),
             "fewer than eight rest"
         );
@@ -343,13 +351,13 @@ mod tests {
             let (mut used, mut rests) = (Vec::new(), HashMap::new());
             let mut now = Duration::from_secs(1);
             // all but a few ids are somebody's for ever
-            let first: Vec<u16> = (0..65_500u32).filter_map(|n| ids.allocate(n as u8, Home(99), now)).collect();
+            let first: Vec<u16> = (0..65_500u32).filter_map(|n| ids.allocate(&of(n as u8), Home(99), now)).collect();
             for (home, comes, seconds) in steps {
                 now += Duration::from_secs(seconds);
                 let home = Home(home + 1);
                 if comes {
                     let has = ids.has_free(home, now);
-                    let id = ids.allocate(0, home, now);
+                    let id = ids.allocate(&of(0), home, now);
                     prop_assert_eq!(has, id.is_some());
                     if let Some(id) = id {
                         prop_assert!(!used.contains(&(id, home)) && !first.contains(&id));

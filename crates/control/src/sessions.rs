@@ -2,7 +2,7 @@
 
 use crate::entry::{Ending, Entry, Stage};
 use crate::finder::{Finder, Found};
-use crate::lanes::Load;
+use crate::lanes::{Aggregate, Aggregates, Load};
 use crate::topology::{GroupId, SegmentId, Seid, UserPlaneId};
 use crate::wheel::TimerWheel;
 use core::ops::{Index, IndexMut};
@@ -52,6 +52,8 @@ pub(crate) struct SessionTable {
     by_line: Finder,
     /// Sessions of each user name that are not closing.
     by_user: Finder,
+    /// Families of lanes of the sessions in any stage of each segment, and of each outer VLAN.
+    aggregates: Aggregates,
     /// Number of sessions of each segment, and of each VLAN, that are not closing.
     in_segment: BTreeMap<SegmentId, u32>,
     in_vlan: BTreeMap<VlanKey, u32>,
@@ -73,6 +75,7 @@ impl SessionTable {
             by_teid: HashMap::default(),
             by_line: Finder::default(),
             by_user: Finder::default(),
+            aggregates: Default::default(),
             in_segment: BTreeMap::new(),
             in_vlan: BTreeMap::new(),
             in_place: BTreeMap::new(),
@@ -146,6 +149,7 @@ impl SessionTable {
     }
 
     fn count(&mut self, entry: &Entry) {
+        self.aggregates.add(entry);
         self.by_teid.insert(entry.teid, entry.seid.index());
         let load = self.on_user_plane.entry(entry.user_plane);
         load.or_insert(Load::NONE).add(Load::lane(entry.access));
@@ -200,6 +204,7 @@ impl SessionTable {
     /// Removes a session that is closing.
     pub fn remove(&mut self, index: u32) -> Box<Entry> {
         let entry = self.entries.remove(index as usize);
+        self.aggregates.remove(&entry);
         self.by_teid.remove(&entry.teid);
         self.tally.closing -= 1;
         self.wheel.cancel(index);
@@ -312,11 +317,9 @@ impl SessionTable {
     }
 
     /// The same for the next session of an aggregate.
-    pub fn lane_of_aggregate(&self, plane: UserPlaneId, lanes: &Lanes, aggregate: u32) -> u8 {
-        self.on_user_plane
-            .get(&plane)
-            .unwrap_or(&Load::NONE)
-            .of_aggregate(lanes, aggregate)
+    pub fn lane_of_aggregate(&self, plane: UserPlaneId, lanes: &Lanes, of: Aggregate) -> u8 {
+        let load = self.on_user_plane.get(&plane).unwrap_or(&Load::NONE);
+        load.of_aggregate(lanes, &self.aggregates.families(of))
     }
 
     /// Lane for the next session of a user plane whose workers have these.
@@ -527,6 +530,27 @@ mod tests {
             table.insert(Duration::ZERO, entry);
         }
         table
+    }
+
+    #[test]
+    fn an_aggregate_is_known_as_long_as_it_has_sessions() {
+        let lanes = Lanes::even(4);
+        let vlan = |vid| Aggregate::Vlan(SegmentId(0), Some(vid));
+        let lane = |table: &SessionTable, of| table.lane_of_aggregate(PLANE, &lanes, of) % 16;
+        let mut table = SessionTable::new();
+        for line in [6, 6 + 16] {
+            let entry = session(&table, 1, line);
+            table.insert(Duration::ZERO, entry);
+        }
+        assert_eq!(lane(&table, Aggregate::Segment(SegmentId(0))), 7);
+        assert_eq!((lane(&table, vlan(100)), lane(&table, vlan(101))), (7, 1));
+        // one that is closing is still the worker's
+        table.close(0, ENDING);
+        table.close(1, ENDING);
+        table.remove(1);
+        assert_eq!(lane(&table, vlan(100)), 7);
+        table.remove(0);
+        assert_eq!(lane(&table, vlan(100)), 1);
     }
 
     #[test]

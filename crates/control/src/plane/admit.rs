@@ -5,6 +5,7 @@ use super::tunnel::Refused;
 use super::{CameBy, ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{Entry, LineIds, Noted, PadrTags, Stage};
+use crate::lanes::LaneChoice;
 use crate::rare::Rare;
 use crate::session_ids::Home;
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid, UserPlaneId};
@@ -211,10 +212,11 @@ impl ControlPlane {
             self.counters.count(Counter::HalfOpenShed);
             self.abandon(now, silent, Cause::NasRequest);
         }
-        let lightest = || (self.sessions).lightest_lane(plane, &self.user_planes.lanes(plane));
-        let lane = lane.unwrap_or_else(lightest);
+        let lanes = self.user_planes.lanes(plane);
+        let lane = lane.unwrap_or_else(|| self.sessions.lightest_lane(plane, &lanes));
+        let lane = LaneChoice::new(lanes, lane);
         let ids = self.session_ids.entry(segment).or_default();
-        let id = ids.allocate(lane, Home::of(&circuit.tags, circuit.mac), now.at);
+        let id = ids.allocate(&lane, Home::of(&circuit.tags, circuit.mac), now.at);
         id.map(Access::Pppoe)
             .ok_or((Counter::SessionIdsExhausted, "no session id left"))
     }

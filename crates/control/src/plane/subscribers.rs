@@ -2,7 +2,7 @@
 
 use super::ControlPlane;
 use crate::entry::{Entry, LineIds};
-use crate::lanes::Load;
+use crate::lanes::{Aggregate, Load};
 use crate::records::Sixth;
 use crate::subscribers::{Identity, StoredMember, Subscriber, Subscribers};
 use crate::topology::{Aggregates, SegmentId, Seid, SubscriberId, UserPlaneId};
@@ -120,21 +120,19 @@ impl ControlPlane {
         live.count()
     }
 
-    /// Lane of a session of a segment that shares a rate, as a whole or each outer VLAN: one worker has all of the aggregate's sessions.
+    /// Lane of a session of a segment that shares a rate, as a whole or each outer VLAN: that of the aggregate's other sessions, so that one
+    /// worker has them all.
     pub(super) fn lane_of_aggregate(
         &self,
         plane: UserPlaneId,
         segment: SegmentId,
         circuit: &Circuit,
     ) -> Option<u8> {
-        let number = u32::from(segment.0);
+        let outer = circuit.tags.outer.map(|tag| tag.vid);
         let aggregate = match self.topology.segment(segment).aggregates {
             Aggregates::None => return None,
-            Aggregates::Whole => number,
-            Aggregates::EachVlan => {
-                let outer = circuit.tags.outer.map_or(0, |tag| tag.vid);
-                number + u32::from(outer)
-            }
+            Aggregates::Whole => Aggregate::Segment(segment),
+            Aggregates::EachVlan => Aggregate::Vlan(segment, outer),
         };
         let lanes = self.user_planes.lanes(plane);
         Some(self.sessions.lane_of_aggregate(plane, &lanes, aggregate))

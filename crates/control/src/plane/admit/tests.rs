@@ -1,8 +1,10 @@
 use super::*;
+use crate::lanes::LaneChoice;
 use crate::session_ids::{Home, SessionIdAllocator};
 use crate::world::{Choice, World};
 use core::time::Duration;
 use cpe::State;
+use wire::pfcp::Lanes;
 
 /// A segment has 65,534 PPPoE session ids. The world has one segment.
 #[test]
@@ -18,7 +20,9 @@ fn without_a_session_id_no_subscriber_is_offered_one_until_one_has_rested() {
         .iter_mut()
         .next()
         .expect("the home's segment");
-    let others = std::iter::from_fn(|| ids.allocate(0, Home::NOBODY, now)).count();
+    let others =
+        std::iter::from_fn(|| ids.allocate(&LaneChoice::new(Lanes::even(1), 0), Home::NOBODY, now))
+            .count();
     assert_eq!(others, usize::from(SessionIdAllocator::LAST) - 1);
 
     w.dial(1);

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::addresses::{Holder, Kind};
+use crate::lanes::LaneChoice;
 use crate::session_ids::Home;
 use crate::topology::InstanceId;
 use crate::world::{Choice, World};
 use core::time::Duration;
 use northbound::{Fault, Refusal, Request as Call, Response};
 use policy::Bindings;
+use wire::pfcp::Lanes;
 
 const HERE: InstanceId = InstanceId(0);
 const GROUP: GroupId = GroupId(0);
@@ -235,7 +237,7 @@ fn session_ids_and_lines() {
             .session_ids
             .get_mut(&SegmentId(0))
             .unwrap()
-            .allocate(0, Home::NOBODY, now.at)
+            .allocate(&LaneChoice::new(Lanes::even(1), 0), Home::NOBODY, now.at)
             .unwrap();
     };
     broken(stray, kind, Fault::WithoutOwner);
