@@ -4,10 +4,12 @@ use crate::api::*;
 use crate::controller::Link;
 use crate::counters::{Shared, Wake};
 use crate::graph::Tables;
+use crate::moves::{Fence, HeldPackets};
 use crate::nodes::lookup::Batch;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
 use crate::queues::{QueueLimits, Queues};
+use crate::relocation::{Aliases, KeptOwners};
 use crate::routes::{Generations, Routes};
 use crate::shard::{Ids, Shard};
 use crate::tables::adjacency::{Adjacencies, Asked};
@@ -19,7 +21,8 @@ use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use crate::worker::Worker;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use dpdk::{Burst, Eal, Exits, Pool, TxBuffers, tsc_hz};
+use dpdk::{BURST, Burst, Eal, Exits, Pool, TxBuffers, tsc_hz};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::pfcp::Lanes;
 
@@ -44,6 +47,10 @@ pub(crate) const INJECTS: u32 = 2048;
 
 /// Reports of offences that may wait; the others wait for the next second.
 const OFFENCES: usize = 256;
+
+/// So many times as many packets as may wait between two workers are held for sessions that move, in
+/// each direction.
+const HELD: usize = 2;
 
 /// Data planes made so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -91,6 +98,14 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
         wake,
         shard: Shard::new(0, config.workers),
         lanes,
+        aliases: Aliases::default(),
+        owners: BTreeMap::new(),
+        kept: KeptOwners::default(),
+        most_waiting: workers
+            .first()
+            .map_or(0, |worker| worker.tables.queues.most())
+            + BURST,
+        moving: None,
         hz: tsc_hz(eal),
         turn: 0,
         inspecting: false,
@@ -130,6 +145,7 @@ impl Common<'_> {
         let (offence_tx, offence_rx) = rtrb::RingBuffer::new(OFFENCES);
         let most_ports = dpdk::MAX_PORTS as usize;
         let (removed_tx, removed_rx) = rtrb::RingBuffer::new(most_ports);
+        let (transfer_tx, transfer_rx) = rtrb::RingBuffer::new(QUEUE);
         let (punt_tx, punt_rx) = eal.ring(&format!("{}punts", self.name), punts.queue)?;
         let (inject_tx, inject_rx) = eal.ring(&format!("{}injects", self.name), INJECTS)?;
         let link = Link {
@@ -141,12 +157,14 @@ impl Common<'_> {
             gone: gone_rx,
             offences: offence_rx,
             removed: removed_rx,
+            transfers: transfer_rx,
             shared: shared.clone(),
             sent: 0,
             after: 0,
         };
         let (others, workers) = (limits.interfaces as usize, self.config.workers as usize);
-        let queued = others + workers;
+        // one more way is that of packets that are held
+        let queued = others + workers + 1;
         let second = tsc_hz(eal);
         let queue_limits = QueueLimits {
             ports: limits.interfaces,
@@ -163,6 +181,10 @@ impl Common<'_> {
             ports: Vec::with_capacity(most_ports),
             sweep: None,
             removed: removed_tx,
+            fence: Fence::new(workers),
+            held: HeldPackets::new(HELD * limits.handed_over as usize),
+            adopted: Vec::with_capacity(QUEUE),
+            transfers: transfer_tx,
             punter: Punter::new(&punts, punt_tx, second),
             injects: inject_rx,
             taken: (0..workers).map(|_| None).collect(),
@@ -194,6 +216,7 @@ impl Common<'_> {
                 generations: self.generations.clone(),
                 others,
                 queued,
+                holds: false,
                 queues: Queues::new(queue_limits),
                 pool,
                 events: event_tx,

@@ -80,6 +80,34 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             remove_port(worker, port);
             None
         }
+        Command::Hold(port, owners) => {
+            worker.hold(port, owners);
+            None
+        }
+        Command::SetOwners(port, owners) => {
+            (worker.tables.sessions).set_owners(port, Some(owners), true);
+            None
+        }
+        Command::Fence(unqueued) => {
+            worker.begin_fence(unqueued);
+            None
+        }
+        Command::Release(transfer) => {
+            worker.release(transfer);
+            None
+        }
+        Command::Adopt(transfer) => {
+            worker.adopt(transfer);
+            None
+        }
+        Command::Unhold(port, owners) => {
+            worker.unhold(port, owners);
+            None
+        }
+        Command::EndMove => {
+            worker.tables.sessions.forget_owners_before();
+            None
+        }
         Command::Inspect(part, found) => {
             let piece = inspect::inspect(worker, part, found);
             // one is under way at a time
@@ -124,7 +152,7 @@ fn policy_state(worker: &Worker, index: SessionIndex, direction: Direction) -> O
 }
 
 /// Counts the hits of rules by the packets of a session, or ends that; the controller has the counters, too.
-fn watch_rules(
+pub(crate) fn watch_rules(
     worker: &mut Worker,
     (index, direction): (SessionIndex, Direction),
     hits: Option<Arc<RuleHits>>,
@@ -140,7 +168,7 @@ fn watch_rules(
     }
 }
 
-fn tell(worker: &mut Worker, event: Event) {
+pub(crate) fn tell(worker: &mut Worker, event: Event) {
     let told = worker.tables.events.push(event);
     told.expect("room was found before");
 }
@@ -258,10 +286,7 @@ fn set_session(
         Ok(()) => {
             (worker.tables.sessions).set(entry, sources, admitted.generation);
             let place = worker.tables.sessions.shard.place(index.0) as usize;
-            if worker.serials.len() <= place {
-                worker.serials.resize(place + 1, 0);
-            }
-            worker.serials[place] = admitted.serial;
+            set_serial(worker, place, admitted.serial);
             let queues = &mut worker.tables.queues;
             queues.follow(place, Some(port), &worker.shared);
             None
@@ -274,8 +299,16 @@ fn set_session(
     }
 }
 
+/// Notes which of the sessions that had a place has it now.
+pub(crate) fn set_serial(worker: &mut Worker, place: usize, serial: u32) {
+    if worker.serials.len() <= place {
+        worker.serials.resize(place + 1, 0);
+    }
+    worker.serials[place] = serial;
+}
+
 /// Lets the control thread know that a session is not there, though that was not its wish.
-fn is_gone(worker: &mut Worker, index: SessionIndex, serial: u32) {
+pub(crate) fn is_gone(worker: &mut Worker, index: SessionIndex, serial: u32) {
     let told = worker.gone.push((index, serial));
     told.expect("room was found before");
 }

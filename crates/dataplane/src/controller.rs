@@ -9,17 +9,20 @@ use crate::graph::Source;
 use crate::handoff;
 use crate::inspect::{Held, PIECE, Part, Piece};
 use crate::message::Command;
+use crate::moves::Transfer;
 use crate::ports::Ports;
 use crate::protection::Offence;
 use crate::punt::{self, PuntClass, PuntKind, PuntLimits};
+use crate::relocation::{Aliases, KeptOwners, Move};
 use crate::routes::{Left, Routes, Write};
-use crate::shard::Shard;
+use crate::shard::{Owners, Shard};
 use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
 use dpdk::{Consumer, Pool, Producer, Queue};
 use ipnet::IpNet;
 use policy::{Direction, PrioritySource, Rate};
 use scheduler::SharedRate;
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -38,6 +41,15 @@ pub struct Controller {
     /// That of worker 0.
     pub(crate) shard: Shard,
     pub(crate) lanes: Lanes,
+    /// Sessions that were moved to another worker.
+    pub(crate) aliases: Aliases,
+    /// Workers of VLANs that were moved, by access port.
+    pub(crate) owners: BTreeMap<PortIndex, Arc<Owners>>,
+    pub(crate) kept: KeptOwners,
+    /// Most frames that wait at a worker.
+    pub(crate) most_waiting: usize,
+    /// The move that is under way.
+    pub(crate) moving: Option<Box<Move>>,
     /// Ticks of a second.
     pub(crate) hz: u64,
     /// How often punts were asked for.
@@ -71,6 +83,8 @@ pub(crate) struct Link {
     pub offences: rtrb::Consumer<Offence>,
     /// Ports that the worker has let go of, and its queues of them.
     pub removed: rtrb::Consumer<(PortIndex, Option<Queue>)>,
+    /// Sessions that have left the worker, or have come to it.
+    pub transfers: rtrb::Consumer<Box<Transfer>>,
     pub shared: Arc<Shared>,
     /// Commands that were sent, and how many of them have to be applied before routes are written again.
     pub sent: u64,
@@ -78,7 +92,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    fn send(&mut self, command: Command) -> Result<(), Busy> {
+    pub(crate) fn send(&mut self, command: Command) -> Result<(), Busy> {
         self.commands.push(command).map_err(|_| Busy)?;
         self.sent += 1;
         Ok(())
@@ -95,6 +109,7 @@ impl Link {
             && self.pieces.is_empty()
             && self.offences.is_empty()
             && self.removed.is_empty()
+            && self.transfers.is_empty()
     }
 }
 
@@ -105,7 +120,7 @@ impl Controller {
     }
 
     /// Sends a command to each worker; there is room for it.
-    fn send_all(&mut self, mut command: impl FnMut(u16) -> Command) -> Result<(), Busy> {
+    pub(crate) fn send_all(&mut self, mut command: impl FnMut(u16) -> Command) -> Result<(), Busy> {
         self.room()?;
         for (worker, link) in (0..).zip(&mut self.links) {
             link.send(command(worker))?;
@@ -116,11 +131,14 @@ impl Controller {
     /// How many commands are taken now, of whatever kind.
     pub fn free_commands(&mut self) -> usize {
         self.catch_up();
-        self.slots().min(self.routes.room())
+        match self.moving.is_some() {
+            true => 0,
+            false => self.slots().min(self.routes.room()),
+        }
     }
 
     /// How many commands every worker takes.
-    fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         let slots = self.links.iter().map(|link| link.commands.slots());
         slots.min().unwrap_or(0)
     }
@@ -128,9 +146,13 @@ impl Controller {
     /// Writes the routes and groups that waited for adjacencies before them; true if none does any more. To be called as long
     /// as it says false; [`Controller::poll_event`] does it too.
     pub fn catch_up(&mut self) -> bool {
+        self.go_on_moving();
         for link in &mut self.links {
             while let Ok((index, serial)) = link.gone.pop() {
                 self.routes.gone(index, serial);
+                // it may have been told before the session moved
+                let now = self.aliases.place(self.aliases.name(index));
+                self.routes.gone(now, serial);
             }
         }
         while let Some(write) = self.routes.next() {
@@ -156,7 +178,7 @@ impl Controller {
                 return false;
             }
         }
-        true
+        self.moving.is_none()
     }
 
     fn write(&mut self, write: Write) -> Result<(), Busy> {
@@ -226,6 +248,7 @@ impl Controller {
     pub fn remove_port(&mut self, index: PortIndex) -> Result<(), PortError> {
         self.settled()?;
         self.ports.remove(index)?;
+        self.owners.remove(&index);
         Ok(self.send_all(|_| Command::RemovePort(index))?)
     }
 
@@ -321,6 +344,14 @@ impl Controller {
         }
     }
 
+    /// Whether a command about a session will be taken: not while sessions move.
+    fn room_for_session(&self) -> Result<(), Busy> {
+        match self.moving {
+            Some(_) => Err(Busy),
+            None => self.room(),
+        }
+    }
+
     /// Whether a command will be taken: what is noted here has to reach the workers.
     fn room(&self) -> Result<(), Busy> {
         match self.slots() {
@@ -334,10 +365,12 @@ impl Controller {
     pub fn set_session(&mut self, mut entry: SessionEntry) -> Result<(), Busy> {
         self.room()?;
         self.catch_up();
-        self.room()?;
+        self.room_for_session()?;
+        entry.index = self.aliases.place(entry.index);
         let index = entry.index;
-        let worker = self.lanes.worker(entry.pppoe_session_id);
-        let admitted = match self.shard.of(index.0) == worker.into() {
+        let outer = entry.tags.outer.map_or(0, |tag| tag.vid);
+        let worker = self.worker(entry.port, outer, entry.pppoe_session_id);
+        let admitted = match self.shard.of(index.0) == worker {
             true => self.routes.admit(&entry),
             false => Err(Refusal::Malformed),
         };
@@ -380,13 +413,16 @@ impl Controller {
 
     /// Removes a session and its host routes. [`Event::Usage`] with `removed` answers, also for one that is not there.
     pub fn remove_session(&mut self, index: SessionIndex) -> Result<(), Busy> {
-        self.room()?;
+        self.room_for_session()?;
+        let index = self.aliases.place(index);
         self.routes.withdraw(index);
         self.link(index.0).send(Command::RemoveSession(index))
     }
 
     /// Asks for a session's counters; [`Event::Usage`] answers.
     pub fn read_usage(&mut self, index: SessionIndex) -> Result<(), Busy> {
+        self.room_for_session()?;
+        let index = self.aliases.place(index);
         self.link(index.0).send(Command::ReadUsage(index))
     }
 
@@ -395,6 +431,8 @@ impl Controller {
     /// # Errors
     /// The worker does not take a command now.
     pub fn read_policy(&mut self, index: SessionIndex, direction: Direction) -> Result<(), Busy> {
+        self.room_for_session()?;
+        let index = self.aliases.place(index);
         self.link(index.0)
             .send(Command::ReadPolicy(index, direction))
     }
@@ -426,6 +464,8 @@ impl Controller {
         direction: Direction,
         hits: Option<Arc<RuleHits>>,
     ) -> Result<(), Busy> {
+        self.room_for_session()?;
+        let index = self.aliases.place(index);
         self.link(index.0)
             .send(Command::WatchRules(index, direction, hits.clone()))?;
         self.rule_hits.retain(|hits| Arc::strong_count(hits) > 1);
@@ -436,6 +476,8 @@ impl Controller {
     /// Begins to show copies of the packets of a session that is there, at most this many ([`PuntKind::SampledUp`],
     /// [`PuntKind::SampledDown`]); without a rate, ends that. It ends with the session, too.
     pub fn sample(&mut self, index: SessionIndex, rate: Option<SampleRate>) -> Result<(), Busy> {
+        self.room_for_session()?;
+        let index = self.aliases.place(index);
         self.link(index.0).send(Command::Sample(index, rate))
     }
 
@@ -515,7 +557,15 @@ impl Controller {
     /// The piece that was asked for, when it is there.
     pub fn poll_piece(&mut self) -> Option<Piece> {
         let piece = match self.asked.take() {
-            Some((instance, after)) => self.routes.piece(instance, after, self.shard.workers()),
+            Some((instance, after)) => {
+                let workers = self.shard.workers();
+                let mut piece = self.routes.piece(instance, after, workers);
+                piece
+                    .found
+                    .iter_mut()
+                    .for_each(|held| self.aliases.rename(held));
+                piece
+            }
             None => {
                 let mut links = self.links.iter_mut();
                 let piece = links.find_map(|link| link.pieces.pop().ok())?;
@@ -532,6 +582,7 @@ impl Controller {
             if let Held::Session { entry, whole } = held {
                 *whole &= self.routes.complete(entry);
             }
+            self.aliases.rename(held);
         }
         piece
     }
@@ -560,7 +611,11 @@ impl Controller {
     pub fn inject(&mut self, packet: Inject<'_>) -> Result<(), Busy> {
         let tagged = |interface| self.ports.tagged(interface);
         let mbuf = handoff::wrap(&self.pool, packet, tagged).ok_or(Busy)?;
-        let link = self.link(handoff::session(packet).into());
+        let worker = match handoff::session(packet) {
+            Some((port, outer, id)) => self.worker(port, outer, id),
+            None => 0,
+        };
+        let link = &mut self.links[usize::from(worker)];
         link.injects.send(mbuf).map_err(|_| Busy)?;
         counters::add(&link.shared.injected, 1);
         Ok(())
@@ -586,7 +641,7 @@ impl Controller {
                 n += 1;
                 if let Some((kind, port)) = punt::unpack(mbuf.meta()) {
                     f(Punt {
-                        kind,
+                        kind: self.aliases.rename_punt(kind),
                         port,
                         member: mbuf.member(),
                         frame: mbuf.data(),
@@ -604,7 +659,7 @@ impl Controller {
             while let Ok(event) = link.events.pop() {
                 // Each worker says that.
                 if worker == 0 || !matches!(event, Event::AdjacencyRefused(_)) {
-                    return Some(event);
+                    return Some(self.aliases.rename_event(event));
                 }
             }
         }
@@ -639,6 +694,7 @@ impl Controller {
             self.links.iter().all(Link::is_quiet)
                 && self.asked.is_none()
                 && self.routes.next().is_none()
+                && self.moving.is_none()
         })
     }
 

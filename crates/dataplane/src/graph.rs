@@ -52,6 +52,8 @@ pub(crate) enum Source {
     Gateway { instance: u16 },
     /// Another worker, which has looked up where it leads: IP packets behind a note ([`NOTE`]).
     Worker,
+    /// The same, and the hop is counted.
+    Held,
 }
 
 impl Source {
@@ -96,6 +98,8 @@ pub(crate) struct Tables {
     pub others: usize,
     /// The way out to the queues of port 0; those of the others follow.
     pub queued: usize,
+    /// Whether packets are held whose sessions are on their way to this worker.
+    pub holds: bool,
     pub queues: Queues,
     /// For fragments.
     pub pool: Pool,
@@ -127,11 +131,17 @@ pub(crate) fn run<const TRACE: bool>(
         Source::Gateway { instance } => {
             downlink::from_gateway::<TRACE>(instance, tables, burst, outs, rest);
         }
-        Source::Worker => forward::from_worker::<TRACE>(tables, burst, outs, rest),
+        Source::Worker => forward::from_worker::<TRACE, false>(tables, burst, outs, rest),
+        Source::Held => forward::from_worker::<TRACE, true>(tables, burst, outs, rest),
     }
 }
 
 impl Tables {
+    /// The way out for packets that are held: behind those to the workers.
+    pub fn held(&self) -> usize {
+        self.queued - 1
+    }
+
     /// A packet takes this edge.
     #[inline(always)]
     pub fn took<const TRACE: bool>(&mut self, edge: Edge) {

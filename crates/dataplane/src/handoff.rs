@@ -18,18 +18,21 @@ pub(crate) const FRAME: u32 = 2;
 pub(crate) const PACKET: u32 = 3;
 /// A frame that is ready, for a member of the port that the second word says. The packet itself says which.
 pub(crate) const MEMBER: u32 = 4;
+/// As [`PACKET`], and the hop is counted already: it waited until its session had come to this worker.
+pub(crate) const HOPPED: u32 = 5;
 
-/// The PPPoE session id of an injected frame of a session, or 0.
-pub(crate) fn session(packet: Inject<'_>) -> u16 {
-    let Inject::Port(_, frame) = packet else {
-        return 0;
+/// The port, the outer VLAN and the PPPoE session id of an injected frame of a session.
+pub(crate) fn session(packet: Inject<'_>) -> Option<(PortIndex, u16, u16)> {
+    let Inject::Port(port, frame) = packet else {
+        return None;
     };
     match Frame::parse(frame) {
         Ok(Frame { header, payload }) if header.ethertype == PPPOE_SESSION => {
-            let id = payload.get(2..4).and_then(|id| id.try_into().ok());
-            id.map_or(0, u16::from_be_bytes)
+            let id = payload.get(2..4)?.try_into().ok()?;
+            let outer = header.tags.outer.map_or(0, |tag| tag.vid);
+            Some((port, outer, u16::from_be_bytes(id)))
         }
-        _ => 0,
+        _ => None,
     }
 }
 

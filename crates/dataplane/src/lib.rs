@@ -65,12 +65,14 @@ mod graph;
 mod handoff;
 mod inspect;
 mod message;
+mod moves;
 mod nodes;
 mod police;
 mod ports;
 mod protection;
 mod punt;
 mod queues;
+mod relocation;
 mod routes;
 mod shard;
 #[cfg(feature = "stages")]
@@ -95,6 +97,7 @@ pub use policy::{Overhead, PacketSettings, Rate};
 pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};
 pub use queues::{PartState, PortPart, QueueRules, QueueState};
+pub use relocation::{MOST_MOVED, Relocation};
 pub use scheduler::{
     ASK_AT, AggregateState, Discipline, Limit, Management, QueueProfile, QueueSettings, WAITS,
     Waiting,

@@ -2,9 +2,11 @@
 use crate::api::*;
 use crate::compiled::{CompiledPolicy, RuleHits};
 use crate::inspect::{Held, Part};
+use crate::moves::Transfer;
 use crate::punt::PuntLimits;
 use crate::queues::PartState;
 use crate::routes::Admitted;
+use crate::shard::Owners;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
@@ -46,4 +48,19 @@ pub(crate) enum Command {
     SetPuntLimits(Box<PuntLimits>),
     SetIpv4Options(Ipv4Options),
     SetPolicy(PolicyIndex, Option<Arc<CompiledPolicy>>),
+    /// Hold what comes for VLANs of a port that move here.
+    Hold(PortIndex, Arc<Owners>),
+    /// VLANs of a port are other workers' from now on.
+    SetOwners(PortIndex, Arc<Owners>),
+    /// Commands wait until what other workers had handed over by now is done; with the flag also until what waits in no session's queue
+    /// has left.
+    Fence(bool),
+    /// Sessions leave for another worker.
+    Release(Box<Transfer>),
+    /// Sessions come from another worker.
+    Adopt(Box<Transfer>),
+    /// The sessions are here: what was held goes on.
+    Unhold(PortIndex, Arc<Owners>),
+    /// No frames are on their way any more that go by the owners of before.
+    EndMove,
 }

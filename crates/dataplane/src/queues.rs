@@ -161,16 +161,20 @@ impl PortQueues {
         self.scheduler.waiting() + self.left.len()
     }
 
-    /// Removes the queues of a session. Returns how many frames waited.
-    fn remove(&mut self, subscriber: SubscriberIndex) -> u64 {
-        let mut purged = 0;
-        let free = &mut |WaitingFrame(mbuf)| {
-            purged += 1;
-            drop(mbuf);
-        };
+    /// Removes the queues of a session. `gone` gets the frames that waited, with their classes.
+    fn remove(&mut self, subscriber: SubscriberIndex, gone: &mut impl FnMut(usize, WaitingFrame)) {
         let parent = self.scheduler.parent(subscriber);
-        self.scheduler.remove(subscriber, free);
+        self.scheduler.take_out(subscriber, gone);
         self.remove_unused(parent.unwrap_or(PORT));
+    }
+
+    /// Removes the queues of a session, with what waits. Returns how many frames that were.
+    fn purge(&mut self, subscriber: SubscriberIndex) -> u64 {
+        let mut purged = 0;
+        self.remove(subscriber, &mut |_, frame| {
+            purged += 1;
+            drop(frame);
+        });
         purged
     }
 
@@ -389,10 +393,63 @@ impl Queues {
         let line = core::mem::replace(line, QueueLine::NONE);
         let queues = &mut self.ports[usize::from(line.port)];
         if let (Some(subscriber), Some(queues)) = (line.subscriber, queues) {
-            let purged = queues.remove(subscriber);
+            let purged = queues.purge(subscriber);
             count_drops(shared, line.port, DropReason::QueuePurged, purged);
             self.count(line.port);
         }
+    }
+
+    /// Takes the queues of a session away, for another worker: the frames that wait, in the order of each flow. The second word of each is its
+    /// class. Returns how many.
+    pub fn release(&mut self, place: usize, frames: &mut Vec<Mbuf>) -> usize {
+        let Some(line) = self.sessions.get_mut(place) else {
+            return 0;
+        };
+        let line = core::mem::replace(line, QueueLine::NONE);
+        let queues = &mut self.ports[usize::from(line.port)];
+        let (Some(subscriber), Some(queues)) = (line.subscriber, queues) else {
+            return 0;
+        };
+        let before = frames.len();
+        queues.remove(subscriber, &mut |class, WaitingFrame(mut mbuf)| {
+            mbuf.set_meta([0, class as u32]);
+            frames.push(mbuf);
+        });
+        self.count(line.port);
+        frames.len() - before
+    }
+
+    /// Lets a frame wait that has waited for a session at another worker ([`Queues::release`]).
+    pub fn adopt(
+        &mut self,
+        PortIndex(port): PortIndex,
+        to: SubscriberIndex,
+        mbuf: Mbuf,
+        (now, shared): (u64, &Shared),
+    ) {
+        self.share_room(port);
+        let [_, class] = mbuf.meta();
+        let queues = self.port(port);
+        let frame = WaitingFrame(mbuf);
+        if let Err((refused, _)) = queues.scheduler.enqueue(to, class as usize, frame, now) {
+            count_drops(shared, port, reason(refused), 1);
+        }
+        self.count(port);
+    }
+
+    /// Whether frames stand outside of the sessions' queues that sessions which move may have sent: those that a port has not taken, and
+    /// those that wait for the rate of a port.
+    pub fn holds_unqueued(&self) -> bool {
+        self.ports.iter().flatten().any(|port| {
+            let (_, others) = port.others;
+            let waits = others.is_some_and(|others| port.scheduler.holds(others, 0));
+            waits || !port.left.is_empty()
+        })
+    }
+
+    /// Most frames that wait at the worker.
+    pub fn most(&self) -> usize {
+        self.limits.packets
     }
 
     /// Gives away what waits for a port that goes in no queue of a session. Frames that come later leave at once.

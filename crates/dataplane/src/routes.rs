@@ -168,6 +168,27 @@ impl Routes {
         })
     }
 
+    /// Lets the host routes of a session lead to another index, at another worker; `None` if it is not there. The index is free.
+    pub fn relocate(&mut self, from: SessionIndex, to: SessionIndex) -> Option<Admitted> {
+        let mut hosted = self.sessions.get_mut(from.0 as usize)?.take()?;
+        self.serial = self.serial.wrapping_add(1).max(1);
+        hosted.serial = self.serial;
+        let place = to.0 as usize;
+        if self.sessions.len() <= place {
+            self.sessions.resize_with(place + 1, || None);
+        }
+        // Before a route leads to the session, as in `admit`.
+        let generation = self.generations[place]
+            .fetch_add(1, Release)
+            .wrapping_add(1);
+        for net in hosted.routes() {
+            self.say(hosted.instance, net, Some(Destination::Session(to)));
+        }
+        let serial = hosted.serial;
+        self.sessions[place] = Some(hosted);
+        Some(Admitted { serial, generation })
+    }
+
     /// A session is there no more.
     pub fn withdraw(&mut self, SessionIndex(index): SessionIndex) {
         let hosted = self.sessions.get_mut(index as usize);

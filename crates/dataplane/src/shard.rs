@@ -1,13 +1,22 @@
-//! Which worker has which session. Both ways a packet says by itself whose it is: up by the lane of its PPPoE session id, down by
-//! the index of its session.
+//! Which worker has which session. Both ways a packet says by itself whose it is: up by the lane of its PPPoE session id, or by its outer VLAN
+//! if this was moved, and down by the index of its session.
 
 use wire::pfcp::Lanes;
 
+/// The worker of each outer VLAN of an access port that was moved; [`BY_LANE`] for all others.
+pub(crate) type Owners = [u8; 4096];
+
+/// The lanes of PPPoE session ids name the workers of a VLAN's sessions.
+pub(crate) const BY_LANE: u8 = u8::MAX;
+
+/// No VLAN was moved.
+pub(crate) static NO_OWNERS: Owners = [BY_LANE; 4096];
+
 /// A worker's share of the PPPoE session ids: the lane of an id, its low octet, names the worker.
 pub(crate) struct Ids {
-    own: u16,
-    /// How many lanes are this worker's.
-    pub here: u32,
+    pub own: u16,
+    /// How many lanes a worker has at most.
+    pub most: u32,
     lanes: [Lane; 256],
 }
 
@@ -27,9 +36,14 @@ impl Ids {
             let rank = before.count() as u8;
             Lane { worker, rank }
         };
+        let lanes_of = |own: u8| workers.iter().filter(|worker| **worker == own).count();
         Ids {
             own,
-            here: workers.iter().filter(|w| u16::from(**w) == own).count() as u32,
+            most: workers
+                .iter()
+                .map(|worker| lanes_of(*worker))
+                .max()
+                .unwrap_or(0) as u32,
             lanes: core::array::from_fn(lane),
         }
     }
@@ -45,13 +59,28 @@ impl Ids {
         self.lane(id).worker.into()
     }
 
-    /// Is the id this worker's?
+    /// The worker of an id in a VLAN of a port where these VLANs were moved.
+    #[inline(always)]
+    pub fn worker(&self, owners: &Owners, vid: u16, id: u16) -> u16 {
+        match owners[usize::from(vid) & 0xfff] {
+            BY_LANE => self.of(id),
+            worker => worker.into(),
+        }
+    }
+
+    /// How many workers have lanes.
+    pub fn workers(&self) -> u16 {
+        let most = self.lanes.iter().map(|lane| lane.worker).max();
+        u16::from(most.unwrap_or(0)) + 1
+    }
+
+    /// Is the id's lane this worker's?
     #[inline(always)]
     pub fn has(&self, id: u16) -> bool {
         self.of(id) == self.own
     }
 
-    /// The place of an id among the worker's that have the same high octet: below [`Ids::here`], if the id is this worker's.
+    /// The place of an id among those of its lane's worker that have the same high octet: below [`Ids::most`].
     #[inline(always)]
     pub fn place(&self, id: u16) -> u32 {
         self.lane(id).rank.into()
@@ -131,10 +160,11 @@ mod tests {
             for own in 0..16 {
                 let ids = Ids::new(own, &lanes);
                 let held: Vec<u16> = (0..=u16::MAX).filter(|id| ids.has(*id)).collect();
-                assert_eq!(held.len(), 256 * ids.here as usize);
+                let here = held.len() as u32 / 256;
+                assert!(here <= ids.most);
                 assert!(held.iter().all(|id| u16::from(lanes.worker(*id)) == own));
                 let places = held.iter().map(|id| ids.place(*id));
-                assert!(places.eq((0..256).flat_map(|_| 0..ids.here)));
+                assert!(places.eq((0..256).flat_map(|_| 0..here)));
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::drops::DropReason;
 use crate::graph::Tables;
 use crate::nodes::classify::{self, Access};
 use crate::nodes::{Exit, session};
+use crate::shard::NO_OWNERS;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sessions;
 use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, Window};
@@ -19,9 +20,9 @@ pub struct Admission {
 #[inline(always)]
 fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> (Access, u32) {
     let (kind, slot) = match classify::depth(w) {
-        0 => classify::access::<0>(w, len, vlans, sessions),
-        1 => classify::access::<1>(w, len, vlans, sessions),
-        _ => classify::access::<2>(w, len, vlans, sessions),
+        0 => classify::access::<0, false>(w, len, (vlans, &NO_OWNERS), sessions),
+        1 => classify::access::<1, false>(w, len, (vlans, &NO_OWNERS), sessions),
+        _ => classify::access::<2, false>(w, len, (vlans, &NO_OWNERS), sessions),
     };
     dpdk::prefetch_early(sessions.up_lines().at(slot));
     (kind, slot)

@@ -8,9 +8,10 @@ use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::egress::Egress;
 use crate::graph::{self, Source, Tables};
-use crate::handoff::{FRAME, MEMBER, PACKET, READY, ROUTE};
+use crate::handoff::{FRAME, HOPPED, MEMBER, PACKET, READY, ROUTE};
 use crate::inspect::Piece;
 use crate::message::Command;
+use crate::moves::{Fence, HeldPackets, TRANSFER, Transfer};
 use crate::nodes::Exit;
 use crate::nodes::punt::Punter;
 use crate::protection::Offence;
@@ -43,6 +44,16 @@ pub struct Worker {
     /// A search for sessions whose port or VLAN was taken away. Commands wait for its end.
     pub(crate) sweep: Option<Sweep>,
     pub(crate) removed: rtrb::Producer<(PortIndex, Option<Queue>)>,
+    /// What commands wait for.
+    pub(crate) fence: Fence,
+    /// Packets whose sessions are on their way to this worker.
+    pub(crate) held: HeldPackets,
+    /// Sessions that have come, and that packets do not find yet. There is room from the start. They stay in their boxes, as the worker
+    /// frees nothing.
+    #[expect(clippy::vec_box)]
+    pub(crate) adopted: Vec<Box<Transfer>>,
+    /// Sessions that have left, and the memory of those that have come: the control thread frees it.
+    pub(crate) transfers: rtrb::Producer<Box<Transfer>>,
     pub(crate) tables: Tables,
     pub(crate) punter: Punter,
     /// What the control thread injects, and what each worker hands over; its own place is empty.
@@ -193,19 +204,34 @@ impl Worker {
 
     fn apply_commands(&mut self) -> usize {
         for n in 0..COMMANDS {
-            // A command has at most one answer. Unless there is room for it, the command waits: no answer is lost.
-            if self.tables.events.slots() == 0 || self.gone.slots() == 0 {
+            // A command has at most one answer for each session that it is about. Unless there is room, it waits: no answer is lost.
+            if self.tables.events.slots() < TRANSFER || self.gone.slots() < TRANSFER {
                 return n;
             }
             if self.sweep.is_some() {
                 commands::sweep(self);
                 continue;
             }
+            if self.fence.is_up {
+                if self.is_fenced() {
+                    return n;
+                }
+                add(&self.shared.applied, 1);
+            }
             let Ok(command) = self.commands.pop() else {
                 return n;
             };
+            let is_transfer = matches!(command, Command::Release(_) | Command::Adopt(_));
             commands::apply(self, command);
+            if self.fence.is_up {
+                // it counts as applied when it is over
+                continue;
+            }
             add(&self.shared.applied, 1);
+            if is_transfer {
+                // packets of others do not wait for more than one of these
+                return n + 1;
+            }
         }
         COMMANDS
     }
@@ -217,6 +243,8 @@ impl Worker {
         };
         let n = taken.recv_burst(&mut self.inbox);
         if n > 0 {
+            let before = &mut self.fence.left[other];
+            *before = before.saturating_sub(n);
             add(&self.shared.taken_over, n as u64);
             self.sort::<TRACE>(Edge::TakenReady, Some(other));
         }
@@ -225,7 +253,7 @@ impl Worker {
 
     /// Does for each packet of the inbox what its words say, for all that say the same together; `ready` is the way of a frame that is
     /// ready, and `other` the worker that it comes from.
-    fn sort<const TRACE: bool>(&mut self, ready: Edge, other: Option<usize>) {
+    pub(crate) fn sort<const TRACE: bool>(&mut self, ready: Edge, other: Option<usize>) {
         while let Some([kind, place]) = self.inbox.split_same(&mut self.burst) {
             let port = self.ports.iter().any(|p| p.index.0 as u32 == place);
             let instance = place < self.tables.fibs.instances().into();
@@ -244,6 +272,7 @@ impl Worker {
                 ROUTE if instance => self.pass::<TRACE>(Source::Gateway { instance: index }, 0),
                 FRAME if port => self.pass::<TRACE>(Source::Access { port: index, edge }, index),
                 PACKET => self.pass::<TRACE>(Source::Worker, 0),
+                HOPPED => self.pass::<TRACE>(Source::Held, 0),
                 _ => {
                     let n = self.burst.len() as u64;
                     self.shared.count_drop(DropReason::BadInject, n);
@@ -302,7 +331,7 @@ impl Worker {
     }
 
     /// Sends what is ready, and hands over what is others'.
-    fn flush<const TRACE: bool>(&mut self) {
+    pub(crate) fn flush<const TRACE: bool>(&mut self) {
         self.send_outs::<TRACE>();
         // Fragments can be more than a port takes at once.
         while self.outs.refill() {
@@ -317,6 +346,9 @@ impl Worker {
         }
         for other in 0..self.handed.len() {
             self.hand_over(other as u16, self.tables.others + other);
+        }
+        if self.tables.holds {
+            self.keep_held();
         }
     }
 
@@ -495,6 +527,7 @@ impl Worker {
         self.wake.rouse(|| {
             self.tables.events.slots() < self.tables.events.buffer().capacity()
                 || self.pieces.slots() == 0
+                || self.transfers.slots() < self.transfers.buffer().capacity()
                 || self.offences.slots() < self.offences.buffer().capacity()
                 || self.removed.slots() < self.removed.buffer().capacity()
                 || self.punter.waiting()

@@ -268,6 +268,15 @@ impl<C: Chain> Scheduler<C> {
 
     /// Removes a subscriber. `gone` gets the packets that waited.
     pub fn remove(&mut self, subscriber: SubscriberIndex, gone: &mut impl FnMut(C::Packet)) {
+        self.take_out(subscriber, &mut |_, packet| gone(packet));
+    }
+
+    /// The same; `gone` gets each packet with its class, and those of a flow in their order.
+    pub fn take_out(
+        &mut self,
+        subscriber: SubscriberIndex,
+        gone: &mut impl FnMut(usize, C::Packet),
+    ) {
         let line = &mut self.subscribers[subscriber.0 as usize];
         if !line.is_there() {
             return;
@@ -277,18 +286,22 @@ impl<C: Chain> Scheduler<C> {
         let (parent, packets) = (line.parent, line.waiting);
         self.nodes[parent as usize].children -= 1;
         self.count_above(parent, |waiting| *waiting -= u32::from(packets));
-        for line in further.into_iter().chain([subscriber.0]) {
-            self.purge(line as usize, gone);
+        let further = further.map(|line| (line, LINE_CLASSES));
+        for (line, first) in further.into_iter().chain([(subscriber.0, 0)]) {
+            self.purge(line as usize, &mut |class, packet| {
+                gone(first + class, packet)
+            });
             self.vacate(line);
         }
     }
 
     /// Takes all packets of the classes of a line.
-    fn purge(&mut self, line: usize, gone: &mut impl FnMut(C::Packet)) {
-        for queue in &mut self.queues[line * LINE_CLASSES..(line + 1) * LINE_CLASSES] {
+    fn purge(&mut self, line: usize, gone: &mut impl FnMut(usize, C::Packet)) {
+        let queues = &mut self.queues[line * LINE_CLASSES..(line + 1) * LINE_CLASSES];
+        for (class, queue) in queues.iter_mut().enumerate() {
             queue.purge(&mut self.sub_queues, &mut |packet| {
                 self.waiting -= 1;
-                gone(packet);
+                gone(class, packet);
             });
         }
     }

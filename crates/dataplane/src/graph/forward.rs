@@ -155,6 +155,18 @@ fn to_subscriber<const TRACE: bool>(
     if let Err(leave) = hop::<TRACE>(t, a, total, w) {
         return packet.leave(leave);
     }
+    hopped_to_subscriber::<TRACE>(t, a, total, index, packet)
+}
+
+/// The same behind `hop`.
+#[inline(always)]
+fn hopped_to_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    a: PacketContext,
+    total: usize,
+    index: SessionIndex,
+    packet: Packet<'_, Exit>,
+) -> Gone {
     t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
     match t.sessions.down(index) {
         Some(down) if down.is_policed() => policed::<TRACE>(t, index, a, total, packet),
@@ -264,13 +276,21 @@ fn policed<const TRACE: bool>(
     encapsulated::<TRACE>(t, index, a, total, departure, packet)
 }
 
-/// To a session that went while the packet was on its way to this worker; the next one with its index is not meant.
+/// To a session that went while the packet was on its way to this worker; the next one with its index is not meant. Or to one that is not
+/// here yet: then the packet waits for it.
 #[cold]
 fn to_former_subscriber<const TRACE: bool>(
     t: &mut Tables,
     a: PacketContext,
-    packet: Packet<'_, Exit>,
+    kind: u32,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
+    if t.holds {
+        t.took::<TRACE>(Edge::ToOther);
+        packet.set_meta([kind, 0]);
+        let len = packet.len() as u32;
+        return packet.send(t.held(), NOTE as u32, len);
+    }
     if a.origin != Origin::Gateway {
         t.took::<TRACE>(Edge::Forwarded);
     }
@@ -285,6 +305,20 @@ fn to_other<const TRACE: bool>(
     a: PacketContext,
     total: usize,
     index: SessionIndex,
+    packet: Packet<'_, Exit>,
+) -> Gone {
+    let way = t.others + t.sessions.shard.of(index.0) as usize;
+    with_note::<TRACE>(t, a, total, index, (handoff::PACKET, way), packet)
+}
+
+/// By a way, with a note of what is known.
+#[inline(always)]
+fn with_note<const TRACE: bool>(
+    t: &mut Tables,
+    a: PacketContext,
+    total: usize,
+    index: SessionIndex,
+    (kind, way): (u32, usize),
     mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::ToOther);
@@ -302,12 +336,11 @@ fn to_other<const TRACE: bool>(
     if let Origin::Core(_) = a.origin {
         priority::hand_on(w, a.ip());
     }
-    packet.set_meta([handoff::PACKET, 0]);
-    let worker = t.sessions.shard.of(index.0) as usize;
-    packet.send(t.others + worker, note as u32, (total + ETHERNET) as u32)
+    packet.set_meta([kind, 0]);
+    packet.send(way, note as u32, (total + ETHERNET) as u32)
 }
 
-/// What [`to_other`] wrote.
+/// What [`with_note`] wrote.
 fn noted(w: &Window) -> (SessionIndex, u32, PacketContext) {
     let arrived = PacketContext {
         origin: match w.u16(NOTE + 8) {
@@ -382,7 +415,7 @@ fn closer_to_subscriber<const TRACE: bool>(
     }
     let there = (t.sessions.down_entry(index)).filter(|(down, _)| down.length != 0);
     let Some((down, mut carry)) = there else {
-        return packet.leave(DropReason::StaleSession.into());
+        return to_absent_subscriber::<TRACE>(t, index, a, total, packet);
     };
     let (mtu, sampled) = (down.mtu, down.is_sampled());
     mss::clamp(&mut packet, a.family, a.ip(), total, mtu);
@@ -399,6 +432,23 @@ fn closer_to_subscriber<const TRACE: bool>(
         t.show_down(index, frame.port, packet.window().bytes(octets));
     }
     leave::<TRACE>(t, frame, a, departure, packet)
+}
+
+/// To a session that is gone, or that is not here yet: then the packet waits for it.
+#[cold]
+#[inline(never)]
+fn to_absent_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    index: SessionIndex,
+    a: PacketContext,
+    total: usize,
+    packet: Packet<'_, Exit>,
+) -> Gone {
+    if t.holds {
+        let way = (handoff::HOPPED, t.held());
+        return with_note::<TRACE>(t, a, total, index, way, packet);
+    }
+    packet.leave(DropReason::StaleSession.into())
 }
 
 /// To a subscriber, larger than it takes packets.
@@ -483,8 +533,10 @@ fn large_to_neighbour<const TRACE: bool>(
 }
 
 /// What other workers handed over because its session is this one's.
+///
+/// `HOPPED`: the hop is counted already.
 #[inline(never)]
-pub(super) fn from_worker<const TRACE: bool>(
+pub(super) fn from_worker<const TRACE: bool, const HOPPED: bool>(
     t: &mut Tables,
     burst: &mut Burst,
     outs: &mut TxBuffers,
@@ -502,10 +554,18 @@ pub(super) fn from_worker<const TRACE: bool>(
         let (index, generation, arrived) = noted(packet.window());
         let down = t.sessions.down(index);
         if down.is_none_or(|down| down.generation != generation) {
-            return to_former_subscriber::<TRACE>(t, arrived, packet);
+            let kind = if HOPPED {
+                handoff::HOPPED
+            } else {
+                handoff::PACKET
+            };
+            return to_former_subscriber::<TRACE>(t, arrived, kind, packet);
         }
         let total = packet.len().saturating_sub(ETHERNET);
-        to_subscriber::<TRACE>(t, arrived, total, index, packet)
+        match HOPPED {
+            true => hopped_to_subscriber::<TRACE>(t, arrived, total, index, packet),
+            false => to_subscriber::<TRACE>(t, arrived, total, index, packet),
+        }
     });
 }
 
@@ -538,15 +598,20 @@ impl Tables {
     fn departure(&mut self, index: SessionIndex, queued: Queued) -> Departure {
         let place = self.sessions.shard.place(index.0) as usize;
         let known = self.queues.of_session(place, queued.compilation);
-        match known.or_else(|| self.renew_queues(index, place)) {
+        match known.or_else(|| self.queues_of(index, place)) {
             Some(subscriber) => Departure::Queued([subscriber.0, queued.class.into()]),
             None => Departure::AtOnce,
         }
     }
 
+    /// Makes or changes the queues of a session; `None` if it has none.
     #[cold]
     #[inline(never)]
-    fn renew_queues(&mut self, index: SessionIndex, place: usize) -> Option<SubscriberIndex> {
+    pub(crate) fn queues_of(
+        &mut self,
+        index: SessionIndex,
+        place: usize,
+    ) -> Option<SubscriberIndex> {
         let entry = self.sessions.get(index)?;
         let policy = entry.policies.down?;
         let compiled = self.policies.get(policy)?;

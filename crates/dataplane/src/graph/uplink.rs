@@ -12,6 +12,7 @@ use crate::nodes::lookup::{self, Batch};
 use crate::nodes::policy::Examined;
 use crate::nodes::{Exit, Part, mss, policy, session};
 use crate::punt::PuntKind;
+use crate::shard::{NO_OWNERS, Owners};
 use crate::tables::Vlans;
 use crate::tables::fib::{Reader, Table};
 use crate::tables::sessions::Sessions;
@@ -28,14 +29,19 @@ pub(super) fn from_access<const TRACE: bool>(
     rest: &mut Exits<Exit>,
 ) {
     let table = t.fibs.table(t.likely);
+    let owners = t.sessions.owners(PortIndex(port), edge);
     let mut first = FirstPass {
         vlans: t.sessions.vlans(PortIndex(port)),
+        owners: owners.unwrap_or(&NO_OWNERS),
         sessions: &t.sessions,
         fibs: &t.fibs,
         table,
         six: &mut t.six,
     };
-    let mut seen = burst.look(rest, |w, len| first.look(w, len));
+    let mut seen = match owners {
+        None => burst.look(rest, |w, len| first.look::<false>(w, len)),
+        Some(_) => burst.look(rest, |w, len| first.look::<true>(w, len)),
+    };
     if t.sessions.any_routed() {
         t.ask_for_sources(&mut seen);
     }
@@ -73,6 +79,8 @@ struct Seen {
 /// What the first pass over a burst from an access port works with.
 struct FirstPass<'a> {
     vlans: &'a Vlans,
+    /// VLANs that were moved.
+    owners: &'a Owners,
     sessions: &'a Sessions,
     fibs: &'a Reader,
     table: Table,
@@ -82,13 +90,13 @@ struct FirstPass<'a> {
 impl FirstPass<'_> {
     /// Looks at a frame, and asks for the lines of the session and of the packet's destination.
     #[inline(always)]
-    fn look(&mut self, w: &Window, len: usize) -> Seen {
+    fn look<const MOVED: bool>(&mut self, w: &Window, len: usize) -> Seen {
         // One with fewer than two tags by functions that return what registers hold: a key that is written to memory in
         // parts and read as a whole would have to wait.
         let depth = classify::depth(w);
         let (kind, slot) = match depth {
-            2 => classify::access::<2>(w, len, self.vlans, self.sessions),
-            _ => self.with_fewer_tags(w, len, depth),
+            2 => classify::access::<2, MOVED>(w, len, (self.vlans, self.owners), self.sessions),
+            _ => self.with_fewer_tags::<MOVED>(w, len, depth),
         };
         let mut place = 0;
         if kind.is_session() {
@@ -107,10 +115,15 @@ impl FirstPass<'_> {
     }
 
     #[inline(never)]
-    fn with_fewer_tags(&self, w: &Window, len: usize, depth: usize) -> (Access, u32) {
+    fn with_fewer_tags<const MOVED: bool>(
+        &self,
+        w: &Window,
+        len: usize,
+        depth: usize,
+    ) -> (Access, u32) {
         match depth {
-            0 => classify::access::<0>(w, len, self.vlans, self.sessions),
-            _ => classify::access::<1>(w, len, self.vlans, self.sessions),
+            0 => classify::access::<0, MOVED>(w, len, (self.vlans, self.owners), self.sessions),
+            _ => classify::access::<1, MOVED>(w, len, (self.vlans, self.owners), self.sessions),
         }
     }
 

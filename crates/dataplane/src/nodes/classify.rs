@@ -8,6 +8,7 @@ use crate::api::PortIndex;
 use crate::drops::DropReason;
 use crate::nodes::ip::Family;
 use crate::nodes::priority;
+use crate::shard::Owners;
 use crate::tables::Vlans;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::sessions::Sessions;
@@ -109,25 +110,29 @@ pub(crate) fn depth(w: &Window) -> usize {
     }
 }
 
-/// Looks at a frame of `len` octets that has `DEPTH` tags from an access port with these VLANs: what it is, and the place
+/// Looks at a frame of `len` octets that has `DEPTH` tags from an access port with these VLANs, of which
+/// some may have been moved (`MOVED`): what it is, and the place
 /// of the session that it names (which may be vacant), 0 if none. Whose address it has is for `session` to see, and in
 /// discovery for the control plane: the gateway has one in each subscriber group.
 #[inline(always)]
-pub(crate) fn access<const DEPTH: usize>(
+pub(crate) fn access<const DEPTH: usize, const MOVED: bool>(
     w: &Window,
     len: usize,
-    vlans: &Vlans,
+    (vlans, owners): (&Vlans, &Owners),
     sessions: &Sessions,
 ) -> (Access, u32) {
     let short = len < ETHERNET + 4 * DEPTH + PPPOE;
     if short | (w.u16(HEAD + 12 + 4 * DEPTH) != PPPOE_SESSION) {
-        return discovery::<DEPTH>(w, len, vlans, sessions);
+        return discovery::<DEPTH, MOVED>(w, len, (vlans, owners), sessions);
     }
     let id = session_id::<DEPTH>(w);
-    if !sessions.ids().has(id) {
-        return (Access::Other(sessions.ids().of(id)), 0);
+    if !is_here::<DEPTH, MOVED>(w, id, owners, sessions) {
+        return (
+            Access::Other(worker::<DEPTH, MOVED>(w, id, owners, sessions)),
+            0,
+        );
     }
-    match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
+    match sessions.slot_in::<MOVED>(vlans, vid::<DEPTH>(w), id) {
         None => (Access::Drop(DropReason::UnknownVlan), 0),
         Some(slot) => (Access::session::<DEPTH>(), slot),
     }
@@ -136,10 +141,10 @@ pub(crate) fn access<const DEPTH: usize>(
 /// The same for what is not in the session stage.
 #[cold]
 #[inline(never)]
-fn discovery<const DEPTH: usize>(
+fn discovery<const DEPTH: usize, const MOVED: bool>(
     w: &Window,
     len: usize,
-    vlans: &Vlans,
+    (vlans, owners): (&Vlans, &Owners),
     sessions: &Sessions,
 ) -> (Access, u32) {
     if len < ETHERNET + 4 * DEPTH + PPPOE {
@@ -151,14 +156,42 @@ fn discovery<const DEPTH: usize>(
         _ => return (Access::Drop(DropReason::UnexpectedType), 0),
     }
     let id = session_id::<DEPTH>(w);
-    if !sessions.ids().has(id) && id != 0 {
-        return (Access::Other(sessions.ids().of(id)), 0);
+    if id != 0 && !is_here::<DEPTH, MOVED>(w, id, owners, sessions) {
+        return (
+            Access::Other(worker::<DEPTH, MOVED>(w, id, owners, sessions)),
+            0,
+        );
     }
-    match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
+    match sessions.slot_in::<MOVED>(vlans, vid::<DEPTH>(w), id) {
         None => (Access::Drop(DropReason::UnknownVlan), 0),
         Some(_) if id == 0 => (Access::Discovery, 0),
         Some(slot) => (Access::Termination(DEPTH as u8), slot),
     }
+}
+
+/// The worker that has a session id in the frame's VLAN.
+#[inline(always)]
+fn worker<const DEPTH: usize, const MOVED: bool>(
+    w: &Window,
+    id: u16,
+    owners: &Owners,
+    sessions: &Sessions,
+) -> u16 {
+    match MOVED {
+        true => sessions.ids().worker(owners, vid::<DEPTH>(w), id),
+        false => sessions.ids().of(id),
+    }
+}
+
+/// Is it this one?
+#[inline(always)]
+fn is_here<const DEPTH: usize, const MOVED: bool>(
+    w: &Window,
+    id: u16,
+    owners: &Owners,
+    sessions: &Sessions,
+) -> bool {
+    worker::<DEPTH, MOVED>(w, id, owners, sessions) == sessions.ids().own
 }
 
 /// The outer VLAN id, 0 without tags.
@@ -235,6 +268,7 @@ pub(crate) fn untag(w: &mut Window) {
 mod tests {
     use super::*;
     use crate::api::{InstanceIndex, SourceCheck, Subinterface};
+    use crate::shard::NO_OWNERS;
     use crate::tables::interfaces::Interface;
     use crate::tables::no_vlans;
     use wire::eth::{Header, Tag, Tags};
@@ -256,9 +290,24 @@ mod tests {
         frame.extend([0; 2]);
         let (w, len) = (Window::of(&frame), frame.len() - cut);
         match depth(&w) {
-            0 => access::<0>(&w, len, sessions.vlans(PortIndex(0)), &sessions),
-            1 => access::<1>(&w, len, sessions.vlans(PortIndex(0)), &sessions),
-            _ => access::<2>(&w, len, sessions.vlans(PortIndex(0)), &sessions),
+            0 => access::<0, false>(
+                &w,
+                len,
+                (sessions.vlans(PortIndex(0)), &NO_OWNERS),
+                &sessions,
+            ),
+            1 => access::<1, false>(
+                &w,
+                len,
+                (sessions.vlans(PortIndex(0)), &NO_OWNERS),
+                &sessions,
+            ),
+            _ => access::<2, false>(
+                &w,
+                len,
+                (sessions.vlans(PortIndex(0)), &NO_OWNERS),
+                &sessions,
+            ),
         }
     }
 

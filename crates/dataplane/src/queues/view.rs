@@ -156,7 +156,7 @@ impl Queues {
         if queues.scheduler.parent(subscriber).is_none() || queues.is_others(subscriber) {
             return;
         }
-        let purged = queues.remove(subscriber);
+        let purged = queues.purge(subscriber);
         count_drops(shared, port, DropReason::QueuePurged, purged);
         self.count(port);
         let mut lines = self.sessions.iter_mut();

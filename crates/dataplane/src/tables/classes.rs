@@ -76,6 +76,20 @@ impl ClassLines {
         self.remove_further(place);
     }
 
+    /// What there is at a place.
+    pub fn get(&self, place: usize) -> (ClassLine, Option<FurtherLine>) {
+        (self.own[place], self.further_line(place).copied())
+    }
+
+    /// Sets what there is at a place.
+    pub fn set(&mut self, place: usize, (own, further): (ClassLine, Option<FurtherLine>)) {
+        self.own[place] = own;
+        match further {
+            Some(further) => self.set_further(place, further),
+            None => self.remove_further(place),
+        }
+    }
+
     /// Makes what there is at a place that of a compilation's classes.
     #[inline(always)]
     pub fn follow(&mut self, place: usize, compiled: &CompiledPolicy, classes: &Classes, now: u64) {

@@ -11,7 +11,7 @@ pub(crate) struct Home(NonZeroU32);
 /// One cache line: the policers of both directions, and how many packets they have dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
-struct HomeLine {
+pub(crate) struct HomeLine {
     policers: [Policer; 2],
     exceeded: [u64; 2],
 }
@@ -104,6 +104,24 @@ impl Homes {
         let is_within = !policer.has_limit() || policer.permits(octets, now);
         line.exceeded[direction as usize] += u64::from(!is_within);
         is_within
+    }
+
+    /// What a subscriber has that has one session here: it leaves with that.
+    pub fn last_line(&self, subscriber: u64) -> Option<HomeLine> {
+        let holder = self.holders.get(&subscriber)?;
+        (holder.sessions == 1).then(|| self.lines[place(holder.home)])
+    }
+
+    /// Gives a subscriber that has come with its first session what it had at another worker.
+    pub fn adopt(&mut self, subscriber: u64, line: HomeLine) {
+        let Some(holder) = self.holders.get(&subscriber).filter(|of| of.sessions == 1) else {
+            return;
+        };
+        let here = &mut self.lines[place(holder.home)];
+        here.exceeded = line.exceeded;
+        for (here, before) in here.policers.iter_mut().zip(line.policers) {
+            *here = here.with_tokens_of(before);
+        }
     }
 
     /// The home of a subscriber, if it has a rate.

@@ -16,7 +16,7 @@ pub(crate) struct Samples {
     taken: Vec<Mbuf>,
 }
 
-struct Sampled {
+pub(crate) struct Sampled {
     index: SessionIndex,
     rate: SampleRate,
     /// Packets since the last one of which a copy was wanted.
@@ -51,6 +51,24 @@ impl Samples {
     /// Does not sample a session any more.
     pub fn end(&mut self, index: SessionIndex) {
         self.sessions.retain(|sampled| sampled.index != index);
+    }
+
+    /// Takes out what is known of a session that moves to another worker.
+    pub fn release(&mut self, index: SessionIndex) -> Option<Sampled> {
+        let at = self
+            .sessions
+            .iter()
+            .position(|sampled| sampled.index == index)?;
+        Some(self.sessions.swap_remove(at))
+    }
+
+    /// Goes on with a session that has come from another worker. Returns whether there is room.
+    pub fn adopt(&mut self, index: SessionIndex, sampled: Sampled) -> bool {
+        let room = self.sessions.len() < MAX_SAMPLED;
+        if room {
+            self.sessions.push(Sampled { index, ..sampled });
+        }
+        room
     }
 
     /// Takes a copy of a packet's first octets, if it is the one in so many, and there have not been too many.

@@ -1,8 +1,9 @@
 //! Sessions: found upstream by access segment and PPPoE session id, downstream by index.
 use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
+use crate::edges::Edge;
 use crate::nodes::ip::Family;
 use crate::police::Bucket;
-use crate::shard::{Ids, Shard};
+use crate::shard::{Ids, Owners, Shard};
 use crate::tables::fib::Target;
 use crate::tables::{NO_VLANS, Vlans};
 use counts::Carried;
@@ -10,15 +11,18 @@ use dpdk::Lines;
 use pages::{Pages, Vacancy};
 pub(crate) use policing::PolicedLines;
 use policing::Policing;
+use std::sync::Arc;
 use wire::eth::{TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 mod counts;
 mod lines;
+mod moved;
 mod pages;
 mod policing;
 mod whole;
 
 pub(crate) use lines::{Down, MASKS, Sources, Up};
+pub(crate) use moved::MovedSession;
 
 /// What the packet path does not need of a session.
 struct Known {
@@ -40,6 +44,10 @@ pub(crate) struct Sessions {
     pub shard: Shard,
     /// For each port and VLAN: the segment's bank + 1, or 0. Only access ports have them.
     segments: Box<[Option<Box<Vlans>>]>,
+    /// For each port the workers of VLANs that were moved. The controller has them as well, so that none is freed here.
+    owners: Box<[Option<Arc<Owners>>]>,
+    /// While VLANs of a port move: what frames go by that other workers have handed over, since they were before the move.
+    owners_before: Option<(PortIndex, Option<Arc<Owners>>)>,
     pages: Pages,
     down: dpdk::Table<Down>,
     policing: Policing,
@@ -118,6 +126,8 @@ impl Sessions {
         Ok(Sessions {
             shard,
             segments: (0..limits.interfaces).map(|_| None).collect(),
+            owners: (0..limits.interfaces).map(|_| None).collect(),
+            owners_before: None,
             pages: Pages::new(sessions, limits.interfaces, limits.segments.into(), ids)?,
             down: dpdk::Table::new(sessions)?,
             policing: Policing::new(sessions, hz)?,
@@ -134,7 +144,33 @@ impl Sessions {
         let most = banks.iter().flat_map(|vlans| vlans.iter()).max();
         let most = most.map_or(0, |bank| usize::from(*bank));
         self.pages.set_segments(PortIndex(port), most);
+        if banks.is_none() {
+            self.owners[port as usize] = None;
+        }
         self.segments[port as usize] = banks;
+    }
+
+    /// Says which workers have VLANs of a port that were moved. With `keeps_taken`, frames that other workers have handed over go by what
+    /// was before, until [`Sessions::forget_owners_before`].
+    pub fn set_owners(&mut self, port: PortIndex, owners: Option<Arc<Owners>>, keeps_taken: bool) {
+        let before = core::mem::replace(&mut self.owners[usize::from(port.0)], owners);
+        self.owners_before = keeps_taken.then_some((port, before));
+    }
+
+    /// The move is over: all frames go by the same owners.
+    pub fn forget_owners_before(&mut self) {
+        self.owners_before = None;
+    }
+
+    /// The workers of a port's VLANs that were moved, for frames that come this way.
+    #[inline(always)]
+    pub fn owners(&self, port: PortIndex, edge: Edge) -> Option<&Owners> {
+        if let Some((of, before)) = &self.owners_before
+            && (*of, edge) == (port, Edge::TakenFrame)
+        {
+            return before.as_deref();
+        }
+        self.owners.get(usize::from(port.0))?.as_deref()
     }
 
     /// The bank of each VLAN of a port (+ 1; 0: none).
@@ -176,14 +212,14 @@ impl Sessions {
 
     /// The place of a session id, vacant or not; `None` if the VLAN belongs to no segment of the port.
     pub fn slot(&self, port: u16, vid: u16, id: u16) -> Option<u32> {
-        self.slot_in(self.vlans(PortIndex(port)), vid, id)
+        self.slot_in::<true>(self.vlans(PortIndex(port)), vid, id)
     }
 
-    /// The same on a port with these [`Sessions::vlans`].
+    /// The same on a port with these [`Sessions::vlans`]. If no VLAN was moved (`MOVED`), the id's lane is the worker's.
     #[inline(always)]
-    pub fn slot_in(&self, vlans: &Vlans, vid: u16, id: u16) -> Option<u32> {
+    pub fn slot_in<const MOVED: bool>(&self, vlans: &Vlans, vid: u16, id: u16) -> Option<u32> {
         let bank = bank(vlans, vid)?;
-        Some(self.pages.slot(bank, id))
+        Some(self.pages.slot_of::<MOVED>(bank, id))
     }
 
     /// Upstream entries, by their slots.
@@ -306,17 +342,33 @@ impl Sessions {
     /// Adds a session for which `check` was good, or changes it; its counters go on.
     pub fn set(&mut self, entry: SessionEntry, sources: Sources, generation: u32) {
         let index = self.place(entry.index);
-        if self.known.len() <= index {
-            self.known.resize_with(index + 1, || None);
-            self.down.resize(index + 1, Down::default());
-        }
+        self.make_room(index);
         let former = self.known[index].take();
         let former_entry = former.as_ref().map(|known| &known.entry);
         self.policing.set(index, former_entry, Some(&entry));
-        let (was, punts, carried) = match former {
+        let before = match former {
             Some(known) => (self.vacate(&known), known.punts, known.carried),
             None => (Up::NONE, Bucket::FULL, Carried::default()),
         };
+        self.put(index, entry, (sources, generation), before);
+    }
+
+    /// Makes the tables long enough for a place.
+    fn make_room(&mut self, place: usize) {
+        if self.known.len() <= place {
+            self.known.resize_with(place + 1, || None);
+            self.down.resize(place + 1, Down::default());
+        }
+    }
+
+    /// Puts a session into a place, with the counters of its upstream entry, its bucket and what was carried over before.
+    fn put(
+        &mut self,
+        index: usize,
+        entry: SessionEntry,
+        (sources, generation): (Sources, u32),
+        (was, punts, carried): (Up, Bucket, Carried),
+    ) {
         let bank = self
             .bank(entry.port.0, outer_vid(entry.tags))
             .expect("the segment was checked");
@@ -487,6 +539,43 @@ mod tests {
             (t.slot(0, 99, 5), t.slot(1, 100, 5), t.slot(9, 100, 5)),
             (None, None, None)
         );
+    }
+
+    /// A VLAN that was moved has ids of all lanes, also such as have the same place in a page.
+    #[test]
+    fn ids_of_other_workers_lanes_have_places_of_their_own() {
+        let limits = Limits {
+            sessions: 4000,
+            ..Limits::default()
+        };
+        let ids = Ids::new(1, &wire::pfcp::Lanes::even(4));
+        let shard = Shard::new(1, 4);
+        let mut t = Sessions::new(&limits, shard, ids, Sessions::HZ).expect("memory");
+        let mut vlans = no_vlans();
+        (vlans[100], vlans[200]) = (1, 2);
+        t.set_segments(PortIndex(0), Some(vlans));
+        let all: Vec<SessionEntry> = [100, 200]
+            .into_iter()
+            .flat_map(|vid| (1..200).chain(5000..5100).map(move |id| (vid, id)))
+            .zip(0..)
+            .map(|((vid, id), place)| entry(shard.number(place), vid, id))
+            .collect();
+        for entry in &all {
+            assert_eq!(t.check(entry), Ok(()));
+            t.set(entry.clone(), Sources::default(), 0);
+            assert_eq!(t.check(entry), Ok(()), "it is there");
+        }
+        for entry in &all {
+            assert!(t.is_whole(entry.index), "{entry:?}");
+            let vid = outer_vid(entry.tags);
+            // another id of the home finds nobody, or somebody else of its segment
+            let slot = t.slot(0, vid, entry.pppoe_session_id + 300).unwrap();
+            assert!(t.up(slot).vacant());
+        }
+        for entry in &all {
+            assert!(t.remove(entry.index).is_some());
+        }
+        assert!(t.pages.are_empty());
     }
 
     #[test]

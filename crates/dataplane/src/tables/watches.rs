@@ -26,6 +26,12 @@ impl Watches {
         is_watched
     }
 
+    /// Takes the counters of a direction of a session out.
+    pub fn take(&mut self, way: Way) -> Option<Arc<RuleHits>> {
+        let at = self.0.iter().position(|(watched, _)| *watched == way)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
     /// Counts a packet of so many octets. Not while the control thread does not know yet that the policy is another one.
     #[cold]
     #[inline(never)]

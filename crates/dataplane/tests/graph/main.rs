@@ -8,6 +8,7 @@ mod full;
 mod inspect;
 mod lag;
 mod model;
+mod moves;
 mod mtu;
 mod ports;
 mod queues;

@@ -116,6 +116,15 @@ impl World {
         Self::made(workers, queues, SIZE, no_policing(), Self::limits())
     }
 
+    /// The same with places for many sessions, and ports that hold more.
+    pub fn wide(workers: u16, queues: u16) -> World {
+        let limits = Limits {
+            sessions: 16_384,
+            ..Self::limits()
+        };
+        Self::made(workers, queues, 1024, no_policing(), limits)
+    }
+
     /// With ports that hold as much as a network card's queues.
     pub fn deep() -> World {
         Self::made(1, 1, 1024, no_policing(), Self::limits())

@@ -1,6 +1,6 @@
 //! Where upstream entries are, by access segment and PPPoE session id.
 //!
-//! The ids of a segment that have the same high octet are a row. A row's entries are in one page, which has a place for each lane of the
+//! The ids of a segment that have the same high octet, and lanes of the same worker, are a row. A row's entries are in one page, which has a place for each lane of the
 //! worker. Rows of different segments of one port share a page as long as no two of their sessions want the same place, so that segments
 //! with few sessions take little memory. A packet needs two loads all the same: the row's page, and the entry. The entry verifies the
 //! tags, which name the segment, and the segment has one row in the page.
@@ -14,19 +14,24 @@ type Directory = [u16; 256];
 /// The most pages: enough for rows of one session each, as long as there are not very many.
 const MOST_PAGES: usize = 1 << 16;
 
-/// A row: the bank of its segment, and the ids' high octet.
+/// A row: the bank of its segment, the worker of the ids' lanes, and the ids' high octet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row(u32);
 
 impl Row {
     const NONE: Row = Row(u32::MAX);
 
-    pub fn of(bank: usize, id: u16) -> Self {
-        Row((bank as u32) << 8 | u32::from(id >> 8))
+    fn of(bank: usize, worker: u16, id: u16) -> Self {
+        Row((bank as u32) << 12 | u32::from(worker & 0xf) << 8 | u32::from(id >> 8))
     }
 
     pub fn bank(self) -> usize {
-        (self.0 >> 8) as usize
+        (self.0 >> 12) as usize
+    }
+
+    /// The worker of the ids' lanes. VLANs that were moved have ids of other workers' lanes.
+    fn worker(self) -> u16 {
+        (self.0 >> 8) as u16 & 0xf
     }
 
     fn high(self) -> usize {
@@ -41,6 +46,8 @@ pub(super) struct Pages {
     places: u32,
     /// One for each access segment; those of segments that are gone are empty.
     directories: Vec<Directory>,
+    /// The same of lanes of other workers, for each of these: of segments with VLANs that were moved.
+    foreign: Vec<Option<Box<[Directory]>>>,
     /// Page 0 is vacant and stays so: what has no page points there.
     pub up: dpdk::Table<Up>,
     /// Whose the entries are, and in which rows: seldom asked, so not in their lines.
@@ -74,12 +81,13 @@ impl Pages {
         segments: usize,
         ids: Ids,
     ) -> Result<Self, dpdk::Error> {
-        let places = ids.here;
+        let places = ids.most;
         let most = (1 + sessions).min(MOST_PAGES);
         let mut pages = Pages {
             ids,
             places,
             directories: Vec::with_capacity(segments),
+            foreign: Vec::with_capacity(segments),
             up: dpdk::Table::new(most * places as usize)?,
             indexes: Vec::new(),
             rows: Vec::new(),
@@ -96,16 +104,29 @@ impl Pages {
     pub fn set_segments(&mut self, PortIndex(port): PortIndex, banks: usize) {
         if banks > self.directories.len() {
             self.directories.resize(banks, [0; 256]);
+            self.foreign.resize(banks, None);
         }
         self.open[usize::from(port)] = 0;
     }
 
     /// The place of a session id, vacant or not, or that of a session in another segment of the port.
-    #[inline(always)]
     pub fn slot(&self, bank: usize, id: u16) -> u32 {
-        let page = u32::from(self.directories[bank][usize::from(id >> 8)]);
+        self.slot_of::<true>(bank, id)
+    }
+
+    /// The same; without `FOREIGN`, of an id whose lane is the worker's.
+    #[inline(always)]
+    pub fn slot_of<const FOREIGN: bool>(&self, bank: usize, id: u16) -> u32 {
+        let page = match FOREIGN && !self.ids.has(id) {
+            false => u32::from(self.directories[bank][usize::from(id >> 8)]),
+            true => self.page(self.row_of(bank, id)),
+        };
         // Of the vacant page any place will do.
         page * self.places + self.ids.place(id)
+    }
+
+    fn row_of(&self, bank: usize, id: u16) -> Row {
+        Row::of(bank, self.ids.of(id), id)
     }
 
     /// The row of an entry that is not vacant.
@@ -114,7 +135,11 @@ impl Pages {
     }
 
     fn page(&self, row: Row) -> u32 {
-        self.directories[row.bank()][row.high()].into()
+        if row.worker() == self.ids.own {
+            return self.directories[row.bank()][row.high()].into();
+        }
+        let foreign = self.foreign[row.bank()].as_deref();
+        foreign.map_or(0, |all| all[usize::from(row.worker())][row.high()].into())
     }
 
     fn is_vacant(&self, page: u32, place: u32) -> bool {
@@ -124,13 +149,15 @@ impl Pages {
     /// Whether a new row may be in the page that its port's new rows join.
     fn may_join(&self, PortIndex(port): PortIndex, bank: usize, id: u16) -> bool {
         let open = self.open[usize::from(port)];
-        let has_row = || self.directories[bank].contains(&(open as u16));
+        let foreign = self.foreign[bank].iter().flat_map(|all| all.iter());
+        let mut all = foreign.chain([&self.directories[bank]]);
+        let mut has_row = || all.any(|pages| pages.contains(&(open as u16)));
         open != 0 && self.is_vacant(open, self.ids.place(id)) && !has_row()
     }
 
     /// Whether there is a place for a session.
     pub fn vacancy(&self, PortIndex(port): PortIndex, bank: usize, id: u16) -> Vacancy {
-        let (row, slot) = (Row::of(bank, id), self.slot(bank, id));
+        let (row, slot) = (self.row_of(bank, id), self.slot(bank, id));
         let vacant = match self.page(row) {
             0 => self.may_join(PortIndex(port), bank, id),
             page => self.is_vacant(page, self.ids.place(id)),
@@ -155,7 +182,7 @@ impl Pages {
         (up, index): (Up, SessionIndex),
         moved: impl FnMut(SessionIndex, u32),
     ) -> u32 {
-        let row = Row::of(bank, id);
+        let row = self.row_of(bank, id);
         match self.page(row) {
             0 => {
                 if !self.may_join(PortIndex(port), bank, id) {
@@ -175,7 +202,14 @@ impl Pages {
     }
 
     fn enter(&mut self, row: Row, page: u32) {
-        self.directories[row.bank()][row.high()] = page as u16;
+        let page = page as u16;
+        if row.worker() == self.ids.own {
+            self.directories[row.bank()][row.high()] = page;
+            return;
+        }
+        let none = || vec![[0; 256]; usize::from(self.ids.workers())].into();
+        let foreign = self.foreign[row.bank()].get_or_insert_with(none);
+        foreign[usize::from(row.worker())][row.high()] = page;
     }
 
     fn places_of(&self, page: u32) -> core::ops::Range<usize> {
@@ -240,13 +274,14 @@ impl Pages {
     }
 
     pub fn rows_with_sessions(&self) -> usize {
-        let rows = self.directories.iter().flatten();
+        let foreign = self.foreign.iter().flatten().flat_map(|all| all.iter());
+        let rows = self.directories.iter().chain(foreign).flatten();
         rows.filter(|page| **page != 0).count()
     }
 
     /// Points a row elsewhere.
     pub fn mislead(&mut self, bank: usize, id: u16) {
-        self.enter(Row::of(bank, id), 0);
+        self.enter(self.row_of(bank, id), 0);
     }
 
     /// Octets that all of it takes.

@@ -4,8 +4,8 @@ use super::Sessions;
 use crate::api::{PolicyState, SessionEntry, SessionIndex};
 use crate::compiled::{Classes, CompiledPolicy, PolicerSettings};
 use crate::police::Tokens;
-use crate::tables::classes::{ClassCounts, ClassLines};
-use crate::tables::homes::{self, Home, Homes};
+use crate::tables::classes::{ClassCounts, ClassLine, ClassLines, FurtherLine};
+use crate::tables::homes::{self, Home, HomeLine, Homes};
 use crate::tables::meters::MeterLine;
 use crate::tables::policies::{CompiledPolicies, PolicyLine, PolicyParts};
 use policy::{Direction, Rate};
@@ -22,6 +22,21 @@ pub(super) struct Policing {
     policed: usize,
     /// Ticks of a second.
     hz: u64,
+}
+
+/// What policies have counted of a session that moves, and its tokens.
+pub(super) struct PolicedState {
+    ways: [WayState; 2],
+    /// That of the subscriber, if this is its last session at the worker.
+    home: Option<HomeLine>,
+}
+
+/// The same of a direction.
+#[derive(Clone, Copy, Default)]
+struct WayState {
+    policy: PolicyLine,
+    meter: MeterLine,
+    classes: (ClassLine, Option<FurtherLine>),
 }
 
 impl Policing {
@@ -53,6 +68,43 @@ impl Policing {
         for direction in Direction::BOTH {
             let line = entry.map(|entry| PolicyLine::of(entry, home, direction, self.hz));
             self.set_line(line_place(place, direction), line.unwrap_or_default());
+        }
+    }
+
+    /// Takes what a session has.
+    pub fn release(&mut self, place: usize, entry: &SessionEntry) -> PolicedState {
+        let ways = Direction::BOTH.map(|direction| {
+            let at = line_place(place, direction);
+            match self.lines.get(at) {
+                Some(line) => WayState {
+                    policy: *line,
+                    meter: self.meters[at],
+                    classes: self.classes.get(at),
+                },
+                None => WayState::default(),
+            }
+        });
+        let home = self.homes.last_line(entry.subscriber);
+        self.set(place, Some(entry), None);
+        PolicedState { ways, home }
+    }
+
+    /// Gives a session at a place that has none what it had at another worker.
+    pub fn adopt(&mut self, place: usize, entry: &SessionEntry, state: PolicedState) {
+        self.set(place, None, Some(entry));
+        if let Some(home) = state.home {
+            self.homes.adopt(entry.subscriber, home);
+        }
+        for (direction, way) in Direction::BOTH.into_iter().zip(state.ways) {
+            let at = line_place(place, direction);
+            let Some(line) = self.lines.get_mut(at).filter(|line| line.is_needed()) else {
+                continue;
+            };
+            *line = line.continuing(way.policy);
+            if line.policy.is_some() {
+                self.meters[at] = way.meter;
+                self.classes.set(at, way.classes);
+            }
         }
     }
 
