@@ -155,6 +155,8 @@ impl Workers {
                 }
             },
             WorkerCommand::Read(index) => Command::Read(index),
+            // no session moves here
+            WorkerCommand::Forget(_) => return,
             WorkerCommand::Remove(index) => {
                 self.withdraw(index);
                 Command::Remove(index)

@@ -5,7 +5,7 @@ use crate::problem::Problem;
 use crate::query::{Arguments, Query};
 use northbound::catalogue::{
     ACKNOWLEDGE_ALARM, Action, BACKUP_HISTORY, CHECK, CLEAR_BACK_OFF, CLEAR_SESSION,
-    CLEAR_SESSIONS, DRAIN_USER_PLANE, Table, WATCH_SESSION,
+    CLEAR_SESSIONS, DRAIN_USER_PLANE, MOVE_AGGREGATE, Table, WATCH_SESSION,
 };
 use northbound::configuration_client::ConfigurationClient;
 use northbound::control_plane_client::ControlPlaneClient;
@@ -20,8 +20,8 @@ use northbound::{
     ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest,
     ListQueueAggregatesResponse, ListRoutesRequest, ListSessionClearsRequest, ListSessionsRequest,
     ListTroubleRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
-    QueueAggregate, Session, SubscriberRow, WatchRulesRequest, WatchStateResponse,
-    WatchedUserPlane, WorkerRow, time,
+    MoveAggregateRequest, QueueAggregate, Session, SubscriberRow, WatchRulesRequest,
+    WatchStateResponse, WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ const DOCUMENTS: usize = 1;
 const WATCH: u64 = 60;
 
 /// The actions that are offered.
-pub const ACTIONS: [&Action; 8] = [
+pub const ACTIONS: [&Action; 9] = [
     &CLEAR_SESSION,
     &CLEAR_SESSIONS,
     &CLEAR_BACK_OFF,
@@ -57,6 +57,7 @@ pub const ACTIONS: [&Action; 8] = [
     &CHECK,
     &BACKUP_HISTORY,
     &DRAIN_USER_PLANE,
+    &MOVE_AGGREGATE,
 ];
 
 /// A page of a table.
@@ -205,6 +206,14 @@ impl Gateway {
             }
             "backup history" => self.backup(person).await.map(Some),
             "drain user-plane" => self.drain(arguments, person).await.map(Some),
+            "move aggregate" => {
+                let worker = arguments.number("worker").unwrap_or_default();
+                let worker = worker.try_into().unwrap_or(u32::MAX);
+                let request = MoveAggregateRequest::named(&text("aggregate"), worker)?;
+                let request = northbound::on_behalf_of(person, request);
+                let moved = client.move_aggregate(request).await?.into_inner();
+                Ok(Some(json!({ "sessions": moved.sessions })))
+            }
             other => Err(Status::not_found(format!("there is no action {other}"))),
         }
     }

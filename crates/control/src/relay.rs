@@ -126,6 +126,10 @@ async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
             let watched = client.watch_rules(named(*session), seconds).await;
             watched.map(|()| Response::Done)
         }
+        UserPlaneTable::MoveAggregate(request) => {
+            let moved = client.move_aggregate(aggregate(request)).await;
+            moved.map(|sessions| Response::Moved { sessions })
+        }
         UserPlaneTable::Ledger { repair } => {
             let ledger = client.check_ledger(repair).await;
             ledger.map(|ledger| Response::Ledger { ledger })
@@ -136,6 +140,16 @@ async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
         why if mi::is_absent(&status) => Refusal::NotFound(format!("user plane {name}: {why}")),
         _ => unreachable(name, &mi::reason(&status)),
     })
+}
+
+/// The same without the user plane, which is asked.
+fn aggregate(request: northbound::MoveAggregateRequest) -> mi::MoveAggregateRequest {
+    mi::MoveAggregateRequest {
+        port: request.port,
+        segment: request.segment,
+        s_tag: request.s_tag,
+        worker: request.worker,
+    }
 }
 
 /// A session as its user plane finds it.

@@ -6,8 +6,8 @@ use crate::{
     ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
     GetSessionPolicyRequest, ListAclRulesRequest, ListAclRulesResponse, ListNeighboursRequest,
     ListNeighboursResponse, ListPoliciesRequest, ListPortsRequest, ListQueueAggregatesRequest,
-    ListQueueAggregatesResponse, ListRoutesRequest, ListRoutesResponse, SampleRequest,
-    SampleResponse, State, ValidateRequest, WatchRequest, WatchRulesRequest,
+    ListQueueAggregatesResponse, ListRoutesRequest, ListRoutesResponse, MoveAggregateRequest,
+    SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest, WatchRulesRequest,
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
@@ -186,6 +186,11 @@ impl Client {
         let request = WatchRulesRequest { session, seconds };
         self.0.watch_rules(request).await?;
         Ok(())
+    }
+
+    /// Moves an aggregate to a worker. Returns how many sessions were at others.
+    pub async fn move_aggregate(&mut self, request: MoveAggregateRequest) -> Result<u32, Status> {
+        Ok(self.0.move_aggregate(request).await?.into_inner().sessions)
     }
 
     /// Compares what the user plane holds with the owners of it, and puts right what differs if `repair` is set.

@@ -8,9 +8,9 @@ use crate::{
     GetSessionPolicyRequest, GetSessionPolicyResponse, ListAclRulesRequest, ListAclRulesResponse,
     ListNeighboursRequest, ListNeighboursResponse, ListPoliciesRequest, ListPoliciesResponse,
     ListPortsRequest, ListPortsResponse, ListQueueAggregatesRequest, ListQueueAggregatesResponse,
-    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, SampleRequest, SampleResponse, Sampling,
-    SessionPlace, State, ValidateRequest, ValidateResponse, WatchRequest, WatchRulesRequest,
-    WatchRulesResponse,
+    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, MoveAggregateRequest, MoveAggregateResponse,
+    SampleRequest, SampleResponse, Sampling, SessionPlace, State, ValidateRequest,
+    ValidateResponse, WatchRequest, WatchRulesRequest, WatchRulesResponse,
 };
 use config::start::Management;
 use futures_util::Stream;
@@ -83,6 +83,8 @@ pub enum Request {
         /// How long, at most [`northbound::MOST_WATCH_SECONDS`]; 0 ends it.
         seconds: u32,
     },
+    /// Move an aggregate to a worker.
+    MoveAggregate(MoveAggregateRequest),
     /// Compare what is held with the owners of it, in both directions.
     CheckLedger {
         /// Give back what has no owner, and book what is missing.
@@ -130,6 +132,8 @@ pub enum Response {
     WatchingRules,
     /// To [`Request::Sample`]: it has begun.
     Sampling,
+    /// To [`Request::MoveAggregate`]: so many sessions have moved.
+    Moved(u32),
     /// To [`Request::CheckLedger`].
     Ledger {
         /// What is held, and what differs.
@@ -361,6 +365,17 @@ impl Mi for Service {
         let watch = Request::WatchRules { session, seconds };
         match self.0.ask(watch).await? {
             Response::WatchingRules => Ok(Reply::new(WatchRulesResponse {})),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn move_aggregate(
+        &self,
+        request: tonic::Request<MoveAggregateRequest>,
+    ) -> Result<Reply<MoveAggregateResponse>, Status> {
+        let asked = Request::MoveAggregate(request.into_inner());
+        match self.0.ask(asked).await? {
+            Response::Moved(sessions) => Ok(Reply::new(MoveAggregateResponse { sessions })),
             other => Err(other_answer(other)),
         }
     }

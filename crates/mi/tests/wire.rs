@@ -101,6 +101,7 @@ impl UserPlane {
                 });
                 Response::SessionPolicy(northbound::SessionPolicy { up: None, down }.into())
             }
+            Request::MoveAggregate(request) => Response::Moved(request.worker),
             Request::CheckLedger { .. } => Response::Ledger {
                 ledger: Default::default(),
             },
@@ -265,6 +266,11 @@ async fn a_session_is_named_by_its_place() {
         pppoe_session_id: 7,
     };
     client.watch_rules(session.clone(), 60).await.unwrap();
+    let aggregate = mi::MoveAggregateRequest {
+        worker: 3,
+        ..Default::default()
+    };
+    assert_eq!(client.move_aggregate(aggregate).await.unwrap(), 3);
     let long = client.watch_rules(session.clone(), 3601).await.unwrap_err();
     assert_eq!(long.code(), Code::InvalidArgument);
     let policy = client.session_policy(session.clone()).await.unwrap();

@@ -6,8 +6,9 @@ use crate::{
     ClearBackOffRequest, ClearSessionRequest, ClearSessionsRequest, ClearSessionsResponse,
     Connection, CountSessionsRequest, DropCounter, GetSessionPolicyRequest, GetSessionRequest,
     Ledger, ListDropsRequest, ListSessionClearsRequest, ListSessionsRequest,
-    ListUserPlaneDropsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session, SessionClear,
-    SessionFilter, SessionPolicy, TestAaaRequest, TestAaaResponse, UserPlane, WatchRulesRequest,
+    ListUserPlaneDropsRequest, ListUserPlanesRequest, MoveAggregateRequest, PATIENCE_FOR_A_CHECK,
+    Session, SessionClear, SessionFilter, SessionPolicy, TestAaaRequest, TestAaaResponse,
+    UserPlane, WatchRulesRequest,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -104,6 +105,12 @@ impl Client {
         let request = ClearBackOffRequest { who: who.into() };
         self.connection.wait(self.client.clear_back_off(request))?;
         Ok(())
+    }
+
+    /// Moves an aggregate to a worker. Returns how many sessions were at others.
+    pub fn move_aggregate(&mut self, request: MoveAggregateRequest) -> Result<u32, CallError> {
+        let answer = self.client.move_aggregate(request);
+        Ok(self.connection.wait(answer)?.into_inner().sessions)
     }
 
     /// Acknowledges a raised alarm.

@@ -1,6 +1,9 @@
 //! Rows of tables that the client makes of other messages.
 
-use crate::{LineHistory, QueueAggregate, Session, SessionState, WatchedUserPlane, Worker};
+use crate::{
+    LineHistory, MoveAggregateRequest, QueueAggregate, Refusal, Session, SessionState,
+    WatchedUserPlane, Worker,
+};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -162,6 +165,16 @@ impl QueueAggregate {
         name
     }
 
+    /// The worker that has its sessions, or how many have some.
+    pub fn at(&self) -> String {
+        match (self.worker, self.workers) {
+            (Some(worker), _) => worker.to_string(),
+            (None, 0) => String::new(),
+            (None, _) if self.segment.is_empty() => "all".into(),
+            (None, workers) => format!("{workers} workers"),
+        }
+    }
+
     /// Whether a port or a part of it is meant by what was asked for: its whole name or one part of that, or what it is in.
     pub fn is_meant(&self, asked: &str) -> bool {
         let name = self.name();
@@ -173,9 +186,77 @@ impl QueueAggregate {
     }
 }
 
+impl MoveAggregateRequest {
+    /// To move what [`QueueAggregate::name`] calls so to a worker.
+    ///
+    /// # Errors
+    /// It is no name of a segment or VLAN.
+    pub fn named(name: &str, worker: u32) -> Result<Self, Refusal> {
+        let parts: Vec<&str> = name.split('/').collect();
+        let [user_plane, port, part] = parts[..] else {
+            return Err(Refusal::NotFound(format!(
+                "`{name}` is no name of an aggregate: expected one such as up1/access0/olt1 or up1/access0/olt1.100, as \
+                    `sluice show qos aggregates` prints them"
+            )));
+        };
+        let vlan = part
+            .rsplit_once('.')
+            .and_then(|(segment, vlan)| Some((segment, vlan.parse().ok()?)));
+        let (segment, s_tag) = match vlan {
+            Some((segment, vlan)) => (segment, Some(vlan)),
+            None => (part, None),
+        };
+        Ok(MoveAggregateRequest {
+            user_plane: user_plane.into(),
+            port: port.into(),
+            segment: segment.into(),
+            s_tag,
+            worker,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_aggregate_that_is_to_move_is_found_by_its_name() {
+        for s_tag in [None, Some(0), Some(4000)] {
+            let row = QueueAggregate {
+                user_plane: "up1.example".into(),
+                port: "access0".into(),
+                segment: "olt-1".into(),
+                s_tag,
+                ..QueueAggregate::default()
+            };
+            let request = MoveAggregateRequest::named(&row.name(), 3).unwrap();
+            assert_eq!(request.user_plane, row.user_plane);
+            assert_eq!((request.port, request.segment), (row.port, row.segment));
+            assert_eq!((request.s_tag, request.worker), (s_tag, 3));
+        }
+        for name in ["", "up1/access0", "up1/access0/olt1/100"] {
+            assert!(MoveAggregateRequest::named(name, 0).is_err());
+        }
+    }
+
+    #[test]
+    fn an_aggregate_says_where_its_sessions_are() {
+        let at = |segment: &str, worker, workers| {
+            let segment = segment.into();
+            let row = QueueAggregate {
+                segment,
+                worker,
+                workers,
+                ..QueueAggregate::default()
+            };
+            row.at()
+        };
+        assert_eq!(at("olt1", Some(0), 1), "0");
+        assert_eq!(at("olt1", None, 2), "2 workers");
+        assert_eq!(at("olt1", None, 0), "");
+        assert_eq!(at("", None, 4), "all");
+    }
 
     #[test]
     fn a_line_has_its_sessions_and_its_past() {

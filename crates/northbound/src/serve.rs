@@ -16,9 +16,9 @@ use crate::{
     GetSessionResponse, HistoryCall, Ledger, ListAlarmsResponse, ListDropsRequest,
     ListDropsResponse, ListSessionClearsRequest, ListSessionClearsResponse, ListSessionsRequest,
     ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
-    Neighbour, Pool, Port, QueueAggregate, Route, Session, SessionClear, SessionFilter,
-    SessionPolicy, TestAaaRequest, TestAaaResponse, TrafficPolicy, UnixSocket, UserPlane,
-    WatchRulesRequest, WatchRulesResponse, server,
+    MoveAggregateRequest, MoveAggregateResponse, Neighbour, Pool, Port, QueueAggregate, Route,
+    Session, SessionClear, SessionFilter, SessionPolicy, TestAaaRequest, TestAaaResponse,
+    TrafficPolicy, UnixSocket, UserPlane, WatchRulesRequest, WatchRulesResponse, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -235,6 +235,8 @@ pub enum UserPlaneTable {
         /// How long.
         seconds: u32,
     },
+    /// Nothing: an aggregate moves to a worker.
+    MoveAggregate(MoveAggregateRequest),
     /// Its ledger.
     Ledger {
         /// Give back what has no owner, and book what is missing.
@@ -351,6 +353,11 @@ pub enum Response {
     SessionPolicy {
         /// Its policies.
         policy: Box<SessionPolicy>,
+    },
+    /// To [`UserPlaneTable::MoveAggregate`]: so many sessions have moved.
+    Moved {
+        /// How many.
+        sessions: u32,
     },
     /// To [`Request::CheckLedger`] and [`UserPlaneTable::Ledger`].
     Ledger {
@@ -618,6 +625,40 @@ impl ControlPlane for Service {
         let ListUserPlaneDropsRequest { user_plane: name } = request.into_inner();
         let table = UserPlaneTable::Drops;
         drops(self.0.ask(Request::UserPlane { name, table }).await?)
+    }
+
+    async fn move_aggregate(
+        &self,
+        request: tonic::Request<MoveAggregateRequest>,
+    ) -> Result<Reply<MoveAggregateResponse>, Status> {
+        let by = Caller::name_in(&request).await;
+        let request = request.into_inner();
+        let (name, worker) = (request.user_plane.clone(), request.worker);
+        let (port, segment, s_tag) = (request.port.clone(), request.segment.clone(), request.s_tag);
+        let table = UserPlaneTable::MoveAggregate(request);
+        match self
+            .0
+            .ask(Request::UserPlane {
+                name: name.clone(),
+                table,
+            })
+            .await?
+        {
+            Response::Moved { sessions } => {
+                tracing::info!(
+                    user_plane = name,
+                    port,
+                    segment,
+                    s_tag,
+                    worker,
+                    sessions,
+                    by,
+                    "an administrator moves an aggregate"
+                );
+                Ok(Reply::new(MoveAggregateResponse { sessions }))
+            }
+            other => Err(other_answer(other)),
+        }
     }
 
     async fn check_ledger(

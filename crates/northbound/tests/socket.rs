@@ -6,10 +6,11 @@ use northbound::{
     CallError, ClearSessionsRequest, ClearSessionsResponse, Client, ConfigurationClient,
     ConfigurationRequest, ConfigurationResponse, Connection, DirectionPolicy, DropCounter,
     FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall,
-    LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, MOST_CLEAR_RATE, PAGE, Pool, Port,
-    Refusal, Request, Response, Route, Session, SessionClear, SessionFilter, SessionPolicy,
-    SessionState, TablesClient, TestAaaResponse, TraceRequest, TracedPacket, Tracing,
-    TrafficPolicy, TrafficPolicyState, UserPlane, UserPlaneTable, WatchStateResponse, serve,
+    LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, MOST_CLEAR_RATE, MoveAggregateRequest,
+    PAGE, Pool, Port, Refusal, Request, Response, Route, Session, SessionClear, SessionFilter,
+    SessionPolicy, SessionState, TablesClient, TestAaaResponse, TraceRequest, TracedPacket,
+    Tracing, TrafficPolicy, TrafficPolicyState, UserPlane, UserPlaneTable, WatchStateResponse,
+    serve,
 };
 use std::fs::Permissions;
 use std::io::{self, Read, Write};
@@ -274,6 +275,9 @@ fn table_of(name: &str, table: UserPlaneTable) -> Answer {
                 ..DropCounter::default()
             }],
         }),
+        ("up1", UserPlaneTable::MoveAggregate(request)) => Ok(Response::Moved {
+            sessions: request.s_tag.unwrap_or_default() + request.worker,
+        }),
         ("up1", UserPlaneTable::Ledger { repair }) => Ok(Response::Ledger {
             ledger: Ledger {
                 plane: name.into(),
@@ -337,7 +341,11 @@ fn a_user_plane_is_asked_by_its_name_and_its_refusal_is_passed_on() {
         let ledger = client.check_user_plane_ledger("up1", repair).unwrap();
         assert_eq!(ledger.findings[0].repaired, repair);
     }
+    let aggregate = |name: &str| MoveAggregateRequest::named(name, 2).unwrap();
+    let moved = client.move_aggregate(aggregate("up1/access0/olt1.100"));
+    assert_eq!(moved.unwrap(), 102);
     for refused in [
+        client.move_aggregate(aggregate("up2/access0/olt1")).err(),
         client.user_plane_drops("up2").err(),
         client.check_user_plane_ledger("up2", false).err(),
     ] {
@@ -699,6 +707,9 @@ fn try_as_a_stranger(path: &Path) {
         client.test_aaa("alice", "wonderland", None).err(),
         client.check_ledger(true).err(),
         client.check_user_plane_ledger("up1", true).err(),
+        client
+            .move_aggregate(MoveAggregateRequest::named("up1/access0/olt1", 0).unwrap())
+            .err(),
         live.trace(TraceRequest::default()).err(),
     ];
     for error in refused {

@@ -52,6 +52,7 @@ mod frames;
 mod idle;
 mod keepalive;
 mod ledger;
+mod moves;
 mod nets;
 mod peers;
 mod redirected;
@@ -147,6 +148,8 @@ pub enum WorkerCommand {
     Remove(SessionIndex),
     /// Query the counters of a session.
     Read(SessionIndex),
+    /// Forget the place of a session that has moved to another worker and is gone.
+    Forget(SessionIndex),
 }
 
 /// What the caller has to do. `T` identifies a request of the control plane.
@@ -300,6 +303,8 @@ impl<T> Session<T> {
 pub struct Engine<T> {
     config: Config,
     table: Table<Session<T>>,
+    /// Workers of VLANs that were moved, by access port; untagged frames count as VLAN 0.
+    owners: HashMap<(PortIndex, u16), u16>,
     /// Default sessions with the port of each; `None`: all ports.
     defaults: BTreeMap<SessionIndex, Option<PortIndex>>,
     /// How many sessions announce each prefix.
@@ -326,6 +331,7 @@ impl<T: Copy> Engine<T> {
     pub fn new(config: Config) -> Self {
         Self {
             table: Table::new(config.capacity(), config.workers, config.seed),
+            owners: HashMap::new(),
             random: SmallRng::seed_from_u64(config.seed.into()),
             config,
             defaults: BTreeMap::new(),

@@ -48,6 +48,7 @@ mod apply;
 mod kernel;
 mod ledger;
 mod listing;
+mod moves;
 mod packets;
 mod policies;
 mod protection;
@@ -135,6 +136,8 @@ pub(crate) enum ForWorker {
     /// Of a worker and a port, from a queue on, with room for so many parts of the port.
     ReadQueues(u16, PortIndex, u32, usize),
     WatchRules(SessionIndex, Direction, Option<Arc<RuleHits>>),
+    /// An aggregate to another worker.
+    Move(moves::Aggregate),
     RemoveStrayId(u32),
     RemoveStrayQueues(u32),
     RemoveHostRoute(InstanceIndex, IpNet),
@@ -214,6 +217,8 @@ pub struct UserPlane {
     said_untold: bool,
     /// Resource audit under way.
     check: Option<Box<ledger::Check>>,
+    /// Move of an aggregate to another worker.
+    moving: Option<moves::Moving>,
     /// Subscriber lines whose packets are sampled.
     samples: samples::Samples,
     /// Sessions of which the hits of each rule are counted.
@@ -301,6 +306,7 @@ impl UserPlane {
             watch_at: Duration::ZERO,
             said_untold: false,
             check: None,
+            moving: None,
             samples: samples::Samples::default(),
             watches: watches::RuleWatches::default(),
             questions: policies::Questions::default(),
@@ -351,6 +357,7 @@ impl UserPlane {
                 Ready::Compiled(done) => self.policy_changes.extend(self.policies.compiled(done)),
             }
             drained = self.drain_worker();
+            self.end_move();
             self.drive_lags();
             self.policies.take_news(&self.document);
             self.set_policies();

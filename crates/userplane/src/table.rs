@@ -52,6 +52,8 @@ pub struct Table<S> {
     /// For each worker: free places, the longest-rested first, and the first place that was never used.
     shares: Vec<Share>,
     lanes: Lanes,
+    /// Places of sessions that have moved to another worker: their sessions have them beside those of their SEIDs.
+    moved: HashMap<SessionIndex, SessionIndex>,
     capacity: u32,
     first_generation: u32,
     teids: HashMap<u32, Seid>,
@@ -72,6 +74,7 @@ impl<S> Table<S> {
             slots: Vec::with_capacity(capacity as usize),
             shares: (0..workers.into()).map(share).collect(),
             lanes: Lanes::even(workers),
+            moved: HashMap::new(),
             capacity,
             first_generation: seed.max(1),
             teids: HashMap::new(),
@@ -95,9 +98,20 @@ impl<S> Table<S> {
         &mut self.shares[worker as usize]
     }
 
-    /// Place for the next session with this PPPoE session id; `None` if the table is full.
-    pub fn vacancy(&self, id: u16) -> Option<SessionIndex> {
-        let share = &self.shares[usize::from(self.lanes.worker(id))];
+    /// Worker of a PPPoE session id, unless its VLAN was moved.
+    pub fn worker_of(&self, id: u16) -> u16 {
+        self.lanes.worker(id).into()
+    }
+
+    /// Place for the next session of a worker; `None` if the table is full.
+    pub fn vacancy(&self, worker: u16) -> Option<SessionIndex> {
+        let next = self.vacant(worker);
+        next.filter(|_| self.used < self.capacity as usize)
+    }
+
+    /// The next place of a worker.
+    fn vacant(&self, worker: u16) -> Option<SessionIndex> {
+        let share = &self.shares[usize::from(worker)];
         let most = self.capacity * self.workers();
         let fresh = Some(share.fresh).filter(|fresh| *fresh < most);
         let rested = share.free.front().copied();
@@ -106,13 +120,11 @@ impl<S> Table<S> {
         } else {
             fresh.or(rested)
         };
-        next.filter(|_| self.used < self.capacity as usize)
-            .map(SessionIndex)
+        next.map(SessionIndex)
     }
 
-    /// Puts a session into the place of [`Table::vacancy`].
-    pub fn insert(&mut self, id: u16, session: S) -> Option<Seid> {
-        let index = self.vacancy(id)?;
+    /// Takes the place of [`Table::vacant`].
+    fn take(&mut self, index: SessionIndex) {
         let workers = self.workers();
         let share = self.share_mut(index.0);
         match index.0 == share.fresh {
@@ -126,6 +138,51 @@ impl<S> Table<S> {
                 session: None,
             });
         }
+    }
+
+    /// Gives a session a place of another worker, or that of its SEID if this is the worker's. Each worker has places for all sessions, so
+    /// one is left.
+    pub fn relocate(&mut self, index: SessionIndex, worker: u16) -> Option<SessionIndex> {
+        let is_own = index.0 % self.workers() == u32::from(worker);
+        let place = match is_own {
+            true => index,
+            false => self.vacant(worker)?,
+        };
+        self.leave_moved(index);
+        if !is_own {
+            self.take(place);
+            self.moved.insert(index, place);
+        }
+        Some(place)
+    }
+
+    /// Frees the place that a session has beside its own.
+    fn leave_moved(&mut self, index: SessionIndex) {
+        if let Some(place) = self.moved.remove(&index) {
+            self.share_mut(place.0).free.push_back(place.0);
+        }
+    }
+
+    /// The worker that has a session.
+    pub fn worker_at(&self, index: SessionIndex) -> u16 {
+        let place = self.moved.get(&index).unwrap_or(&index);
+        (place.0 % self.workers()) as u16
+    }
+
+    /// Whether a session has another place than that of its SEID.
+    pub fn has_moved(&self, index: SessionIndex) -> bool {
+        self.moved.contains_key(&index)
+    }
+
+    /// Sessions that have moved, with their places.
+    pub fn moved(&self) -> impl Iterator<Item = (SessionIndex, SessionIndex)> {
+        self.moved.iter().map(|(index, place)| (*index, *place))
+    }
+
+    /// Puts a session into the place of [`Table::vacancy`].
+    pub fn insert(&mut self, worker: u16, session: S) -> Option<Seid> {
+        let index = self.vacancy(worker)?;
+        self.take(index);
         let slot = &mut self.slots[index.0 as usize];
         slot.session = Some(session);
         self.used += 1;
@@ -141,6 +198,7 @@ impl<S> Table<S> {
         let session = slot.session.take()?;
         slot.generation = slot.generation.wrapping_add(1).max(1);
         self.used -= 1;
+        self.leave_moved(index);
         self.share_mut(index.0).free.push_back(index.0);
         Some(session)
     }
@@ -203,7 +261,8 @@ impl<S> Table<S> {
     /// Frees a place that has no session.
     pub fn free_place(&mut self, index: SessionIndex) {
         let free = &self.share(index.0).free;
-        if self.get(index).is_none() && !free.contains(&index.0) {
+        let is_moved = self.moved.values().any(|place| *place == index);
+        if self.get(index).is_none() && !is_moved && !free.contains(&index.0) {
             self.share_mut(index.0).free.push_back(index.0);
         }
     }
@@ -266,19 +325,19 @@ mod tests {
     #[test]
     fn names_are_never_used_twice_and_places_rest() {
         let mut table = Table::new(2, 1, 7);
-        let a = table.insert(1, 'a').unwrap();
+        let a = table.insert(0, 'a').unwrap();
         assert_ne!(a.to_u64(), 0);
         assert_eq!(Seid::from_u64(a.to_u64()), a);
         table.remove(a.index);
         assert_eq!(table.resolve(a), None);
         // A place that was never used comes before one that rests.
-        let b = table.insert(2, 'b').unwrap();
+        let b = table.insert(0, 'b').unwrap();
         assert_ne!(b.index, a.index);
-        let c = table.insert(3, 'c').unwrap();
+        let c = table.insert(0, 'c').unwrap();
         assert_eq!(c.index, a.index);
         assert_ne!(c.to_u64(), a.to_u64());
         assert_eq!((table.resolve(a), table.resolve(c)), (None, Some(&'c')));
-        assert_eq!(table.insert(4, 'd'), None);
+        assert_eq!(table.insert(0, 'd'), None);
         assert_eq!(table.len(), 2);
     }
 
@@ -286,7 +345,7 @@ mod tests {
     fn a_place_is_one_of_its_workers_which_may_have_all() {
         let mut table = Table::new(5, 4, 7);
         let ids = [6, 2, 9, 10, 14];
-        let seids = ids.map(|id| table.insert(id, id).unwrap());
+        let seids = ids.map(|id| table.insert(table.worker_of(id), id).unwrap());
         for (seid, id) in seids.iter().zip(ids) {
             assert_eq!(seid.index.0 % 4, u32::from(id % 4));
             assert_eq!(table.resolve(*seid), Some(&id));
@@ -296,14 +355,43 @@ mod tests {
         assert_eq!(taken(&table), [1, 2, 6, 10, 14]);
         table.remove(seids[1].index);
         assert_eq!(taken(&table), [1, 2, 10, 14]);
-        let again = table.insert(7, 7).unwrap();
+        let again = table.insert(3, 7).unwrap();
         assert_eq!((again.index.0, taken(&table)), (3, vec![1, 2, 3, 10, 14]));
+    }
+
+    #[test]
+    fn a_session_that_moves_keeps_its_place_and_has_another_one() {
+        let mut table = Table::new(3, 4, 7);
+        let seids = [0, 0, 1].map(|worker| table.insert(worker, worker).unwrap());
+        let index = seids[0].index;
+        let place = table.relocate(index, 1).unwrap();
+        assert_eq!((place.0 % 4, table.worker_at(index)), (1, 1));
+        assert_ne!(place, seids[2].index);
+        assert!(table.moved().eq([(index, place)]));
+        let taken = |table: &Table<u16>| table.taken_places().count();
+        assert_eq!((taken(&table), table.len()), (4, 3));
+        // the audit takes it for nobody's
+        table.free_place(place);
+        assert_eq!(taken(&table), 4);
+        // to a third worker, and back
+        assert_eq!(table.relocate(index, 3).unwrap().0 % 4, 3);
+        assert_eq!(taken(&table), 4);
+        assert_eq!(table.relocate(index, 0), Some(index));
+        assert_eq!((taken(&table), table.worker_at(index)), (3, 0));
+        // all sessions may be at one worker, and the place goes with the session
+        for seid in &seids {
+            table.relocate(seid.index, 2).unwrap();
+        }
+        assert_eq!(taken(&table), 6);
+        table.remove(index);
+        assert_eq!(taken(&table), 4);
+        assert_eq!(table.resolve(seids[1]), Some(&0));
     }
 
     #[test]
     fn a_tunnel_has_one_owner() {
         let mut table = Table::new(2, 1, 7);
-        let (a, b) = (table.insert(1, 'a').unwrap(), table.insert(2, 'b').unwrap());
+        let (a, b) = (table.insert(0, 'a').unwrap(), table.insert(0, 'b').unwrap());
         assert!(table.claim_teid(1, a) && table.claim_teid(1, a));
         assert!(!table.claim_teid(1, b));
         table.release_teid(1, b);

@@ -50,6 +50,7 @@ api-socket: {directory}/up.sock
 state: {directory}
 memory: 64
 max-sessions: 1000
+workers: 2
 huge-pages: false
 worker-cores: none
 ",
@@ -386,6 +387,7 @@ async fn story(cp: &mut ControlPlane, access: &Device, core: &Device, api: &Path
         other => panic!("{other:?}"),
     };
     check_usage(&reported, up, down);
+    moved(cp, access, core, seid, api).await;
     gateway_itself(access).await;
     ledger(api).await;
     shown(api).await;
@@ -725,6 +727,53 @@ async fn data(access: &Device, core: &Device) -> (u64, u64) {
         (SERVER, &[8; 200][..])
     );
     (up.len() as u64, down.len() as u64)
+}
+
+/// The session's VLAN goes to the other worker, further on, and back: packets find it there, and all of them are counted.
+async fn moved(cp: &mut ControlPlane, access: &Device, core: &Device, seid: u64, api: &Path) {
+    let mut mi = mi::Client::new(&mi::Endpoint::Unix(api.to_owned()), None).unwrap();
+    let to = |worker, s_tag| mi::MoveAggregateRequest {
+        port: "access0".into(),
+        segment: "all".into(),
+        s_tag,
+        worker,
+    };
+    // its PPPoE session id is of worker 0
+    for (worker, s_tag, sessions) in [
+        (0, None, 0),
+        (1, Some(0), 1),
+        (1, None, 0),
+        (0, Some(0), 1),
+        (1, Some(100), 0),
+        (1, None, 1),
+    ] {
+        let moved = mi.move_aggregate(to(worker, s_tag)).await.unwrap();
+        assert_eq!(moved, sessions, "to {worker}");
+        let (up, down) = data(access, core).await;
+        let reported = match cp.ask(seid, query_usage(1)).await {
+            Message::SessionModificationResponse(response) => response.usage_reports,
+            other => panic!("{other:?}"),
+        };
+        check_usage(&reported, up, down);
+        let ledger = check_ledger(api, false).await;
+        assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    }
+    let nowhere = [
+        to(2, None),
+        to(0, Some(4096)),
+        mi::MoveAggregateRequest {
+            segment: "some".into(),
+            ..to(0, None)
+        },
+        mi::MoveAggregateRequest {
+            port: "core0".into(),
+            ..to(0, None)
+        },
+    ];
+    for request in nowhere {
+        let refused = mi.move_aggregate(request).await.unwrap_err();
+        assert!(mi::is_absent(&refused), "{refused}");
+    }
 }
 
 fn check_usage(reports: &[UsageReport], up: u64, down: u64) {

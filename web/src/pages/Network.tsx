@@ -1,6 +1,6 @@
 import { get } from '../api';
 import { aggregateName, limitedBy, place } from '../derive';
-import { count, percent } from '../format';
+import { count, percent, plural } from '../format';
 import { Notice, Tabs } from '../parts/basics';
 import { TablePanel, type PanelProps } from '../parts/TablePanel';
 import { usePoll } from '../poll';
@@ -11,6 +11,7 @@ import { live, type Live } from '../stream';
 import { useStore } from '../store';
 import { Audit } from './Audit';
 import { ClearBackOff, offender } from './ClearBackOff';
+import { MoveAggregate } from './MoveAggregate';
 import { Drain } from './Drain';
 import { TestAaa } from './TestAaa';
 
@@ -78,7 +79,8 @@ function panel(part: string, now: Live): PanelProps {
       return { path: 'qos/aggregates', every: 2, empty: 'No port has queues.', views: [
         { field: 'name', label: 'Aggregate', cell: aggregateName, order: aggregateName }, 'rate_bits_per_second', 'bits_per_second',
         { field: 'limited_by', cell: limitedBy }, 'delay_milliseconds', 'waiting_octets', 'waiting_packets', 'most_octets', 'subscribers',
-        'waiting_subscribers', 'packets', 'octets', 'drops'] };
+        'waiting_subscribers', 'packets', 'octets', 'drops', { field: 'worker', cell: workers }],
+      actions: (row) => <MoveAggregate row={row} name={aggregateName(row)} /> };
     case 'protection':
       return { path: part, every, empty: 'Nobody floods the gateway, and nobody is held off.', views: [
         'mac', { field: 'port', label: 'Line', cell: (row) => place(row), order: (row) => place(row) }, 'circuit_id', 'kind', 'level', 'dropped',
@@ -100,6 +102,14 @@ function panel(part: string, now: Live): PanelProps {
       return { path: part, every };
   }
 }
+
+/** The worker that has an aggregate's sessions. If several have them, each keeps the rate for its own. */
+const workers = (row: Row) => {
+  const worker = number(row, 'worker');
+  const several = number(row, 'workers') ?? 0;
+  if (worker !== undefined) return String(worker);
+  return text(row, 'segment') && several > 1 ? plural(several, 'worker') : '';
+};
 
 const free = (pool: Row): number => (number(pool, 'size') ?? 0) - (number(pool, 'used') ?? 0);
 

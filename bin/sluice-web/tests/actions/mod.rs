@@ -224,6 +224,44 @@ fn a_drain_is_an_action_that_needs_the_role_of_a_commit() {
 }
 
 #[test]
+fn an_aggregate_moves_to_a_worker() {
+    let web = Web::start();
+    let noc = web.token("noc", "operate", &[]);
+    let viewer = web.token("viewer", "support", &[]);
+    let path = "/api/v1/actions/move-aggregate";
+    let ask = |token: &str, body: Value| web.ask(token, path, &["--data", &body.to_string()]);
+    let order = json!({"aggregate": "up1/access0/olt1.100", "worker": 3});
+    assert_eq!(ask(&viewer, order.clone()).status, 403);
+    let moved = ask(&noc, order);
+    assert_eq!(
+        (moved.status, moved.json()),
+        (200, json!({"sessions": 103}))
+    );
+    for (body, status, says) in [
+        (
+            json!({"aggregate": "up9/access0/olt1", "worker": 0}),
+            404,
+            "up9",
+        ),
+        (json!({"aggregate": "access0", "worker": 0}), 404, "no name"),
+        (
+            json!({"aggregate": "up1/access0/olt1", "worker": 16}),
+            400,
+            "0 to 15",
+        ),
+        (
+            json!({"aggregate": "up1/access0/olt1"}),
+            400,
+            "`worker` is missing",
+        ),
+    ] {
+        let refused = ask(&noc, body);
+        assert_eq!(refused.status, status, "{refused:?}");
+        assert!(refused.detail().contains(says), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_backup_of_the_history_says_where_it_is() {
     let web = Web::start();
     let path = "/api/v1/actions/backup-history";

@@ -24,7 +24,7 @@ const BY_GNMI: [(&str, &str); 3] = [
 /// An action that only the command line has: by HTTP all edits are one request, and the web manager keeps them in the page.
 const COMMAND_LINE_ONLY: &str = "configure";
 /// Where the web manager has each action: its page, and what of the page's source shows that it asks for it.
-const PAGES: [(&str, &str, &str); 20] = [
+const PAGES: [(&str, &str, &str); 21] = [
     ("show session", "a session", "'session', {"),
     ("show subscriber", "the search", "'subscriber', {"),
     ("show configuration", "*Configuration*", "'configuration'"),
@@ -65,6 +65,11 @@ const PAGES: [(&str, &str, &str); 20] = [
         "drain user-plane",
         "*Network*, *User planes*",
         "'actions/drain-user-plane'",
+    ),
+    (
+        "move aggregate",
+        "*Network*, *Queues*",
+        "'actions/move-aggregate'",
     ),
     ("commit check", "*Configuration*", "'configuration/check'"),
     ("commit", "*Configuration*", "'configuration/commit'"),

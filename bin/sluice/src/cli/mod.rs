@@ -72,6 +72,9 @@ enum Command {
     /// End something
     #[command(subcommand)]
     Clear(Clear),
+    /// Move something to another place
+    #[command(subcommand)]
+    Move(Move),
     /// Say that something is known
     #[command(subcommand)]
     Acknowledge(Acknowledge),
@@ -190,6 +193,19 @@ enum Watch {
 }
 
 #[derive(Debug, Subcommand)]
+enum Move {
+    #[command(about = catalogue::MOVE_AGGREGATE.about)]
+    Aggregate {
+        /// Its name, such as up1/access0/olt1 or up1/access0/olt1.100, as `show qos aggregates` prints it
+        #[arg(value_name = "AGGREGATE")]
+        name: String,
+        /// Number of the worker, as `show workers` prints it
+        #[arg(long, value_name = "WORKER", value_parser = clap::value_parser!(u32).range(0..=15))]
+        worker: u32,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 enum Acknowledge {
     #[command(about = catalogue::ACKNOWLEDGE_ALARM.about)]
     Alarm {
@@ -276,6 +292,9 @@ impl Command {
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
             Command::Clear(Clear::Sessions(clear)) => clear.answer(sockets),
             Command::Clear(Clear::BackOff { who }) => show::clear_back_off(sockets, &who),
+            Command::Move(Move::Aggregate { name, worker }) => {
+                show::move_aggregate(sockets, &name, worker)
+            }
             Command::Acknowledge(Acknowledge::Alarm {
                 alarm,
                 resource,

@@ -34,6 +34,7 @@ pub fn limit(row: &QueueAggregate) -> String {
 pub(super) fn derive(aggregate: &QueueAggregate, row: &mut Row) {
     row.insert("name".into(), aggregate.name().into());
     row.insert("delay".into(), delay(aggregate).into());
+    row.insert("at".into(), aggregate.at().into());
 }
 
 #[cfg(test)]

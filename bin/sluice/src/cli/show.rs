@@ -5,7 +5,10 @@ use super::denials;
 use super::queues;
 use super::units::{count, counted, duration, octets};
 use super::word;
-use northbound::{AcknowledgeAlarmRequest, Drain, Session, SessionDetails, SessionState, Traffic};
+use northbound::{
+    AcknowledgeAlarmRequest, Drain, MoveAggregateRequest, Session, SessionDetails, SessionState,
+    Traffic,
+};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -172,6 +175,16 @@ pub fn clear_back_off(sockets: &Sockets, who: &str) -> Result<Answer, Failure> {
     sockets.control_plane(|cp| cp.clear_back_off(who))?;
     Ok(Answer::of(vec![format!(
         "discovery packets of {who} are answered again"
+    )]))
+}
+
+/// `sluice move aggregate AGGREGATE --worker WORKER`.
+pub fn move_aggregate(sockets: &Sockets, name: &str, worker: u32) -> Result<Answer, Failure> {
+    let request = MoveAggregateRequest::named(name, worker);
+    let request = request.map_err(|refusal| Failure::Other(refusal.to_string()))?;
+    let sessions = sockets.control_plane(|cp| cp.move_aggregate(request))?;
+    Ok(Answer::of(vec![format!(
+        "{name} is at worker {worker}: {sessions} sessions were at others"
     )]))
 }
 

@@ -217,7 +217,7 @@ pub struct Segment {
     pub access_profile: Option<String>,
     /// Rate of all frames to the segment's sessions whose policies have queues (`above-rate: wait`), such as that of an access node, with
     /// preamble, gap and frame check sequence. Sessions share it by the `weight` of their policies; one worker has all of them that begin
-    /// after it was set. Default: that of the port.
+    /// after it was set, and after `sluice move aggregate` all of them. Default: that of the port.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub egress_rate: Option<u32>,

@@ -23,6 +23,7 @@ pub const ACTIONS: &[&Action] = &[
     &TEST_AAA,
     &BACKUP_HISTORY,
     &DRAIN_USER_PLANE,
+    &MOVE_AGGREGATE,
     &CONFIGURE,
     &COMMIT,
     &COMMIT_CHECK,
@@ -334,6 +335,28 @@ pub const DRAIN_USER_PLANE: Action = Action {
             "End its sessions, so many in a second",
         ),
         Argument::new("stop", Takes::Nothing, "Take new sessions again"),
+    ],
+};
+
+/// Moves an aggregate to a worker of its user plane.
+pub const MOVE_AGGREGATE: Action = Action {
+    name: "move aggregate",
+    about: "Move an access segment, or an outer VLAN of one, to a worker of its user plane; no session ends, and what waits goes along",
+    calls: &["ControlPlane/MoveAggregate"],
+    access: Change,
+    arguments: &[
+        Argument::new(
+            "aggregate",
+            Takes::QueueAggregate,
+            "Its name, such as up1/access0/olt1 or up1/access0/olt1.100, as `show qos aggregates` prints it",
+        )
+        .required(),
+        Argument::new(
+            "worker",
+            Takes::Number(0, 15),
+            "Number of the worker, as `show workers` prints it",
+        )
+        .required(),
     ],
 };
 

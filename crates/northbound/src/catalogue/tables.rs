@@ -519,6 +519,9 @@ pub const QUEUE_AGGREGATES: Table = Table {
         // exact, because they are compared: a drop more or less matters
         Column::new("drops", Number(Exact), "Frames refused or dropped").under("DROPPED", 0),
         Column::new("delay_milliseconds", Number(Exact), "The delay as a number, 1000 for more than 100 ms"),
+        Column::derived("at", Text, "Worker that has its sessions with queues; if several have them, each keeps the rate for its own").under("WORKER", 2),
+        Column::new("worker", Number(Id), "Number of that worker; absent of a port, and if there are several"),
+        Column::new("workers", Number(Exact), "How many workers have sessions of it with queues"),
     ],
 };
 

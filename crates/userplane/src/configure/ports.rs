@@ -1,6 +1,7 @@
 //! Ports and subinterfaces: opened, changed and closed.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use config::model::{
     Lacp, LacpRate, Lag as LagDocument, Port as Document, PrioritySource,
@@ -64,6 +65,14 @@ impl Port {
     pub(crate) fn segment(&self, id: u16) -> Option<&str> {
         let (name, _) = self.segments.iter().find(|(_, of)| **of == id)?;
         Some(name)
+    }
+
+    /// VLANs of a segment of an access port; 0 means untagged frames.
+    pub(crate) fn vlans_of(&self, segment: &str) -> Option<Vec<RangeInclusive<u16>>> {
+        let id = (self.segments.get(segment)).filter(|_| is_access(&self.config))?;
+        let all = lay_out(&self.segments, &self.config.segments());
+        let found = all.into_iter().find(|segment| segment.id == *id)?;
+        Some(found.vlans)
     }
 
     /// Whether it can change to match a document without being closed.

@@ -51,8 +51,8 @@ impl<T: Copy> Engine<T> {
         // Rules are checked first: wrong rules get their own cause even when the table is full.
         let compiled = compile();
         let (rules, compiled) = compiled.inspect_err(|_| self.counters.rules_refused += 1)?;
-        let id = match &compiled {
-            CompiledSession::Subscriber { entry, .. } => entry.pppoe_session_id,
+        let worker = match &compiled {
+            CompiledSession::Subscriber { entry, .. } => self.worker_of(entry),
             CompiledSession::Default { .. } => 0,
         };
         let session = Session {
@@ -76,7 +76,7 @@ impl<T: Copy> Engine<T> {
         let is_default = session.compiled.is_default();
         self.change_nets(is_default, &[], &nets);
         let before = self.in_tunnel_of(&session);
-        let placed = self.place(now, to, peer, id, session);
+        let placed = self.place(now, to, peer, worker, session);
         self.change_nets(is_default, &nets, &[]);
         if let Err(rejection) = placed {
             // A control plane that does not know the session that stays learns which one it is, and deletes it with its counters.
@@ -91,7 +91,7 @@ impl<T: Copy> Engine<T> {
         now: Now,
         to: T,
         peer: SocketAddr,
-        id: u16,
+        worker: u16,
         session: Session<T>,
     ) -> Result<(), Rejection> {
         let cp_seid = session.cp_seid;
@@ -109,7 +109,7 @@ impl<T: Copy> Engine<T> {
         }
         let seid = self
             .table
-            .insert(id, session)
+            .insert(worker, session)
             .ok_or(cause(Cause::NO_RESOURCES_AVAILABLE))?;
         if let Some(teid) = teid {
             self.table.claim_teid(teid, seid);
@@ -474,6 +474,7 @@ impl<T: Copy> Engine<T> {
     /// Ends the default sessions and subscriber sessions of an access port that closes. Returns the number of subscriber
     /// sessions.
     pub fn end_port(&mut self, port: PortIndex) -> usize {
+        self.owners.retain(|(of, _), _| *of != port);
         let defaults = self.defaults.iter();
         let defaults: Vec<SessionIndex> = defaults
             .filter_map(|(index, of)| (*of == Some(port)).then_some(*index))
@@ -537,6 +538,9 @@ impl<T: Copy> Engine<T> {
         let Some(seid) = self.table.seid(index) else {
             return;
         };
+        if self.table.has_moved(index) {
+            self.worker(WorkerCommand::Forget(index));
+        }
         let Some(mut session) = self.table.remove(index) else {
             return;
         };

@@ -135,7 +135,10 @@ impl<T: Copy> Engine<T> {
 
     fn compare_places(&self, ledger: &mut Ledger) -> Differences<SessionIndex, Name> {
         let subscriber = |index: &SessionIndex| !self.is_default(*index);
-        let booked = self.table.taken_places().filter(subscriber);
+        // the second place of a session that has moved is part of the session
+        let moved: BTreeSet<SessionIndex> = self.table.moved().map(|(_, place)| place).collect();
+        let booked = self.table.taken_places();
+        let booked = booked.filter(|place| subscriber(place) && !moved.contains(place));
         let owned = self
             .table
             .iter()

@@ -42,6 +42,7 @@ impl UserPlane {
     pub(super) fn answer(&mut self, (request, reply): Call) {
         let answer = match request {
             Request::Sample(sampling) => self.begin_samples(sampling),
+            Request::MoveAggregate(request) => return self.move_aggregate(&request, reply),
             Request::CheckLedger { repair } => return self.check_ledger(repair, reply),
             Request::Describe => Ok(Response::Description(self.describe())),
             Request::GetState => {

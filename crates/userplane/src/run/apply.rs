@@ -124,9 +124,14 @@ impl UserPlane {
     fn tell_worker(&mut self, command: &ForWorker) -> Result<(), Busy> {
         let controller = &mut self.controller;
         match command {
+            ForWorker::Move(aggregate) => self.begin_move(aggregate),
             ForWorker::Session(WorkerCommand::Set(entry)) => controller.set_session(entry.clone()),
             ForWorker::Session(WorkerCommand::Remove(index)) => controller.remove_session(*index),
             ForWorker::Session(WorkerCommand::Read(index)) => controller.read_usage(*index),
+            ForWorker::Session(WorkerCommand::Forget(index)) => {
+                controller.forget_place(*index);
+                Ok(())
+            }
             ForWorker::SetRoute(instance, prefix, to) => {
                 controller.set_route(*instance, *prefix, *to)
             }

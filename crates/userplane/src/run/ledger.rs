@@ -69,8 +69,8 @@ enum Then {
 
 impl UserPlane {
     pub(super) fn check_ledger(&mut self, repair: bool, reply: oneshot::Sender<Answer>) {
-        if self.check.is_some() {
-            let message = "a resource audit is running: try again when it is done".into();
+        if self.check.is_some() || self.moving.is_some() {
+            let message = "a resource audit or a move of an aggregate is under way: try again when it is done".into();
             let _ = reply.send(Err(Refusal::Busy(message)));
             return;
         }

@@ -27,6 +27,9 @@ const NOTABLE: u64 = 10;
 struct Part {
     rate: Option<Rate>,
     counts: AggregateState,
+    /// Workers that have sessions of it with queues, and the last one of them.
+    workers: u32,
+    worker: u16,
 }
 
 /// All parts with queues, at a time.
@@ -38,9 +41,12 @@ struct Reading {
 
 impl Reading {
     /// Adds what a worker has.
-    fn add(&mut self, port: PortIndex, state: PartState) {
+    fn add(&mut self, (worker, port): (u16, PortIndex), state: PartState) {
         let PartState { part, rate, counts } = state;
         let known = self.parts.entry((port, part)).or_default();
+        if counts.waiting.subscribers > 0 {
+            (known.workers, known.worker) = (known.workers + 1, worker);
+        }
         let all = &mut known.counts;
         known.rate = known.rate.or(rate);
         all.packets += counts.packets;
@@ -71,6 +77,7 @@ impl Part {
         let octets = now.octets.saturating_sub(then.octets);
         let bits = (octets * 8) as f64 / time.as_secs_f64().max(0.001);
         QueueAggregate {
+            workers: self.workers,
             rate_bits_per_second: self.rate.map(|rate| rate.get() * 1000),
             bits_per_second: bits as u64,
             packets: now.packets,
@@ -171,7 +178,7 @@ impl UserPlane {
     /// Takes what a worker tells of the queues of a port. `all`: of how many parts it would have told if there had been room.
     pub(super) fn queues_told(&mut self, next: Option<u32>, parts: Vec<PartState>, all: usize) {
         let readings = &mut self.queues;
-        let Some((_, port)) = readings.asked.front().copied() else {
+        let Some(asked) = readings.asked.front().copied() else {
             return;
         };
         if let Some(from) = next {
@@ -182,7 +189,7 @@ impl UserPlane {
             return self.ask_queues(0);
         }
         for part in parts {
-            readings.next.add(port, part);
+            readings.next.add(asked, part);
         }
         readings.asked.pop_front();
         self.ask_queues(0);
@@ -210,6 +217,7 @@ impl UserPlane {
             Some(QueueAggregate {
                 user_plane: self.name.clone(),
                 port: name.clone(),
+                worker: (!segment.is_empty() && state.workers == 1).then_some(state.worker.into()),
                 segment,
                 s_tag,
                 ..state.row(&then, now.at.saturating_sub(before.at))
@@ -282,9 +290,16 @@ mod tests {
         let (port, mut reading) = (PortIndex(4), Reading::default());
         for part in [PortPart::Port, PortPart::Segment(1)] {
             for packets in [200, 300, 400] {
-                reading.add(port, state(part, Some(10_000), packets));
+                let worker = packets as u16 / 100;
+                reading.add((worker, port), state(part, Some(10_000), packets));
             }
-            let Part { rate, counts } = reading.parts[&(port, part)];
+            let Part {
+                rate,
+                counts,
+                workers,
+                worker,
+            } = reading.parts[&(port, part)];
+            assert_eq!((workers, worker), (3, 4));
             assert_eq!((rate, counts.packets), (Some(Rate::kbps(10_000)), 900));
             assert_eq!((counts.waiting.subscribers, counts.drops), (9, 6));
             assert_eq!(counts.waiting_packets, 21);
@@ -302,6 +317,8 @@ mod tests {
         let part = |state: PartState| Part {
             rate: state.rate,
             counts: state.counts,
+            workers: 1,
+            worker: 2,
         };
         let row = |now, then| part(now).row(&part(then), Duration::from_secs(2));
         let shown = row(now, then);

@@ -159,7 +159,7 @@ impl UserPlane {
                 self.samples.removed(*index);
                 None
             }
-            WorkerCommand::Read(_) => None,
+            WorkerCommand::Read(_) | WorkerCommand::Forget(_) => None,
         }
     }
 }

@@ -164,7 +164,7 @@ impl UserPlane {
                 let ended = self.watches.end(|watch| watch.index == *index);
                 self.tell(ended);
             }
-            WorkerCommand::Read(_) => {}
+            WorkerCommand::Read(_) | WorkerCommand::Forget(_) => {}
         }
     }
 

@@ -1,0 +1,144 @@
+//! Moves of aggregates from worker to worker, which an operator has asked for.
+
+use std::ops::RangeInclusive;
+
+use dataplane::{MOST_MOVED, PortIndex};
+use mi::{Answer, MoveAggregateRequest, Response};
+use northbound::Refusal;
+use tokio::sync::oneshot;
+use tracing::info;
+
+use super::{Busy, ForWorker, UserPlane};
+
+/// VLANs of a port that are to be one worker's.
+#[derive(Clone, Debug)]
+pub(crate) struct Aggregate {
+    port: PortIndex,
+    vlans: Vec<RangeInclusive<u16>>,
+    worker: u16,
+}
+
+/// A move that is asked for or under way.
+pub(super) struct Moving {
+    reply: oneshot::Sender<Answer>,
+    /// How many sessions move. `None`: commands that were given before are not done.
+    sessions: Option<usize>,
+}
+
+impl UserPlane {
+    /// Moves an aggregate. The answer comes at the end.
+    pub(super) fn move_aggregate(
+        &mut self,
+        request: &MoveAggregateRequest,
+        reply: oneshot::Sender<Answer>,
+    ) {
+        match self.find_aggregate(request) {
+            Ok(aggregate) => {
+                self.moving = Some(Moving {
+                    reply,
+                    sessions: None,
+                });
+                self.for_worker(ForWorker::Move(aggregate));
+            }
+            Err(refusal) => {
+                let _ = reply.send(Err(refusal)); // the caller may have gone away
+            }
+        }
+    }
+
+    fn find_aggregate(&self, request: &MoveAggregateRequest) -> Result<Aggregate, Refusal> {
+        if self.moving.is_some() || self.check.is_some() {
+            let why = "another move or a resource audit is under way: try again when it is done";
+            return Err(Refusal::Busy(why.into()));
+        }
+        let MoveAggregateRequest {
+            port: name,
+            segment,
+            s_tag,
+            worker,
+        } = request;
+        let port = self.ports.get(name);
+        let found = port.and_then(|port| Some((port.index, port.vlans_of(segment)?)));
+        let Some((port, mut vlans)) = found else {
+            return Err(Refusal::NotFound(format!(
+                "port `{name}` has no access segment `{segment}`: `sluice show qos aggregates` shows those with queues"
+            )));
+        };
+        if let Some(vlan) = s_tag {
+            let vlan = u16::try_from(*vlan).unwrap_or(u16::MAX);
+            if !vlans.iter().any(|range| range.contains(&vlan)) {
+                return Err(Refusal::NotFound(format!(
+                    "access segment `{segment}` of port `{name}` has no VLAN {vlan}"
+                )));
+            }
+            vlans = vec![vlan..=vlan];
+        }
+        let workers = self.controller.workers().count();
+        let worker = usize::try_from(*worker).unwrap_or(usize::MAX);
+        if worker >= workers {
+            return Err(Refusal::NotFound(format!(
+                "there is no worker {worker}: this user plane has {workers}, from 0 on (`sluice show workers`)"
+            )));
+        }
+        let aggregate = Aggregate {
+            port,
+            vlans,
+            worker: worker as u16,
+        };
+        match self.sessions_to_move(&aggregate).len() {
+            0..=MOST_MOVED => Ok(aggregate),
+            sessions => Err(Refusal::Busy(format!(
+                "{sessions} sessions are too many for one move, which takes {MOST_MOVED}: move its VLANs one by one"
+            ))),
+        }
+    }
+
+    fn sessions_to_move(&self, aggregate: &Aggregate) -> Vec<dataplane::SessionIndex> {
+        let Aggregate {
+            port,
+            vlans,
+            worker,
+        } = aggregate;
+        self.engine.to_move(*port, vlans, *worker)
+    }
+
+    /// Begins a move, behind all commands that were given before.
+    pub(super) fn begin_move(&mut self, aggregate: &Aggregate) -> Result<(), Busy> {
+        if !self.ports.values().any(|port| port.index == aggregate.port) {
+            if let Some(Moving { reply, .. }) = self.moving.take() {
+                let gone = Refusal::NotFound("the port was closed meanwhile".into());
+                let _ = reply.send(Err(gone)); // the caller may have gone away
+            }
+            return Ok(());
+        }
+        let sessions = self.sessions_to_move(aggregate);
+        if !self.controller.takes_move(sessions.len()) {
+            return Err(Busy);
+        }
+        if let Some(moving) = &mut self.moving {
+            moving.sessions = Some(sessions.len());
+        }
+        let Aggregate {
+            port,
+            vlans,
+            worker,
+        } = aggregate.clone();
+        let relocation = self.engine.relocate(port, vlans, worker, sessions);
+        let begun = self.controller.relocate(relocation);
+        begun.expect("there is room, and the port is there");
+        Ok(())
+    }
+
+    /// Answers when the move is done.
+    pub(super) fn end_move(&mut self) {
+        if self.controller.is_moving() {
+            return;
+        }
+        let is_done = |moving: &mut Moving| moving.sessions.is_some();
+        if let Some(Moving { reply, sessions }) = self.moving.take_if(is_done) {
+            let sessions = sessions.unwrap_or_default() as u32;
+            info!(sessions, "an aggregate has moved to another worker");
+            let _ = reply.send(Ok(Response::Moved(sessions))); // the caller may have gone away
+        }
+    }
+}
