@@ -431,7 +431,7 @@ pub const CASES: &[Case] = &[
     ).with_machine(),
     case(
         "shared-rate",
-        "homes of two workers share the rate of their port by weight, and what those of one do not want, the others have",
+        "homes of two workers share the rate of their port by weight, and what those of one do not want, the others have; a segment that moves to one worker keeps its rate",
         shared_rate::run,
     ),
     case(

@@ -6,6 +6,7 @@ use crate::radius::SECRET;
 use crate::site::{CONFIGURED_AS, Setup, Site};
 use anyhow::{Context, Result, ensure};
 use lab::topology::{ACCESS_PORT, CP_MANAGEMENT_V4};
+use serde::Deserialize;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ const SETTLED: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(10);
 
 /// The homes of two workers share the rate of their port: by weight, whichever worker has them; what those of one worker do not want, the
-/// others have.
+/// others have. The rate of a segment is each worker's, until all of its sessions are at one.
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let setup = Setup {
         workers: 2,
@@ -69,12 +70,56 @@ set user-planes {CONFIGURED_AS} ports {ACCESS_PORT} egress-rate {RATE}",
     let is_rest = second < both * 0.05 && first > both * 0.75;
     ensure!(is_rest, "{first} and {second} kbit/s of {both}");
 
+    change(lab, &homes.ids[1], "Filter-Id = light.out")?;
+    let port = format!("user-planes {CONFIGURED_AS} ports {ACCESS_PORT}");
     site.sluice().configure(&format!(
-        "delete user-planes {CONFIGURED_AS} ports {ACCESS_PORT} egress-rate"
+        "delete {port} egress-rate
+set {port} segments all egress-rate {RATE}"
     ))?;
+    let [first, second] = homes.rates(&network);
+    println!(
+        "        the rate of the segment, with sessions at both workers: {first:.1} and {second:.1}"
+    );
+    let is_twice = (1.5..2.5).contains(&((first + second) / both));
+    ensure!(is_twice, "{first} and {second} kbit/s of twice {both}");
+
+    let name = format!("{CONFIGURED_AS}/{ACCESS_PORT}/all");
+    let moved = ["move", "aggregate", &name, "--worker", "1"];
+    println!("        {}", site.sluice().run(&moved)?.trim());
+    let [first, second] = homes.rates(&network);
+    println!("        the same at worker 1: {first:.1} and {second:.1}");
+    let (is_one, equal) = ((first + second) / both, first / second);
+    ensure!(
+        (0.8..1.2).contains(&is_one) && (0.75..1.33).contains(&equal),
+        "{first} and {second} kbit/s of {both}"
+    );
+    let told = site
+        .sluice()
+        .run(&["show", "qos", "aggregates", &name, "--json"])?;
+    let told: Vec<Aggregate> = serde_json::from_str(&told)?;
+    ensure!(
+        matches!(
+            told[..],
+            [Aggregate {
+                worker: Some(1),
+                workers: 1
+            }]
+        ),
+        "{told:?}"
+    );
+
+    site.sluice()
+        .configure(&format!("delete {port} segments all egress-rate"))?;
     network.hang_up(PATIENCE)?;
     site.wait_empty(PATIENCE)?;
     site.sluice().ledger().map(drop)
+}
+
+/// What `sluice show qos aggregates` says of the segment.
+#[derive(Debug, Deserialize)]
+struct Aggregate {
+    worker: Option<u32>,
+    workers: u32,
 }
 
 /// The homes of each worker.

@@ -1,9 +1,9 @@
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::site::{Setup, Site};
+use crate::site::{CONFIGURED_AS, Setup, Site};
 use anyhow::{Result, ensure};
-use lab::topology::{INTERNET_V4, INTERNET_V6};
+use lab::topology::{ACCESS_PORT, INTERNET_V4, INTERNET_V6};
 use serde::Deserialize;
 
 /// What `sluice show workers` says of a worker.
@@ -76,6 +76,28 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
             && first.taken_over > 0,
         "worker 1 was to work for worker 0 and to send by its queues: {told:?}"
     );
+    // All sessions go to one worker, to the other one, and back, while the homes talk to each other.
+    let name = format!("{CONFIGURED_AS}/{ACCESS_PORT}/all");
+    for worker in ["1", "0", "1"] {
+        let moved = stage
+            .site
+            .sluice()
+            .run(&["move", "aggregate", &name, "--worker", worker])?;
+        println!("        {}", moved.trim());
+        for (home, next) in homes.iter().zip(local.iter().cycle().skip(1)) {
+            home.ping(&INTERNET_V4.to_string(), 3)?;
+            home.ping(&INTERNET_V6.to_string(), 3)?;
+            home.ping(&next.to_string(), 3)?;
+        }
+    }
+    for number in numbers {
+        let traffic = stage.site.session_of(number)?.traffic.unwrap_or_default();
+        ensure!(
+            traffic.up_packets >= 48 && traffic.down_packets >= 48,
+            "home {number}: {traffic:?}"
+        );
+    }
+    stage.site.sluice().ledger().map(drop)?;
     let drops = stage.site.drops()?;
     ensure!(
         drops.count("hand-over-full")? == 0,

@@ -106,13 +106,13 @@ impl Homes {
         is_within
     }
 
-    /// What a subscriber has that has one session here: it leaves with that.
-    pub fn last_line(&self, subscriber: u64) -> Option<HomeLine> {
+    /// What a subscriber has. Each of its sessions takes it along to another worker.
+    pub fn line(&self, subscriber: u64) -> Option<HomeLine> {
         let holder = self.holders.get(&subscriber)?;
-        (holder.sessions == 1).then(|| self.lines[place(holder.home)])
+        Some(self.lines[place(holder.home)])
     }
 
-    /// Gives a subscriber that has come with its first session what it had at another worker.
+    /// Gives a subscriber what it had at another worker, if it has come with its first session.
     pub fn adopt(&mut self, subscriber: u64, line: HomeLine) {
         let Some(holder) = self.holders.get(&subscriber).filter(|of| of.sessions == 1) else {
             return;

@@ -275,7 +275,7 @@ fn what_waits_goes_along_in_the_order_of_each_flow_and_leaves_at_the_rate() {
 
 #[test]
 fn tokens_and_what_was_counted_go_along() {
-    let (all, mut w) = (homes(6), world(1));
+    let (all, mut w) = (homes(8), world(1));
     w.online(&all);
     w.settle_at(BEGIN);
     let (home, mut places) = (&all[2], Places::new(&all));
@@ -283,6 +283,10 @@ fn tokens_and_what_was_counted_go_along() {
     entry.packets.rate_down = Some(Rate::kbps(100));
     entry.packets.subscriber_rate_up = Some(Rate::kbps(100));
     w.controller.set_session(entry).unwrap();
+    // another session of the subscriber, in the same VLAN and at the same worker
+    let mut other = World::entry(&all[6]);
+    other.packets.subscriber_rate_up = Some(Rate::kbps(100));
+    w.controller.set_session(other).unwrap();
     let sent = |w: &mut World| {
         for n in 0..20 {
             w.send(CORE, &large(home, n));

@@ -17,6 +17,7 @@ mod audit;
 mod echoes;
 mod keepalive;
 mod ledger;
+mod moves;
 mod nets;
 mod path;
 mod redirected;
@@ -45,6 +46,8 @@ struct Bench {
     nets: Vec<(bool, Announcement)>,
     /// Frames for access ports.
     sent: Vec<Vec<u8>>,
+    /// Sessions whose places the worker was to forget.
+    forgotten: Vec<SessionIndex>,
 }
 
 fn cp() -> SocketAddr {
@@ -61,8 +64,12 @@ impl Bench {
     }
 
     fn with_room_for(max_sessions: u32) -> Self {
+        Self::with(max_sessions, 1)
+    }
+
+    fn with(max_sessions: u32, workers: u16) -> Self {
         let mut config = Config::new(NodeId::Fqdn("up1".into()), "192.0.2.2".parse().unwrap());
-        config.max_sessions = max_sessions;
+        (config.max_sessions, config.workers) = (max_sessions, workers);
         config
             .layout
             .access_ports
@@ -90,6 +97,7 @@ impl Bench {
             reports: Vec::new(),
             nets: Vec::new(),
             sent: Vec::new(),
+            forgotten: Vec::new(),
         }
     }
 
@@ -141,6 +149,7 @@ impl Bench {
                 }
                 None => drop(self.entries.insert(entry.index, entry)),
             },
+            WorkerCommand::Forget(index) => self.forgotten.push(index),
             WorkerCommand::Read(index) => {
                 let usage = self.usage.get(&index).copied().unwrap_or_default();
                 let gone = !self.entries.contains_key(&index);

@@ -27,7 +27,7 @@ pub(super) struct Policing {
 /// What policies have counted of a session that moves, and its tokens.
 pub(super) struct PolicedState {
     ways: [WayState; 2],
-    /// That of the subscriber, if this is its last session at the worker.
+    /// That of the subscriber.
     home: Option<HomeLine>,
 }
 
@@ -84,7 +84,7 @@ impl Policing {
                 None => WayState::default(),
             }
         });
-        let home = self.homes.last_line(entry.subscriber);
+        let home = self.homes.line(entry.subscriber);
         self.set(place, Some(entry), None);
         PolicedState { ways, home }
     }
