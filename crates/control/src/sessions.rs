@@ -551,6 +551,10 @@ mod tests {
         assert_eq!(lane(&table, vlan(100)), 7);
         table.remove(0);
         assert_eq!(lane(&table, vlan(100)), 1);
+        // so it is after a restart
+        let stored = session(&table, 1, 6);
+        let table = SessionTable::resume(vec![stored]);
+        assert_eq!(lane(&table, vlan(100)), 7);
     }
 
     #[test]
