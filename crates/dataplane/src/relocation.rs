@@ -81,6 +81,9 @@ impl Aliases {
     }
 }
 
+/// Portions of a worker's sessions that have room for all frames that wait there.
+const FEW_PORTIONS: usize = 64;
+
 /// Maximum number of sessions of one move.
 pub const MOST_MOVED: usize = 200_000;
 
@@ -263,9 +266,10 @@ impl Controller {
         self.send_all_but(moving.worker, || {
             Command::SetOwners(moving.port, moving.owners.clone())
         });
-        let frames = self.most_waiting;
+        let most = self.most_waiting;
         let portions = ways.into_iter().flat_map(|(from, ways)| {
             let portions: Vec<_> = ways.chunks(TRANSFER).map(<[Way]>::to_vec).collect();
+            let frames = room_for_frames(most, portions.len());
             let transfers = portions.into_iter();
             transfers.map(move |ways| (from, Transfer::new(ways, frames)))
         });
@@ -319,6 +323,15 @@ impl Controller {
     fn send_to(&mut self, worker: u16, command: Command) {
         let sent = self.links[usize::from(worker)].send(command);
         sent.expect("room was found before the step");
+    }
+}
+
+/// Room for frames in each of so many portions: for all that may wait at the worker, as long as that takes little memory. A worker that finds more
+/// in one portion of very many makes room itself.
+fn room_for_frames(most: usize, portions: usize) -> usize {
+    match portions <= FEW_PORTIONS {
+        true => most,
+        false => most * FEW_PORTIONS / portions,
     }
 }
 
