@@ -212,7 +212,10 @@ impl Gateway {
                 let request = MoveAggregateRequest::named(&text("aggregate"), worker)?;
                 let request = northbound::on_behalf_of(person, request);
                 let moved = client.move_aggregate(request).await?.into_inner();
-                Ok(Some(json!({ "sessions": moved.sessions })))
+                let split = moved.split_subscribers;
+                Ok(Some(
+                    json!({ "sessions": moved.sessions, "split_subscribers": split }),
+                ))
             }
             other => Err(Status::not_found(format!("there is no action {other}"))),
         }

@@ -128,7 +128,11 @@ async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
         }
         UserPlaneTable::MoveAggregate(request) => {
             let moved = client.move_aggregate(aggregate(request)).await;
-            moved.map(|sessions| Response::Moved { sessions })
+            let told = |moved: mi::MoveAggregateResponse| northbound::MoveAggregateResponse {
+                sessions: moved.sessions,
+                split_subscribers: moved.split_subscribers,
+            };
+            moved.map(|moved| Response::Moved(told(moved)))
         }
         UserPlaneTable::Ledger { repair } => {
             let ledger = client.check_ledger(repair).await;

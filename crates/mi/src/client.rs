@@ -7,7 +7,8 @@ use crate::{
     GetSessionPolicyRequest, ListAclRulesRequest, ListAclRulesResponse, ListNeighboursRequest,
     ListNeighboursResponse, ListPoliciesRequest, ListPortsRequest, ListQueueAggregatesRequest,
     ListQueueAggregatesResponse, ListRoutesRequest, ListRoutesResponse, MoveAggregateRequest,
-    SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest, WatchRulesRequest,
+    MoveAggregateResponse, SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest,
+    WatchRulesRequest,
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
@@ -188,9 +189,12 @@ impl Client {
         Ok(())
     }
 
-    /// Moves an aggregate to a worker. Returns how many sessions were at others.
-    pub async fn move_aggregate(&mut self, request: MoveAggregateRequest) -> Result<u32, Status> {
-        Ok(self.0.move_aggregate(request).await?.into_inner().sessions)
+    /// Moves an aggregate to a worker.
+    pub async fn move_aggregate(
+        &mut self,
+        request: MoveAggregateRequest,
+    ) -> Result<MoveAggregateResponse, Status> {
+        Ok(self.0.move_aggregate(request).await?.into_inner())
     }
 
     /// Compares what the user plane holds with the owners of it, and puts right what differs if `repair` is set.

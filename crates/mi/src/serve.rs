@@ -132,8 +132,8 @@ pub enum Response {
     WatchingRules,
     /// To [`Request::Sample`]: it has begun.
     Sampling,
-    /// To [`Request::MoveAggregate`]: so many sessions have moved.
-    Moved(u32),
+    /// To [`Request::MoveAggregate`].
+    Moved(MoveAggregateResponse),
     /// To [`Request::CheckLedger`].
     Ledger {
         /// What is held, and what differs.
@@ -375,7 +375,7 @@ impl Mi for Service {
     ) -> Result<Reply<MoveAggregateResponse>, Status> {
         let asked = Request::MoveAggregate(request.into_inner());
         match self.0.ask(asked).await? {
-            Response::Moved(sessions) => Ok(Reply::new(MoveAggregateResponse { sessions })),
+            Response::Moved(moved) => Ok(Reply::new(moved)),
             other => Err(other_answer(other)),
         }
     }

@@ -101,7 +101,10 @@ impl UserPlane {
                 });
                 Response::SessionPolicy(northbound::SessionPolicy { up: None, down }.into())
             }
-            Request::MoveAggregate(request) => Response::Moved(request.worker),
+            Request::MoveAggregate(request) => Response::Moved(mi::MoveAggregateResponse {
+                sessions: request.worker,
+                split_subscribers: 7,
+            }),
             Request::CheckLedger { .. } => Response::Ledger {
                 ledger: Default::default(),
             },
@@ -270,7 +273,8 @@ async fn a_session_is_named_by_its_place() {
         worker: 3,
         ..Default::default()
     };
-    assert_eq!(client.move_aggregate(aggregate).await.unwrap(), 3);
+    let moved = client.move_aggregate(aggregate).await.unwrap();
+    assert_eq!((moved.sessions, moved.split_subscribers), (3, 7));
     let long = client.watch_rules(session.clone(), 3601).await.unwrap_err();
     assert_eq!(long.code(), Code::InvalidArgument);
     let policy = client.session_policy(session.clone()).await.unwrap();

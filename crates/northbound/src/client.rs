@@ -6,9 +6,9 @@ use crate::{
     ClearBackOffRequest, ClearSessionRequest, ClearSessionsRequest, ClearSessionsResponse,
     Connection, CountSessionsRequest, DropCounter, GetSessionPolicyRequest, GetSessionRequest,
     Ledger, ListDropsRequest, ListSessionClearsRequest, ListSessionsRequest,
-    ListUserPlaneDropsRequest, ListUserPlanesRequest, MoveAggregateRequest, PATIENCE_FOR_A_CHECK,
-    Session, SessionClear, SessionFilter, SessionPolicy, TestAaaRequest, TestAaaResponse,
-    UserPlane, WatchRulesRequest,
+    ListUserPlaneDropsRequest, ListUserPlanesRequest, MoveAggregateRequest, MoveAggregateResponse,
+    PATIENCE_FOR_A_CHECK, Session, SessionClear, SessionFilter, SessionPolicy, TestAaaRequest,
+    TestAaaResponse, UserPlane, WatchRulesRequest,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -108,9 +108,12 @@ impl Client {
     }
 
     /// Moves an aggregate to a worker. Returns how many sessions were at others.
-    pub fn move_aggregate(&mut self, request: MoveAggregateRequest) -> Result<u32, CallError> {
+    pub fn move_aggregate(
+        &mut self,
+        request: MoveAggregateRequest,
+    ) -> Result<MoveAggregateResponse, CallError> {
         let answer = self.client.move_aggregate(request);
-        Ok(self.connection.wait(answer)?.into_inner().sessions)
+        Ok(self.connection.wait(answer)?.into_inner())
     }
 
     /// Acknowledges a raised alarm.

@@ -354,11 +354,8 @@ pub enum Response {
         /// Its policies.
         policy: Box<SessionPolicy>,
     },
-    /// To [`UserPlaneTable::MoveAggregate`]: so many sessions have moved.
-    Moved {
-        /// How many.
-        sessions: u32,
-    },
+    /// To [`UserPlaneTable::MoveAggregate`].
+    Moved(MoveAggregateResponse),
     /// To [`Request::CheckLedger`] and [`UserPlaneTable::Ledger`].
     Ledger {
         /// What is held, and what differs.
@@ -644,18 +641,18 @@ impl ControlPlane for Service {
             })
             .await?
         {
-            Response::Moved { sessions } => {
+            Response::Moved(moved) => {
                 tracing::info!(
                     user_plane = name,
                     port,
                     segment,
                     s_tag,
                     worker,
-                    sessions,
+                    sessions = moved.sessions,
                     by,
                     "an administrator moves an aggregate"
                 );
-                Ok(Reply::new(MoveAggregateResponse { sessions }))
+                Ok(Reply::new(moved))
             }
             other => Err(other_answer(other)),
         }

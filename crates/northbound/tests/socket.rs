@@ -7,10 +7,10 @@ use northbound::{
     ConfigurationRequest, ConfigurationResponse, Connection, DirectionPolicy, DropCounter,
     FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall,
     LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, MOST_CLEAR_RATE, MoveAggregateRequest,
-    PAGE, Pool, Port, Refusal, Request, Response, Route, Session, SessionClear, SessionFilter,
-    SessionPolicy, SessionState, TablesClient, TestAaaResponse, TraceRequest, TracedPacket,
-    Tracing, TrafficPolicy, TrafficPolicyState, UserPlane, UserPlaneTable, WatchStateResponse,
-    serve,
+    MoveAggregateResponse, PAGE, Pool, Port, Refusal, Request, Response, Route, Session,
+    SessionClear, SessionFilter, SessionPolicy, SessionState, TablesClient, TestAaaResponse,
+    TraceRequest, TracedPacket, Tracing, TrafficPolicy, TrafficPolicyState, UserPlane,
+    UserPlaneTable, WatchStateResponse, serve,
 };
 use std::fs::Permissions;
 use std::io::{self, Read, Write};
@@ -275,9 +275,12 @@ fn table_of(name: &str, table: UserPlaneTable) -> Answer {
                 ..DropCounter::default()
             }],
         }),
-        ("up1", UserPlaneTable::MoveAggregate(request)) => Ok(Response::Moved {
-            sessions: request.s_tag.unwrap_or_default() + request.worker,
-        }),
+        ("up1", UserPlaneTable::MoveAggregate(request)) => {
+            Ok(Response::Moved(MoveAggregateResponse {
+                sessions: request.s_tag.unwrap_or_default() + request.worker,
+                split_subscribers: 3,
+            }))
+        }
         ("up1", UserPlaneTable::Ledger { repair }) => Ok(Response::Ledger {
             ledger: Ledger {
                 plane: name.into(),
@@ -343,7 +346,8 @@ fn a_user_plane_is_asked_by_its_name_and_its_refusal_is_passed_on() {
     }
     let aggregate = |name: &str| MoveAggregateRequest::named(name, 2).unwrap();
     let moved = client.move_aggregate(aggregate("up1/access0/olt1.100"));
-    assert_eq!(moved.unwrap(), 102);
+    let moved = moved.unwrap();
+    assert_eq!((moved.sessions, moved.split_subscribers), (102, 3));
     for refused in [
         client.move_aggregate(aggregate("up2/access0/olt1")).err(),
         client.user_plane_drops("up2").err(),

@@ -748,7 +748,7 @@ async fn moved(cp: &mut ControlPlane, access: &Device, core: &Device, seid: u64,
         (1, None, 1),
     ] {
         let moved = mi.move_aggregate(to(worker, s_tag)).await.unwrap();
-        assert_eq!(moved, sessions, "to {worker}");
+        assert_eq!(moved.sessions, sessions, "to {worker}");
         let (up, down) = data(access, core).await;
         let reported = match cp.ask(seid, query_usage(1)).await {
             Message::SessionModificationResponse(response) => response.usage_reports,

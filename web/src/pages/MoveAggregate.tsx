@@ -17,7 +17,10 @@ export function MoveAggregate({ row, name }: { row: Row; name: string }) {
     setAsking(false);
     try {
       const done = await post<Row>('actions/move-aggregate', { aggregate: name, worker });
-      setTold(`It is at worker ${worker}: ${plural(number(done, 'sessions') ?? 0, 'session')} moved.`);
+      const split = number(done, 'split_subscribers') ?? 0;
+      const moved = `It is at worker ${worker}: ${plural(number(done, 'sessions') ?? 0, 'session')} moved.`;
+      setTold(split === 0 ? moved : `${moved} ${plural(split, 'subscriber')} of it with other sessions at other workers: each ` +
+        `worker holds their rates alone. Move those segments or VLANs to worker ${worker} too.`);
     } catch (error) {
       setTold(detail(error));
     }

@@ -235,7 +235,7 @@ fn an_aggregate_moves_to_a_worker() {
     let moved = ask(&noc, order);
     assert_eq!(
         (moved.status, moved.json()),
-        (200, json!({"sessions": 103}))
+        (200, json!({"sessions": 103, "split_subscribers": 2}))
     );
     for (body, status, says) in [
         (

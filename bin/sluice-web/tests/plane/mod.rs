@@ -255,9 +255,12 @@ fn of_user_plane(name: &str, table: UserPlaneTable) -> Result<Response, Refusal>
         ("up1", UserPlaneTable::Drops) => Ok(Response::Drops {
             drops: drops()[1..].to_vec(),
         }),
-        ("up1", UserPlaneTable::MoveAggregate(request)) => Ok(Response::Moved {
-            sessions: request.s_tag.unwrap_or_default() + request.worker,
-        }),
+        ("up1", UserPlaneTable::MoveAggregate(request)) => {
+            Ok(Response::Moved(northbound::MoveAggregateResponse {
+                sessions: request.s_tag.unwrap_or_default() + request.worker,
+                split_subscribers: 2,
+            }))
+        }
         ("up1", UserPlaneTable::Ledger { .. }) => Ok(Response::Ledger {
             ledger: Ledger::of("up1"),
         }),

@@ -182,10 +182,17 @@ pub fn clear_back_off(sockets: &Sockets, who: &str) -> Result<Answer, Failure> {
 pub fn move_aggregate(sockets: &Sockets, name: &str, worker: u32) -> Result<Answer, Failure> {
     let request = MoveAggregateRequest::named(name, worker);
     let request = request.map_err(|refusal| Failure::Other(refusal.to_string()))?;
-    let sessions = sockets.control_plane(|cp| cp.move_aggregate(request))?;
-    Ok(Answer::of(vec![format!(
-        "{name} is at worker {worker}: {sessions} sessions were at others"
-    )]))
+    let moved = sockets.control_plane(|cp| cp.move_aggregate(request))?;
+    let sessions = counted(moved.sessions, "session");
+    let mut lines = vec![format!("{name} is at worker {worker}; moved: {sessions}")];
+    if moved.split_subscribers > 0 {
+        lines.push(format!(
+            "warning: {} of it have other sessions at other workers, and each worker holds their rates alone: move those \
+                segments or VLANs to worker {worker} too",
+            counted(moved.split_subscribers, "subscriber")
+        ));
+    }
+    Ok(Answer::of(lines))
 }
 
 /// `sluice acknowledge alarm ALARM`.

@@ -1,5 +1,6 @@
 //! VLANs that were moved to another worker.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use dataplane::{PortIndex, Relocation, SessionEntry, SessionIndex};
@@ -35,6 +36,31 @@ impl<T: Copy> Engine<T> {
             (is_in && self.table.worker_at(index) != worker).then_some(index)
         });
         sessions.collect()
+    }
+
+    /// Number of subscribers with a session in VLANs of a port that will have another one at another worker when these are at a worker. Both
+    /// workers hold their rates, each for its own sessions.
+    pub fn split_by_move(
+        &self,
+        port: PortIndex,
+        vlans: &[RangeInclusive<u16>],
+        worker: u16,
+    ) -> usize {
+        let (mut inside, mut elsewhere) = (HashSet::new(), HashSet::new());
+        for (index, session) in self.table.iter() {
+            let CompiledSession::Subscriber { entry, .. } = &session.compiled else {
+                continue;
+            };
+            let vlan = outer_vlan(entry);
+            if entry.subscriber == 0 {
+                continue;
+            } else if entry.port == port && vlans.iter().any(|range| range.contains(&vlan)) {
+                inside.insert(entry.subscriber);
+            } else if self.table.worker_at(index) != worker {
+                elsewhere.insert(entry.subscriber);
+            }
+        }
+        inside.intersection(&elsewhere).count()
     }
 
     /// Makes VLANs a worker's: sessions that come later have places of that, and these sessions get some.

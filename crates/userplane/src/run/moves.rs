@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use dataplane::{MOST_MOVED, PortIndex};
-use mi::{Answer, MoveAggregateRequest, Response};
+use mi::{Answer, MoveAggregateRequest, MoveAggregateResponse, Response};
 use northbound::Refusal;
 use tokio::sync::oneshot;
 use tracing::info;
@@ -21,8 +21,8 @@ pub(crate) struct Aggregate {
 /// A move that is asked for or under way.
 pub(super) struct Moving {
     reply: oneshot::Sender<Answer>,
-    /// How many sessions move. `None`: commands that were given before are not done.
-    sessions: Option<usize>,
+    /// What will have moved. `None`: commands that were given before are not done.
+    moved: Option<MoveAggregateResponse>,
 }
 
 impl UserPlane {
@@ -34,10 +34,7 @@ impl UserPlane {
     ) {
         match self.find_aggregate(request) {
             Ok(aggregate) => {
-                self.moving = Some(Moving {
-                    reply,
-                    sessions: None,
-                });
+                self.moving = Some(Moving { reply, moved: None });
                 self.for_worker(ForWorker::Move(aggregate));
             }
             Err(refusal) => {
@@ -116,7 +113,12 @@ impl UserPlane {
             return Err(Busy);
         }
         if let Some(moving) = &mut self.moving {
-            moving.sessions = Some(sessions.len());
+            let (port, worker) = (aggregate.port, aggregate.worker);
+            let split = self.engine.split_by_move(port, &aggregate.vlans, worker);
+            moving.moved = Some(MoveAggregateResponse {
+                sessions: sessions.len() as u32,
+                split_subscribers: split as u32,
+            });
         }
         let Aggregate {
             port,
@@ -134,11 +136,15 @@ impl UserPlane {
         if self.controller.is_moving() {
             return;
         }
-        let is_done = |moving: &mut Moving| moving.sessions.is_some();
-        if let Some(Moving { reply, sessions }) = self.moving.take_if(is_done) {
-            let sessions = sessions.unwrap_or_default() as u32;
-            info!(sessions, "an aggregate has moved to another worker");
-            let _ = reply.send(Ok(Response::Moved(sessions))); // the caller may have gone away
+        let is_done = |moving: &mut Moving| moving.moved.is_some();
+        if let Some(Moving { reply, moved }) = self.moving.take_if(is_done) {
+            let moved = moved.unwrap_or_default();
+            let (sessions, split_subscribers) = (moved.sessions, moved.split_subscribers);
+            info!(
+                sessions,
+                split_subscribers, "an aggregate has moved to another worker"
+            );
+            let _ = reply.send(Ok(Response::Moved(moved))); // the caller may have gone away
         }
     }
 }

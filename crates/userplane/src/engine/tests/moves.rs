@@ -29,6 +29,15 @@ fn sessions_of_a_moved_vlan_have_places_of_its_worker() {
     assert_eq!(places.len(), 4, "no two have one place");
     assert_eq!(bench.engine.to_move(PORT, &vlans, 2), []);
 
+    // the subscriber has one of another VLAN, which does not move along
+    assert_eq!(bench.engine.split_by_move(PORT, &vlans, 2), 0);
+    let mut elsewhere = spec(13);
+    elsewhere.circuit.tags = Tags::qinq(200, 13);
+    let elsewhere = bench.established(&elsewhere);
+    assert_eq!(bench.engine.split_by_move(PORT, &vlans, 2), 1);
+    assert_eq!(bench.engine.split_by_move(PORT, &vlans, 1), 0);
+    bench.delete(elsewhere);
+
     // one that comes, and those that go
     let later = index(bench.established(&spec(7)));
     assert!(worker(later) == 2 && !places.contains(&later));
