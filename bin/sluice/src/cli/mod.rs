@@ -115,7 +115,7 @@ enum Command {
         /// The folder
         folder: PathBuf,
     },
-    /// Run homes, access network, gateway and internet in namespaces of this machine (needs root)
+    /// Run homes, gateway and internet in namespaces (needs root)
     Lab(LabOptions),
     /// Load a gateway with emulated homes on an interface
     Load(Box<Load>),

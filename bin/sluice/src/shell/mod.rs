@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const COMMANDS: [(&str, &str); 3] = [
     (
         "configure",
-        "Change the configuration; `configure exclusive` keeps everybody else out",
+        "Change the configuration; `configure exclusive` locks it",
     ),
     ("exit", "Leave"),
     (
