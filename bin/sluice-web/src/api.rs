@@ -47,6 +47,8 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum size of a request's body, in octets.
 pub const BODY: usize = 16 * 1024;
+/// The same of a question about a line, which has the lines above it with it: 20,000 of them.
+const DRAFT: usize = 1024 * 1024;
 /// Headers of every answer that has no others of these. What is no page is neither run nor embedded by a browser.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
@@ -150,7 +152,10 @@ pub fn router(site: Arc<Site>) -> Router {
         .route(CHECK, post(changes::check).layer(documents))
         .route(COMMIT, post(changes::commit).layer(documents))
         .route(CONFIRM, post(changes::confirm))
-        .route(completions::PATH, post(completions::complete))
+        .route(
+            completions::PATH,
+            post(completions::complete).layer(DefaultBodyLimit::max(DRAFT)),
+        )
         .route(ME, get(sign_in::me))
         .route(SIGN_OUT, post(sign_in::sign_out))
         .method_not_allowed_fallback(no_such_method)

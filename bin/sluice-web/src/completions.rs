@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Path of completions. The line is in the body of the request and in no log, because it may have a secret in it.
 pub const PATH: &str = "/api/v1/configuration/completions";
-/// Longest line, in octets.
+/// Longest line, in characters.
 pub const LONGEST_LINE: usize = 4096;
 /// Maximum number of words to choose from.
 pub const MOST_OPTIONS: usize = 100;
@@ -66,10 +66,10 @@ pub async fn complete(
 fn read(body: &[u8]) -> Result<Body, Problem> {
     // serde's own sentence could have the line in it
     let expected = format!(
-        r#"Expected `{{"line": LINE}}`, the line up to the cursor with at most {LONGEST_LINE} octets; the lines above it may be `edits`."#
+        r#"Expected `{{"line": LINE}}`, the line up to the cursor with at most {LONGEST_LINE} characters; the lines above it may be `edits`."#
     );
     let read = serde_json::from_slice(body).ok();
-    let read = read.filter(|body: &Body| body.line.len() <= LONGEST_LINE);
+    let read = read.filter(|body: &Body| body.line.chars().count() <= LONGEST_LINE);
     read.ok_or_else(|| Problem::bad_request(expected))
 }
 

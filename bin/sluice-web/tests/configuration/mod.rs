@@ -132,12 +132,15 @@ fn a_line_is_completed_with_the_model_and_what_is_configured() {
     for line in ["set users ann password ", "delete users ann password "] {
         assert!(!above(line).body.contains("hunter2"), "a secret");
     }
-    let many: Vec<_> = (0..150)
+    // a long draft is more than other requests may have
+    let many: Vec<_> = (0..1000)
         .map(|n| format!("set ipv4-pools p{n:03}"))
         .collect();
     let many = complete(&token, &json!({"line": "set ipv4-pools p", "edits": many})).json();
-    assert_eq!((words(&many).len(), &many["more"]), (100, &json!(50)));
+    assert_eq!((words(&many).len(), &many["more"]), (100, &json!(900)));
 
+    let longest = complete(&token, &json!({"line": "é".repeat(4096)}));
+    assert_eq!(longest.status, 200, "characters, not octets");
     let long = "x".repeat(4097);
     for wrong in [
         json!({"line": long}),
@@ -146,7 +149,10 @@ fn a_line_is_completed_with_the_model_and_what_is_configured() {
     ] {
         let wrong = complete(&token, &wrong);
         assert_eq!(wrong.status, 400, "{wrong:?}");
-        assert!(wrong.detail().contains("at most 4096 octets"), "{wrong:?}");
+        assert!(
+            wrong.detail().contains("at most 4096 characters"),
+            "{wrong:?}"
+        );
         assert!(!wrong.detail().contains("hunter2"), "{wrong:?}");
     }
     let log = web.log();
