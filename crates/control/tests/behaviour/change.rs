@@ -129,6 +129,23 @@ fn a_change_before_the_one_before_it_is_carried_out_takes_its_place() {
     w.assert_balanced();
 }
 
+#[test]
+fn whoever_has_to_end_does_not_wait_for_policies_that_the_user_plane_does_not_answer() {
+    let mut w = World::new(900, Choice::default());
+    w.dial_all();
+    w.up.silent_about_changes = true;
+    w.configure(&["set subscriber-profiles home mtu 1400"])
+        .unwrap();
+    w.run(SECOND / 10);
+    w.configure(&["delete users home7"]).unwrap();
+    w.run(SECOND / 10);
+    assert_eq!(w.online(), 899);
+    w.up.silent_about_changes = false;
+    w.run(MINUTE);
+    assert_eq!((w.online(), mtus(&w)), (899, vec![1400; 899]));
+    w.assert_balanced();
+}
+
 /// The MTUs that the user plane has for its subscribers.
 fn mtus(w: &World) -> Vec<u16> {
     let packets = w.up.subscribers().into_iter().map(|s| s.forwarding.packets);

@@ -54,12 +54,12 @@ impl ControlPlane {
         self.rollout.next.map(|_| self.rollout.at)
     }
 
-    /// Carries out the next portion, unless many policies still wait for their user planes.
+    /// Carries out the next portion. It waits for user planes that have many policies to answer, unless sessions may have to end.
     pub(in crate::plane) fn roll_out_more(&mut self, now: Now) {
         let mut rollout = std::mem::take(&mut self.rollout);
         rollout.at = now.at + PAUSE;
         if let Some(from) = rollout.next
-            && self.adjusting.len() < ADJUST_WINDOW
+            && (self.adjusting.len() < ADJUST_WINDOW || rollout.touched.may_end())
         {
             rollout.next = self.roll_out_from(now, from, &rollout.touched);
         }
@@ -89,7 +89,7 @@ impl ControlPlane {
         };
         let view = self.view();
         if touched.displaces(&self.topology, entry)
-            || !touched.users.is_empty() && !entry.is_ending() && view.is_user_gone(entry)
+            || touched.may_end() && !entry.is_ending() && view.is_user_gone(entry)
         {
             self.end_for_configuration(now, index);
             return END;

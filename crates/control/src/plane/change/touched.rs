@@ -84,6 +84,11 @@ impl Touched {
         self.places.is_empty() && self.links.is_empty() && !self.has_policies()
     }
 
+    /// Whether sessions may have to end: those that lose their place, or their user.
+    pub fn may_end(&self) -> bool {
+        !self.places.is_empty() || !self.users.is_empty()
+    }
+
     /// Something of which policies are made.
     pub fn has_policies(&self) -> bool {
         let names = [&self.profiles, &self.server_groups, &self.users];
