@@ -70,6 +70,16 @@ pub(crate) enum ToPlane {
     ),
 }
 
+/// Asks the control plane's loop.
+pub(crate) async fn ask<T>(
+    plane: &mpsc::Sender<ToPlane>,
+    question: impl FnOnce(oneshot::Sender<T>) -> ToPlane,
+) -> Result<T, Refused> {
+    let (reply, answer) = oneshot::channel();
+    plane.send(question(reply)).await.map_err(|_| gone())?;
+    answer.await.map_err(|_| gone())
+}
+
 /// Version that is to come into force.
 struct Wish {
     /// Configuration of the version.
@@ -373,8 +383,8 @@ impl Keeper {
     /// Effects and faults of a candidate, from all planes.
     async fn plan(&mut self, candidate: &Checked) -> Result<Planned, Refused> {
         let begin = |reply| ToPlane::BeginPlan(candidate.configuration.clone(), reply);
-        let (effects, mut faults) = match self.ask(begin).await? {
-            Ok(plan) => (self.effects(plan).await?, Vec::new()),
+        let (effects, mut faults) = match ask(&self.plane, begin).await? {
+            Ok(plan) => (effects(&self.plane, plan).await?, Vec::new()),
             Err(faults) => (Vec::new(), faults),
         };
         let found = self.examine_acls(candidate).await?;
@@ -388,26 +398,6 @@ impl Keeper {
             remarks: found.remarks,
             faults: faults.into_iter().map(told).collect(),
         })
-    }
-
-    /// Effects of a plan.
-    async fn effects(&mut self, mut plan: Box<Plan>) -> Result<Vec<Effect>, Refused> {
-        loop {
-            match self.ask(|reply| ToPlane::PlanMore(plan, reply)).await? {
-                Progress::More(further) => plan = further,
-                Progress::Done(effects) => return Ok(effects),
-            }
-        }
-    }
-
-    /// Asks the control plane's loop.
-    async fn ask<T>(
-        &mut self,
-        question: impl FnOnce(oneshot::Sender<T>) -> ToPlane,
-    ) -> Result<T, Refused> {
-        let (reply, answer) = oneshot::channel();
-        self.plane.send(question(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
     }
 
     /// Looks at changed ACLs and policies, which may take seconds, on another thread.
@@ -478,16 +468,17 @@ impl Keeper {
         };
         let (version, by) = (adoption.version, adoption.by.clone());
         let comment = adoption.comment.clone();
-        let applied = self.ask(|reply| ToPlane::Adopt(adoption, reply)).await?;
+        let adopt = |reply| ToPlane::Adopt(adoption, reply);
+        let applied = ask(&self.plane, adopt).await?;
         let done = match applied {
             Ok(()) => {
                 self.aside(|_| drop(former)).await?; // letting go of a large one takes long
                 Ok(version)
             }
-            Err(faults) => {
+            Err(mut faults) => {
                 let back = self.aside(|transactions| transactions.take_back(former));
-                let back = back.await?.map_err(Refusal::from);
-                Err(back.err().unwrap_or(Refusal::Faults(faults)))
+                faults.extend(back.await?.err().map(|why| still_there(version, &why)));
+                Err(Refusal::Faults(faults))
             }
         };
         if let Ok(version) = done {
@@ -522,7 +513,7 @@ impl Keeper {
     async fn let_go(&mut self) -> Result<(), Refused> {
         let until = Instant::now() + LAST_WORDS;
         loop {
-            if !self.ask(ToPlane::IsRetiring).await? || Instant::now() >= until {
+            if !ask(&self.plane, ToPlane::IsRetiring).await? || Instant::now() >= until {
                 return Ok(());
             }
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -572,6 +563,27 @@ impl Keeper {
             tracing::error!(%why, "cannot discard an unconfirmed version: `rollback` to the version before it");
         }
     }
+}
+
+/// Effects of a plan.
+async fn effects(
+    plane: &mpsc::Sender<ToPlane>,
+    mut plan: Box<Plan>,
+) -> Result<Vec<Effect>, Refused> {
+    loop {
+        match ask(plane, |reply| ToPlane::PlanMore(plan, reply)).await? {
+            Progress::More(further) => plan = further,
+            Progress::Done(effects) => return Ok(effects),
+        }
+    }
+}
+
+/// Fault of a version that is refused and could not be taken back.
+fn still_there(version: u64, why: &HistoryError) -> Fault {
+    Fault::of_document(format!(
+        "version {version} is refused, and will be in force after the next start of the control plane, as it cannot be removed: {why}. Remove \
+            that file"
+    ))
 }
 
 /// Writes a version. Returns it with what was in force before.

@@ -1,7 +1,7 @@
 //! What those hear who watch the gateway: what the control plane's loop knows, and what the user planes told over their
 //! management interfaces.
 
-use crate::configuration::ToPlane;
+use crate::configuration::{ToPlane, ask};
 use crate::history;
 use crate::management::{Standing, Standings};
 use crate::topology::AccessLine;
@@ -54,7 +54,7 @@ impl Live {
     }
 
     async fn state(&self) -> Result<LiveResponse, Refusal> {
-        let mut state = self.ask(ToPlane::Overview).await?;
+        let mut state = ask(&self.plane, ToPlane::Overview).await?;
         state.at_milliseconds = self.milliseconds(Instant::now());
         let standings = self.standings.borrow().clone();
         for plane in &mut state.user_planes {
@@ -70,7 +70,7 @@ impl Live {
         let subject = self.subject(&request.subject).await?;
         let (reader, packets, missed) = Reader::new();
         let follow = |reply| ToPlane::Trace(subject, reader.clone(), reply);
-        let begun = self.ask(follow).await??;
+        let begun = ask(&self.plane, follow).await??;
         if request.samples_per_second > 0 {
             let standings = self.standings.clone();
             tokio::spawn(sample(standings, begun.line, request, reader));
@@ -88,23 +88,11 @@ impl Live {
         let (mut found, mut next) = (Vec::new(), Some(0));
         while let Some(from) = next {
             let part = |reply| ToPlane::Lines(named.clone(), from, reply);
-            let (lines, after) = self.ask(part).await?;
+            let (lines, after) = ask(&self.plane, part).await?;
             found.extend(lines);
             next = after;
         }
         trace::subject(text, found)
-    }
-
-    /// Asks the control plane's loop.
-    async fn ask<T>(
-        &self,
-        question: impl FnOnce(oneshot::Sender<T>) -> ToPlane,
-    ) -> Result<T, Refusal> {
-        let gone = || Refusal::Failed("the control plane stops".into());
-        let (reply, answer) = oneshot::channel();
-        let sent = self.plane.send(question(reply)).await;
-        sent.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
     }
 
     fn milliseconds(&self, at: Instant) -> u64 {
