@@ -38,7 +38,7 @@ pub use filter_rules::FilterRules;
 pub use overhead::Overhead;
 pub use settings::{
     ControlSettings, Keepalive, Name, Origin, Origins, Overrides, PacketSettings, PrioritySource,
-    Rate, Reach, Row, Setting, TimeoutAction, TrafficPolicies,
+    Rate, Row, Setting, TimeoutAction, TrafficPolicies,
 };
 
 /// The largest IP packet over PPPoE unless both sides agree on more, in octets (RFC 2516 §7).

@@ -6,15 +6,6 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Which plane carries a setting out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
-    /// The user plane: the setting changes what happens to packets.
-    Packets,
-    /// The control plane alone.
-    Control,
-}
-
 /// One setting, as declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -24,8 +15,6 @@ pub struct Setting {
     pub name: &'static str,
     /// What people read.
     pub label: &'static str,
-    /// Which plane carries it out.
-    pub reach: Reach,
 }
 
 /// Where the value of a setting came from.
@@ -77,7 +66,7 @@ pub struct Row {
 /// Declares settings. From the declaration follow the struct that holds their values, what differs, the stored form, and
 /// the rows for people. A line is: number, name, type, label. The value without a declaration is the type's default.
 macro_rules! settings {
-    ($($(#[$about:meta])* $holder:ident of $reach:ident { $($(#[$doc:meta])* $id:literal $name:ident: $type:ty, $label:literal;)* })*) => {
+    ($($(#[$about:meta])* $holder:ident { $($(#[$doc:meta])* $id:literal $name:ident: $type:ty, $label:literal;)* })*) => {
         /// Where the value of each setting came from.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Origins { $($($(#[$doc])* pub $name: Origin,)*)* }
@@ -122,7 +111,7 @@ macro_rules! settings {
             impl $holder {
                 /// The settings of this part, in the order of their declaration.
                 pub const SETTINGS: &'static [Setting] = &[$(
-                    Setting { id: $id, name: stringify!($name), label: $label, reach: Reach::$reach },
+                    Setting { id: $id, name: stringify!($name), label: $label },
                 )*];
 
                 /// The settings that differ.
@@ -161,7 +150,7 @@ macro_rules! settings {
 settings! {
     /// Settings that change what happens to packets. Small, since the packet path has a copy for each session.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    PacketSettings of Packets {
+    PacketSettings {
         /// Largest IP packet sent to the subscriber, in octets. `None`: [`PPPOE_MTU`](crate::PPPOE_MTU).
         1 mtu: Option<u16>, "MTU";
         /// Priority (IEEE 802.1Q PCP, 0 to 7) in the VLAN tags of what is sent to the subscriber, control packets included.
@@ -190,7 +179,7 @@ settings! {
 
     /// What packets pass: policies of the user plane's own configuration, by name for each direction, and rules of the subscriber.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-    TrafficPolicies of Packets {
+    TrafficPolicies {
         /// Policy of packets from the subscriber. `None`: all of them pass.
         12 policy_up: Option<Name>, "policy up";
         /// Policy of packets to the subscriber. `None`: all of them pass.
@@ -201,7 +190,7 @@ settings! {
 
     /// Settings that the control plane alone carries out.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-    ControlSettings of Control {
+    ControlSettings {
         /// How long the session may last. `None`: no limit.
         2 session_timeout: Option<Duration>, "session timeout";
         /// What happens when the session time-out has passed.
