@@ -82,18 +82,7 @@ impl ControlPlane {
     fn on_request(&mut self, now: Now, key: RequestKey, by: IpAddr, request: DynamicRequest) {
         match self.found_by_index(&request) {
             Some(found) => self.carry_out_request(now, key, by, request, found),
-            None => {
-                let found = Vec::new();
-                self.search(
-                    now,
-                    Search {
-                        key,
-                        by,
-                        request,
-                        found,
-                    },
-                );
-            }
+            None => self.search(now, Search::new(key, by, request)),
         }
     }
 
@@ -124,7 +113,7 @@ impl ControlPlane {
     }
 
     fn disconnect(&mut self, now: Now, key: RequestKey, by: IpAddr, index: u32) -> Taken {
-        let index = self.with_room(index)?;
+        self.has_room(index)?;
         self.add_request(index, key, Wanted::End);
         let entry = self.entry(index);
         let user = entry.who.username.escape_ascii().to_string();
@@ -145,7 +134,7 @@ impl ControlPlane {
         change: &AccessAccept,
     ) -> Taken {
         let mut wanted = self.wanted_change(now, index, by, change)?;
-        let index = self.with_room(index)?;
+        self.has_room(index)?;
         self.share_rules(index, &mut wanted)?;
         if self.add_request(index, key, wanted) {
             self.begin_change(now, index);
@@ -169,11 +158,11 @@ impl ControlPlane {
         })
     }
 
-    /// The session, if it may have one more request that waits.
-    fn with_room(&self, index: u32) -> Result<u32, ErrorCause> {
+    /// Whether a session may have one more request that waits.
+    fn has_room(&self, index: u32) -> Taken {
         match self.sessions[index].under_way.requests.len() {
             MOST_WAITING.. => Err(ErrorCause::ResourcesUnavailable),
-            _ => Ok(index),
+            _ => Ok(()),
         }
     }
 

@@ -20,11 +20,22 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Request whose session is looked for.
 pub(super) struct Search {
-    pub key: RequestKey,
-    pub by: IpAddr,
-    pub request: DynamicRequest,
+    key: RequestKey,
+    by: IpAddr,
+    request: DynamicRequest,
     /// Up to two sessions, as one alone may be meant.
-    pub found: Vec<Seid>,
+    found: Vec<Seid>,
+}
+
+impl Search {
+    pub fn new(key: RequestKey, by: IpAddr, request: DynamicRequest) -> Self {
+        Search {
+            key,
+            by,
+            request,
+            found: Vec::new(),
+        }
+    }
 }
 
 /// Requests whose sessions are looked for.
