@@ -31,15 +31,14 @@ type Families = [u32; FAMILIES];
 
 /// The families in which aggregates have their sessions, whether they share a rate or not: they may later.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Aggregates(BTreeMap<Aggregate, Families>);
+pub(crate) struct AggregateFamilies(BTreeMap<Aggregate, Families>);
 
-impl Aggregates {
+impl AggregateFamilies {
     /// The aggregates of a session, and the family of its lane.
     fn of(entry: &Entry) -> ([Aggregate; 2], usize) {
-        let outer = entry.circuit.tags.outer.map(|tag| tag.vid);
         let aggregates = [
             Aggregate::Segment(entry.segment),
-            Aggregate::Vlan(entry.segment, outer),
+            Aggregate::Vlan(entry.segment, entry.s_vlan()),
         ];
         (aggregates, family(Load::lane(entry.access)))
     }
@@ -100,7 +99,7 @@ impl LaneChoice {
     /// All lanes, the best ones first.
     pub fn all(&self) -> impl Iterator<Item = u8> {
         let of_rank = move |rank| (0..=u8::MAX).filter(move |lane| self.rank(*lane) == rank);
-        (0..=3).flat_map(of_rank)
+        core::iter::once(self.best).chain((1..=3).flat_map(of_rank))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::entry::{Ending, Entry, Stage};
 use crate::finder::{Finder, Found};
-use crate::lanes::{Aggregate, Aggregates, Load};
+use crate::lanes::{Aggregate, AggregateFamilies, Load};
 use crate::topology::{GroupId, SegmentId, Seid, UserPlaneId};
 use crate::wheel::TimerWheel;
 use core::ops::{Index, IndexMut};
@@ -53,7 +53,7 @@ pub(crate) struct SessionTable {
     /// Sessions of each user name that are not closing.
     by_user: Finder,
     /// Families of lanes of the sessions in any stage of each segment, and of each outer VLAN.
-    aggregates: Aggregates,
+    aggregates: AggregateFamilies,
     /// Number of sessions of each segment, and of each VLAN, that are not closing.
     in_segment: BTreeMap<SegmentId, u32>,
     in_vlan: BTreeMap<VlanKey, u32>,
@@ -75,7 +75,7 @@ impl SessionTable {
             by_teid: HashMap::default(),
             by_line: Finder::default(),
             by_user: Finder::default(),
-            aggregates: Default::default(),
+            aggregates: AggregateFamilies::default(),
             in_segment: BTreeMap::new(),
             in_vlan: BTreeMap::new(),
             in_place: BTreeMap::new(),

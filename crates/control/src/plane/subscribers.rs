@@ -128,7 +128,7 @@ impl ControlPlane {
         segment: SegmentId,
         circuit: &Circuit,
     ) -> Option<u8> {
-        let outer = circuit.tags.outer.map(|tag| tag.vid);
+        let (outer, _) = circuit.tags.vids();
         let aggregate = match self.topology.segment(segment).aggregates {
             Aggregates::None => return None,
             Aggregates::Whole => Aggregate::Segment(segment),
