@@ -128,11 +128,7 @@ async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
         }
         UserPlaneTable::MoveAggregate(request) => {
             let moved = client.move_aggregate(aggregate(request)).await;
-            let told = |moved: mi::MoveAggregateResponse| northbound::MoveAggregateResponse {
-                sessions: moved.sessions,
-                split_subscribers: moved.split_subscribers,
-            };
-            moved.map(|moved| Response::Moved(told(moved)))
+            moved.map(Response::Moved)
         }
         UserPlaneTable::Ledger { repair } => {
             let ledger = client.check_ledger(repair).await;

@@ -7,14 +7,13 @@ use crate::{
     GetSessionPolicyRequest, ListAclRulesRequest, ListAclRulesResponse, ListNeighboursRequest,
     ListNeighboursResponse, ListPoliciesRequest, ListPortsRequest, ListQueueAggregatesRequest,
     ListQueueAggregatesResponse, ListRoutesRequest, ListRoutesResponse, MoveAggregateRequest,
-    MoveAggregateResponse, SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest,
-    WatchRulesRequest,
+    SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest, WatchRulesRequest,
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
 use northbound::{
-    AclRule, CallError, CheckLedgerRequest, DropCounter, Ledger, ListDropsRequest, Neighbour, Port,
-    QueueAggregate, Route, SessionPolicy, TrafficPolicy,
+    AclRule, CallError, CheckLedgerRequest, DropCounter, Ledger, ListDropsRequest,
+    MoveAggregateResponse, Neighbour, Port, QueueAggregate, Route, SessionPolicy, TrafficPolicy,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -8,9 +8,9 @@ use crate::{
     GetSessionPolicyRequest, GetSessionPolicyResponse, ListAclRulesRequest, ListAclRulesResponse,
     ListNeighboursRequest, ListNeighboursResponse, ListPoliciesRequest, ListPoliciesResponse,
     ListPortsRequest, ListPortsResponse, ListQueueAggregatesRequest, ListQueueAggregatesResponse,
-    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, MoveAggregateRequest, MoveAggregateResponse,
-    SampleRequest, SampleResponse, Sampling, SessionPlace, State, ValidateRequest,
-    ValidateResponse, WatchRequest, WatchRulesRequest, WatchRulesResponse,
+    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, MoveAggregateRequest, SampleRequest,
+    SampleResponse, Sampling, SessionPlace, State, ValidateRequest, ValidateResponse, WatchRequest,
+    WatchRulesRequest, WatchRulesResponse,
 };
 use config::start::Management;
 use futures_util::Stream;
@@ -18,8 +18,8 @@ use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::BoxStream;
 use northbound::{
     AclRule, Asked, Calls, CheckLedgerRequest, CheckLedgerResponse, DropCounter, Ledger,
-    ListDropsRequest, ListDropsResponse, Neighbour, Port, QueueAggregate, Refusal, Route,
-    SessionPolicy, TrafficPolicy, UnixSocket, other_answer, server,
+    ListDropsRequest, ListDropsResponse, MoveAggregateResponse, Neighbour, Port, QueueAggregate,
+    Refusal, Route, SessionPolicy, TrafficPolicy, UnixSocket, other_answer, server,
 };
 use std::io;
 use std::path::Path;

@@ -101,7 +101,7 @@ impl UserPlane {
                 });
                 Response::SessionPolicy(northbound::SessionPolicy { up: None, down }.into())
             }
-            Request::MoveAggregate(request) => Response::Moved(mi::MoveAggregateResponse {
+            Request::MoveAggregate(request) => Response::Moved(northbound::MoveAggregateResponse {
                 sessions: request.worker,
                 split_subscribers: 7,
             }),

@@ -107,7 +107,7 @@ impl Client {
         Ok(())
     }
 
-    /// Moves an aggregate to a worker. Returns how many sessions were at others.
+    /// Moves an aggregate to a worker.
     pub fn move_aggregate(
         &mut self,
         request: MoveAggregateRequest,

@@ -43,20 +43,30 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         sessions.iter().all(|n| *n > 0),
         "each worker was to have a session: {sessions:?}"
     );
-    for (home, next) in homes.iter().zip(local.iter().cycle().skip(1)) {
+    let talk = || -> Result<()> {
+        for (home, next) in homes.iter().zip(local.iter().cycle().skip(1)) {
+            home.ping(&INTERNET_V4.to_string(), 3)?;
+            home.ping(&INTERNET_V6.to_string(), 3)?;
+            // To the neighbour, who may be the other worker's.
+            home.ping(&next.to_string(), 3)?;
+        }
+        Ok(())
+    };
+    let have_sent = |packets: u64| -> Result<()> {
+        for number in numbers {
+            let traffic = stage.site.session_of(number)?.traffic.unwrap_or_default();
+            ensure!(
+                traffic.up_packets >= packets && traffic.down_packets >= packets,
+                "home {number}: {traffic:?}"
+            );
+        }
+        Ok(())
+    };
+    for home in &homes {
         home.wait_ipv6()?;
-        home.ping(&INTERNET_V4.to_string(), 3)?;
-        home.ping(&INTERNET_V6.to_string(), 3)?;
-        // To the neighbour, who may be the other worker's.
-        home.ping(&next.to_string(), 3)?;
     }
-    for number in numbers {
-        let traffic = stage.site.session_of(number)?.traffic.unwrap_or_default();
-        ensure!(
-            traffic.up_packets >= 12 && traffic.down_packets >= 12,
-            "home {number}: {traffic:?}"
-        );
-    }
+    talk()?;
+    have_sent(12)?;
     let told: Vec<Worker> =
         serde_json::from_str(&stage.site.sluice().run(&["show", "workers", "--json"])?)?;
     for worker in &told {
@@ -84,19 +94,9 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
             .sluice()
             .run(&["move", "aggregate", &name, "--worker", worker])?;
         println!("        {}", moved.trim());
-        for (home, next) in homes.iter().zip(local.iter().cycle().skip(1)) {
-            home.ping(&INTERNET_V4.to_string(), 3)?;
-            home.ping(&INTERNET_V6.to_string(), 3)?;
-            home.ping(&next.to_string(), 3)?;
-        }
+        talk()?;
     }
-    for number in numbers {
-        let traffic = stage.site.session_of(number)?.traffic.unwrap_or_default();
-        ensure!(
-            traffic.up_packets >= 48 && traffic.down_packets >= 48,
-            "home {number}: {traffic:?}"
-        );
-    }
+    have_sent(48)?;
     stage.site.sluice().ledger().map(drop)?;
     let drops = stage.site.drops()?;
     ensure!(

@@ -20,7 +20,7 @@ export function MoveAggregate({ row, name }: { row: Row; name: string }) {
       const split = number(done, 'split_subscribers') ?? 0;
       const moved = `It is at worker ${worker}: ${plural(number(done, 'sessions') ?? 0, 'session')} moved.`;
       setTold(split === 0 ? moved : `${moved} ${plural(split, 'subscriber')} of it with other sessions at other workers: each ` +
-        `worker holds their rates alone. Move those segments or VLANs to worker ${worker} too.`);
+        `worker holds their home rates alone. Move those segments or VLANs to worker ${worker} too.`);
     } catch (error) {
       setTold(detail(error));
     }

@@ -187,7 +187,7 @@ pub fn move_aggregate(sockets: &Sockets, name: &str, worker: u32) -> Result<Answ
     let mut lines = vec![format!("{name} is at worker {worker}; moved: {sessions}")];
     if moved.split_subscribers > 0 {
         lines.push(format!(
-            "warning: {} of it have other sessions at other workers, and each worker holds their rates alone: move those \
+            "warning: {} of it have other sessions at other workers, and each worker holds their home rates alone: move those \
                 segments or VLANs to worker {worker} too",
             counted(moved.split_subscribers, "subscriber")
         ));

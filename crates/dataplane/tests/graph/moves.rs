@@ -57,6 +57,19 @@ impl Places {
         }
     }
 
+    /// Begins to move one VLAN or both to some worker; whether the data plane takes that now.
+    fn move_some(&mut self, w: &mut World, homes: &[Home], random: &mut Random) -> bool {
+        let vlans = [&VLANS[..1], &VLANS[1..], &VLANS][random.below(3)];
+        let worker = random.below(usize::from(WORKERS)) as u16;
+        let mut moved = self.clone();
+        let relocation = moved.relocation(homes, vlans, worker);
+        let taken = w.controller.relocate(relocation).is_ok();
+        if taken {
+            *self = moved;
+        }
+        taken
+    }
+
     /// Where the sessions of VLANs go.
     fn relocation(&mut self, homes: &[Home], vlans: &[u16], worker: u16) -> Relocation {
         let mut sessions = Vec::new();
@@ -179,13 +192,7 @@ fn flows_stay_in_order_and_nothing_is_lost_while_their_vlans_move() {
                 w.controller.catch_up();
             }
             if random.below(30) == 0 && !w.controller.is_moving() {
-                let vlans = [&VLANS[..1], &VLANS[1..], &VLANS][random.below(3)];
-                let worker = random.below(usize::from(WORKERS)) as u16;
-                let mut moved = places.clone();
-                let relocation = moved.relocation(&all, vlans, worker);
-                if w.controller.relocate(relocation).is_ok() {
-                    (places, moves) = (moved, moves + 1);
-                }
+                moves += u32::from(places.move_some(&mut w, &all, &mut random));
             }
         }
         w.settle();
@@ -434,13 +441,7 @@ fn flows_stay_in_order_while_their_vlans_move_between_threads() {
         came += order.take(&mut w);
         w.controller.catch_up();
         if moves < 200 && !w.controller.is_moving() {
-            let vlans = [&VLANS[..1], &VLANS[1..], &VLANS][random.below(3)];
-            let worker = random.below(usize::from(WORKERS)) as u16;
-            let mut moved = places.clone();
-            let relocation = moved.relocation(&all, vlans, worker);
-            if w.controller.relocate(relocation).is_ok() {
-                (places, moves) = (moved, moves + 1);
-            }
+            moves += u32::from(places.move_some(&mut w, &all, &mut random));
         }
     }
     stop.store(true, Relaxed);

@@ -38,8 +38,8 @@ impl<T: Copy> Engine<T> {
         sessions.collect()
     }
 
-    /// Number of subscribers with a session in VLANs of a port that will have another one at another worker when these are at a worker. Both
-    /// workers hold their rates, each for its own sessions.
+    /// Number of subscribers with a rate for all their sessions that have one in VLANs of a port, and will have another one at another worker when
+    /// these are at a worker. Both workers hold that rate, each for its own sessions.
     pub fn split_by_move(
         &self,
         port: PortIndex,
@@ -52,7 +52,9 @@ impl<T: Copy> Engine<T> {
                 continue;
             };
             let vlan = outer_vlan(entry);
-            if entry.subscriber == 0 {
+            let rates = &entry.packets;
+            let rate = rates.subscriber_rate_up.or(rates.subscriber_rate_down);
+            if entry.subscriber == 0 || rate.is_none() {
                 continue;
             } else if entry.port == port && vlans.iter().any(|range| range.contains(&vlan)) {
                 inside.insert(entry.subscriber);

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 
 use dataplane::{MOST_MOVED, PortIndex};
-use mi::{Answer, MoveAggregateRequest, MoveAggregateResponse, Response};
-use northbound::Refusal;
+use mi::{Answer, MoveAggregateRequest, Response};
+use northbound::{MoveAggregateResponse, Refusal};
 use tokio::sync::oneshot;
 use tracing::info;
 

@@ -1,9 +1,9 @@
 //! Where upstream entries are, by access segment and PPPoE session id.
 //!
-//! The ids of a segment that have the same high octet, and lanes of the same worker, are a row. A row's entries are in one page, which has a place for each lane of the
-//! worker. Rows of different segments of one port share a page as long as no two of their sessions want the same place, so that segments
-//! with few sessions take little memory. A packet needs two loads all the same: the row's page, and the entry. The entry verifies the
-//! tags, which name the segment, and the segment has one row in the page.
+//! The ids of a segment that have the same high octet, and lanes of the same worker, are a row. A row's entries are in one page, which has a
+//! place for each lane of the worker. Rows of different segments of one port share a page as long as no two of their sessions want the
+//! same place, so that segments with few sessions take little memory. A packet needs two loads all the same: the row's page, and the
+//! entry. The entry verifies the tags, which name the segment, and the segment has one row in the page.
 use super::Up;
 use crate::api::{PortIndex, SessionIndex};
 use crate::shard::Ids;

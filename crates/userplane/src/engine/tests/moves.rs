@@ -5,6 +5,7 @@ use super::*;
 use std::collections::BTreeSet;
 
 use northbound::Ledger;
+use policy::Rate;
 
 #[test]
 fn sessions_of_a_moved_vlan_have_places_of_its_worker() {
@@ -29,14 +30,20 @@ fn sessions_of_a_moved_vlan_have_places_of_its_worker() {
     assert_eq!(places.len(), 4, "no two have one place");
     assert_eq!(bench.engine.to_move(PORT, &vlans, 2), []);
 
-    // the subscriber has one of another VLAN, which does not move along
-    assert_eq!(bench.engine.split_by_move(PORT, &vlans, 2), 0);
-    let mut elsewhere = spec(13);
-    elsewhere.circuit.tags = Tags::qinq(200, 13);
-    let elsewhere = bench.established(&elsewhere);
-    assert_eq!(bench.engine.split_by_move(PORT, &vlans, 2), 1);
-    assert_eq!(bench.engine.split_by_move(PORT, &vlans, 1), 0);
-    bench.delete(elsewhere);
+    // a subscriber has one of another VLAN, which does not move along: that matters if they share a rate
+    for (rate, split) in [(None, 0), (Some(Rate::kbps(100)), 1)] {
+        let mut rated = [spec(11), spec(13)];
+        rated[1].circuit.tags = Tags::qinq(200, 13);
+        for spec in &mut rated {
+            spec.forwarding.packets.subscriber_rate_up = rate;
+        }
+        let two = rated.map(|spec| bench.established_whole(&spec));
+        assert_eq!(bench.engine.split_by_move(PORT, &vlans, 2), split);
+        assert_eq!(bench.engine.split_by_move(PORT, &vlans, 1), 0);
+        for seid in two {
+            bench.delete(seid);
+        }
+    }
 
     // one that comes, and those that go
     let later = index(bench.established(&spec(7)));
