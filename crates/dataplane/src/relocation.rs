@@ -266,6 +266,8 @@ impl Controller {
         self.send_all_but(moving.worker, || {
             Command::SetOwners(moving.port, moving.owners.clone())
         });
+        // The new worker as well, which may be at a burst whose destinations it has looked up before.
+        self.send_to(moving.worker, Command::Fence(false));
         let most = self.most_waiting;
         let portions = ways.into_iter().flat_map(|(from, ways)| {
             let portions: Vec<_> = ways.chunks(TRANSFER).map(<[Way]>::to_vec).collect();
