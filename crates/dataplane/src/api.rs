@@ -277,23 +277,6 @@ pub struct SessionEntry {
     pub routed: Box<[IpNet]>,
 }
 
-impl SessionEntry {
-    /// Whether packets of a direction have a policy or a rate.
-    pub(crate) fn is_policed(&self, direction: Direction) -> bool {
-        let (packets, policies) = (&self.packets, self.policies);
-        match direction {
-            Direction::Up => {
-                let is_limited = packets.rate_up.or(packets.subscriber_rate_up).is_some();
-                is_limited || policies.up.is_some()
-            }
-            Direction::Down => {
-                let is_limited = packets.rate_down.or(packets.subscriber_rate_down).is_some();
-                is_limited || policies.down.is_some()
-            }
-        }
-    }
-}
-
 /// What a session has sent and received, since it was first set: octets and packets of IP, without PPP and what is
 /// below. Upstream counts what passed anti-spoofing, downstream what was sent towards the subscriber.
 /// Control packets (discovery, PPP's own protocols, neighbour discovery, DHCPv6) are not counted.

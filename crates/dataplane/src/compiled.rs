@@ -21,7 +21,7 @@ pub(crate) struct Verdict(u16);
 
 impl Verdict {
     const PERMIT: u16 = 1;
-    /// With a code point from bit 8 on.
+    /// With a code point in bits 8 to 13.
     const MARK: u16 = 2;
     /// Its transport header is not known.
     const UNDETERMINED: u16 = 4;
@@ -29,6 +29,8 @@ impl Verdict {
     const OPEN: u16 = 8;
     /// It does not pass, and the control thread answers it.
     const REDIRECT: u16 = 128;
+    /// The policy has nothing to do for the packet besides.
+    const ALONE: u16 = 1 << 14;
 
     fn of(rule: &Rule) -> Self {
         let action = match rule.action() {
@@ -62,6 +64,20 @@ impl Verdict {
         self.0 & Verdict::PERMIT != 0
     }
 
+    /// The same of a policy that does nothing else for the packets that it permits.
+    fn alone(self) -> Self {
+        match self.permits() {
+            true => Verdict(self.0 | Verdict::ALONE),
+            false => self,
+        }
+    }
+
+    /// Whether the packet passes, and the policy has nothing to do for it but to mark it.
+    #[inline(always)]
+    pub fn is_alone(self) -> bool {
+        self.0 & Verdict::ALONE != 0
+    }
+
     /// Whether the control thread answers the packet, which does not pass.
     #[inline(always)]
     pub fn redirects(self) -> bool {
@@ -71,7 +87,7 @@ impl Verdict {
     /// The differentiated services code point that the packet gets.
     #[inline(always)]
     pub fn mark(self) -> Option<u8> {
-        (self.0 & Verdict::MARK != 0).then_some((self.0 >> 8) as u8)
+        (self.0 & Verdict::MARK != 0).then_some((self.0 >> 8) as u8 & 63)
     }
 }
 
@@ -207,6 +223,12 @@ impl core::fmt::Debug for CompiledPolicy {
 
 impl CompiledPolicy {
     fn new(policy: &PolicyRules, workers: u16, hz: u64) -> Result<Self, TooLarge> {
+        let classes = Classes::of(policy, hz);
+        let has_more = policy.policer.is_some() || classes.is_some() || policy.queues.is_some();
+        let complete = |verdict: Verdict| match has_more || policy.is_counted {
+            true => verdict,
+            false => verdict.alone(),
+        };
         let verdict = |rule| Verdict::of(rule).in_class(classes::class_of(rule, &policy.classes));
         let rules = policy.rules.iter().map(verdict);
         let unmatched = Verdict::unmatched(policy.unmatched_pass);
@@ -214,10 +236,10 @@ impl CompiledPolicy {
         let workers = if policy.is_counted { workers } else { 0 };
         Ok(CompiledPolicy {
             classifier: Classifier::new(&policy.rules)?,
-            verdicts: rules.chain([unmatched]).collect(),
+            verdicts: rules.chain([unmatched]).map(complete).collect(),
             denies_undetermined: policy.denies_undetermined,
             policer: policy.policer,
-            classes: Classes::of(policy, hz),
+            classes,
             queues: policy.queues.clone().map(Box::new),
             portal: policy.portal.clone(),
             compilation: COMPILATIONS.fetch_add(1, Relaxed).max(1),

@@ -53,7 +53,11 @@ pub(super) fn from_core<const TRACE: bool>(
         _ => {}
     });
     if t.sessions.any_policed() {
-        seen.ask(|_, (_, target)| t.ask_for_policy(*target));
+        seen.ask(|_, (_, target)| {
+            if let Some(index) = target.session() {
+                t.ask_for_policy((index, Direction::Down), t.sessions.passes_down(index));
+            }
+        });
     }
     if checks {
         seen.ask(|w, (kind, _)| {
@@ -294,25 +298,11 @@ impl Tables {
         let target = lookup::of_group(&self.groups, target, family, w, ip);
         if let Some(index) = target.session() {
             prefetch_early(self.sessions.down_lines().at(index));
+            self.sessions.ask_how_it_passes_down(index);
         } else if let Some(index) = target.adjacency() {
             self.adjacencies.touch(index);
         }
         target
-    }
-
-    /// Asks for the policy line of a destination that is a session with one.
-    #[cold]
-    #[inline(never)]
-    fn ask_for_policy(&mut self, target: Target) {
-        if let Some(index) = target.session()
-            && self
-                .sessions
-                .down(index)
-                .is_some_and(|down| down.is_policed())
-        {
-            let parts = self.policies.parts();
-            self.sessions.ask_for_policy(index, Direction::Down, parts);
-        }
     }
 
     /// What `run` looks for in a frame from the core, for one with a tag.

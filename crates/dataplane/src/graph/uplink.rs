@@ -1,8 +1,8 @@
 //! From an access port: classify → session → (mss) → lookup, and on by `forward`.
 use super::Tables;
 use super::forward::{PacketContext, forward};
-use crate::api::{InstanceIndex, PortIndex};
-use crate::compiled::Matched;
+use crate::api::{InstanceIndex, PortIndex, SessionIndex};
+use crate::compiled::{CompiledPolicy, Matched};
 use crate::drops::DropReason::{self, NotForUs, WrongMac, WrongTag};
 use crate::edges::Edge;
 use crate::handoff;
@@ -15,7 +15,8 @@ use crate::punt::PuntKind;
 use crate::shard::{NO_OWNERS, Owners};
 use crate::tables::Vlans;
 use crate::tables::fib::{Reader, Table};
-use crate::tables::sessions::Sessions;
+use crate::tables::policies::Passes;
+use crate::tables::sessions::{Occupant, Sessions};
 use ::policy::Direction;
 use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, WINDOW, Window, prefetch, prefetch_early};
 
@@ -30,6 +31,7 @@ pub(super) fn from_access<const TRACE: bool>(
 ) {
     let table = t.fibs.table(t.likely);
     let owners = t.sessions.owners(PortIndex(port), edge);
+    let any_policed = t.sessions.any_policed();
     let mut first = FirstPass {
         vlans: t.sessions.vlans(PortIndex(port)),
         owners: owners.unwrap_or(&NO_OWNERS),
@@ -38,14 +40,16 @@ pub(super) fn from_access<const TRACE: bool>(
         table,
         six: &mut t.six,
     };
-    let mut seen = match owners {
-        None => burst.look(rest, |w, len| first.look::<false>(w, len)),
-        Some(_) => burst.look(rest, |w, len| first.look::<true>(w, len)),
+    let mut seen = match (owners, any_policed) {
+        (None, false) => burst.look(rest, |w, len| first.look::<false, false>(w, len)),
+        (None, true) => burst.look(rest, |w, len| first.look::<false, true>(w, len)),
+        (Some(_), false) => burst.look(rest, |w, len| first.look::<true, false>(w, len)),
+        (Some(_), true) => burst.look(rest, |w, len| first.look::<true, true>(w, len)),
     };
     if t.sessions.any_routed() {
         t.ask_for_sources(&mut seen);
     }
-    if t.sessions.any_policed() && t.ask_for_policies(&mut seen) {
+    if any_policed {
         t.match_rules(&mut seen);
     }
     t.six.find(&t.fibs, table);
@@ -90,7 +94,7 @@ struct FirstPass<'a> {
 impl FirstPass<'_> {
     /// Looks at a frame, and asks for the lines of the session and of the packet's destination.
     #[inline(always)]
-    fn look<const MOVED: bool>(&mut self, w: &Window, len: usize) -> Seen {
+    fn look<const MOVED: bool, const POLICED: bool>(&mut self, w: &Window, len: usize) -> Seen {
         // One with fewer than two tags by functions that return what registers hold: a key that is written to memory in
         // parts and read as a whole would have to wait.
         let depth = classify::depth(w);
@@ -100,7 +104,14 @@ impl FirstPass<'_> {
         };
         let mut place = 0;
         if kind.is_session() {
-            prefetch_early(self.sessions.up_lines().at(slot));
+            let up = self.sessions.up_lines().at(slot);
+            if POLICED {
+                // Into the first cache: of three early requests a packet many are ignored, and the next pass would wait.
+                prefetch(self.sessions.occupants().at(slot));
+                prefetch(up);
+            } else {
+                prefetch_early(up);
+            }
             place = match depth {
                 2 => self.destination::<2>(w),
                 _ => self.destination_with_fewer_tags(w, depth),
@@ -419,33 +430,16 @@ impl Tables {
         Ok(())
     }
 
-    /// Asks for the policy lines of those sessions that have one; whether there are any.
-    #[cold]
-    #[inline(never)]
-    fn ask_for_policies(&mut self, all: &mut dpdk::Seen<Seen>) -> bool {
-        let mut any = false;
-        all.ask(|_, seen| {
-            if seen.kind.is_session() && self.sessions.up(seen.slot).is_policed() {
-                any = true;
-                let index = self.sessions.index(seen.slot);
-                let parts = self.policies.parts();
-                self.sessions.ask_for_policy(index, Direction::Up, parts);
-            }
-        });
-        any
-    }
-
-    /// Looks the packets of those sessions up in their rules, one right after the other: what one of them waits for, others use.
+    /// Asks for the policy lines of sessions that have one, and looks their packets up in their rules, one right after the other: what one
+    /// of them waits for, others use.
     #[inline(never)]
     fn match_rules(&mut self, all: &mut dpdk::Seen<Seen>) {
         all.ask(|w, seen| {
-            if !seen.kind.is_session() || !self.sessions.up(seen.slot).is_policed() {
+            if !seen.kind.is_session() {
                 return;
             }
-            let index = self.sessions.index(seen.slot);
-            let line = self.sessions.policy(index, Direction::Up);
-            let policy = line.and_then(|line| line.policy);
-            let Some(compiled) = policy.and_then(|policy| self.policies.get(policy)) else {
+            let Occupant { session, passes } = self.sessions.occupant(seen.slot);
+            let Some(compiled) = self.ask_for_policy((session, Direction::Up), passes) else {
                 return;
             };
             let depth = match seen.kind {
@@ -459,6 +453,22 @@ impl Tables {
                 _ => return,
             };
         });
+    }
+
+    /// Asks for the lines that packets of a session will need to pass; their policy, if it is there.
+    #[inline(always)]
+    pub(super) fn ask_for_policy(
+        &self,
+        way: (SessionIndex, Direction),
+        passes: Passes,
+    ) -> Option<&CompiledPolicy> {
+        let compiled = match passes {
+            Passes::Freely => return None,
+            Passes::ByRate => None,
+            Passes::By(policy) => self.policies.get(policy),
+        };
+        self.sessions.ask_for_policy(way, compiled);
+        compiled
     }
 
     /// Asks for the lines of those sources that are to be found in the routes.

@@ -113,6 +113,13 @@ fn permit(
     let Some(mut lines) = sessions.policing(index, direction) else {
         return Ok(None);
     };
+    let verdict = packet.matched.verdict;
+    if verdict.is_alone() && !lines.policy.is_watched {
+        if let Some(dscp) = verdict.mark() {
+            fields::mark(packet.w, packet.family, packet.ip, dscp);
+        }
+        return within_rates(&mut lines, &packet).map(|()| None);
+    }
     let Some(policy) = lines.policy.policy else {
         return within_rates(&mut lines, &packet).map(|()| None);
     };

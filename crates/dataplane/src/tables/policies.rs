@@ -8,6 +8,42 @@ use crate::tables::watches::Watches;
 use policy::Direction;
 use std::sync::Arc;
 
+/// What lets packets of a session pass in a direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Passes {
+    /// Nothing has to.
+    #[default]
+    Freely,
+    /// A rate of the session or its subscriber.
+    ByRate,
+    /// A policy.
+    By(PolicyIndex),
+}
+
+impl Passes {
+    pub fn of(entry: &SessionEntry, direction: Direction) -> Self {
+        let (packets, policies) = (&entry.packets, entry.policies);
+        let (rate, policy) = match direction {
+            Direction::Up => (packets.rate_up.or(packets.subscriber_rate_up), policies.up),
+            Direction::Down => (
+                packets.rate_down.or(packets.subscriber_rate_down),
+                policies.down,
+            ),
+        };
+        match (policy, rate) {
+            (Some(policy), _) => Passes::By(policy),
+            (None, Some(_)) => Passes::ByRate,
+            (None, None) => Passes::Freely,
+        }
+    }
+
+    pub fn is_free(self) -> bool {
+        self == Passes::Freely
+    }
+}
+
+const _: () = assert!(size_of::<Passes>() == 4);
+
 /// What the policy of a session does for each packet of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
@@ -96,18 +132,8 @@ impl PolicyLine {
 /// The compiled policies of a worker, by their numbers.
 pub(crate) struct CompiledPolicies {
     all: Box<[Option<Arc<CompiledPolicy>>]>,
-    parts: PolicyParts,
     /// Sessions of which the hits of each rule are counted.
     pub watches: Watches,
-}
-
-/// How many policies of a worker have what, so that sessions' lines are asked for that packets need.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PolicyParts {
-    /// A policer.
-    pub policers: usize,
-    /// Classes.
-    pub classes: usize,
 }
 
 impl CompiledPolicies {
@@ -115,7 +141,6 @@ impl CompiledPolicies {
     pub fn new(most: u16) -> Self {
         CompiledPolicies {
             all: (0..=most).map(|_| None).collect(),
-            parts: PolicyParts::default(),
             watches: Watches::new(),
         }
     }
@@ -126,25 +151,11 @@ impl CompiledPolicies {
         self.all.get(usize::from(index.get()))?.as_deref()
     }
 
-    /// How many policies have what.
-    #[inline(always)]
-    pub fn parts(&self) -> PolicyParts {
-        self.parts
-    }
-
     /// Sets or forgets a policy. No packet is treated by it and the former one: nobody calls this within a burst.
     pub fn set(&mut self, PolicyIndex(index): PolicyIndex, policy: Option<Arc<CompiledPolicy>>) {
-        let Some(place) = self.all.get_mut(usize::from(index.get())) else {
-            return; // the controller has looked
-        };
-        let has = |policy: &Option<Arc<CompiledPolicy>>, what: fn(&CompiledPolicy) -> bool| {
-            usize::from(policy.as_ref().is_some_and(|policy| what(policy)))
-        };
-        let PolicyParts { policers, classes } = &mut self.parts;
-        let has_policer = |policy: &CompiledPolicy| policy.policer().is_some();
-        let has_classes = |policy: &CompiledPolicy| policy.classes().is_some();
-        *policers = *policers + has(&policy, has_policer) - has(place, has_policer);
-        *classes = *classes + has(&policy, has_classes) - has(place, has_classes);
-        *place = policy;
+        // the controller has looked whether there is room
+        if let Some(place) = self.all.get_mut(usize::from(index.get())) {
+            *place = policy;
+        }
     }
 }

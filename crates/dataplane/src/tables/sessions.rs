@@ -23,6 +23,7 @@ mod whole;
 
 pub(crate) use lines::{Down, MASKS, Sources, Up};
 pub(crate) use moved::MovedSession;
+pub(crate) use pages::Occupant;
 
 /// What the packet path does not need of a session.
 struct Known {
@@ -61,13 +62,13 @@ pub(crate) struct Sessions {
 #[derive(Clone, Copy)]
 pub(crate) struct Whose<'a> {
     // Not a slice, whose place would be loaded for every packet.
-    indexes: &'a Vec<SessionIndex>,
+    occupants: &'a dpdk::Table<Occupant>,
     slot: u32,
 }
 
 impl Whose<'_> {
     pub fn index(self) -> SessionIndex {
-        self.indexes[self.slot as usize]
+        self.occupants[self.slot as usize].session
     }
 }
 
@@ -236,13 +237,26 @@ impl Sessions {
     /// The same, and whose it is.
     #[inline(always)]
     pub fn entry(&mut self, slot: u32) -> (&mut Up, Whose<'_>) {
-        let Pages { up, indexes, .. } = &mut self.pages;
-        (&mut up[slot as usize], Whose { indexes, slot })
+        let Pages { up, occupants, .. } = &mut self.pages;
+        (&mut up[slot as usize], Whose { occupants, slot })
     }
 
     /// Whose an upstream entry is, if it is not vacant.
+    #[inline(always)]
     pub fn index(&self, slot: u32) -> SessionIndex {
-        self.pages.indexes[slot as usize]
+        self.pages.occupants[slot as usize].session
+    }
+
+    /// Who has the upstream entries, by their slots.
+    #[inline(always)]
+    pub fn occupants(&self) -> Lines<Occupant> {
+        Lines::of(&self.pages.occupants)
+    }
+
+    /// Who has an upstream entry.
+    #[inline(always)]
+    pub fn occupant(&self, slot: u32) -> Occupant {
+        self.pages.occupants[slot as usize]
     }
 
     /// The largest IP packet that the subscriber of an upstream entry takes.
@@ -378,7 +392,7 @@ impl Sessions {
             known.expect("an entry has its session").slot = slot;
         };
         let id = (bank, entry.pppoe_session_id);
-        let up = (was.with(&entry, sources), entry.index);
+        let up = (was.with(&entry, sources), Occupant::of(&entry));
         let slot = self.pages.occupy(entry.port, id, up, moved);
         self.routed += usize::from(sources.routed);
         self.down[index] = Down {

@@ -2,6 +2,7 @@
 use super::counts::Counts;
 use crate::api::SessionEntry;
 use crate::nodes::classify::number;
+use crate::tables::policies::Passes;
 use ipnet::{IpNet, Ipv6Net};
 use policy::{Direction, PrioritySource};
 use wire::eth::PPPOE_SESSION;
@@ -114,7 +115,7 @@ impl Up {
         };
         let (v6, v6_length) = half(entry.ipv6);
         let (delegated, delegated_length) = half(sources.delegated);
-        let policed = entry.is_policed(Direction::Up);
+        let policed = !Passes::of(entry, Direction::Up).is_free();
         let flags = flag(ROUTED, sources.routed) | flag(POLICED, policed);
         let mac = number(entry.peer_mac);
         let tags = tag(entry.tags.outer) << 48 | inner_tpid << 32 | tag(entry.tags.inner) << 16;
@@ -192,7 +193,7 @@ impl Down {
         }
         before(&entry.gateway_mac.0);
         before(&entry.peer_mac.0);
-        let policed = entry.is_policed(Direction::Down);
+        let policed = !Passes::of(entry, Direction::Down).is_free();
         let by_dscp = entry.packets.priority_source == PrioritySource::Dscp;
         let mtu = entry.packets.largest_packet();
         Down {

@@ -5,8 +5,10 @@
 //! same place, so that segments with few sessions take little memory. A packet needs two loads all the same: the row's page, and the
 //! entry. The entry verifies the tags, which name the segment, and the segment has one row in the page.
 use super::Up;
-use crate::api::{PortIndex, SessionIndex};
+use crate::api::{PortIndex, SessionEntry, SessionIndex};
 use crate::shard::Ids;
+use crate::tables::policies::Passes;
+use policy::Direction;
 
 /// The pages of an access segment's rows: 0 for those that have no session.
 type Directory = [u16; 256];
@@ -39,6 +41,30 @@ impl Row {
     }
 }
 
+/// Whose an upstream entry is, and what packets from there pass: eight in a line of the cache, so that rules are asked before the
+/// entry's own line has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Occupant {
+    pub session: SessionIndex,
+    pub passes: Passes,
+}
+
+impl Occupant {
+    const NONE: Occupant = Occupant {
+        session: SessionIndex(0),
+        passes: Passes::Freely,
+    };
+
+    pub fn of(entry: &SessionEntry) -> Self {
+        Occupant {
+            session: entry.index,
+            passes: Passes::of(entry, Direction::Up),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Occupant>() == 8);
+
 /// Upstream entries and their pages.
 pub(super) struct Pages {
     pub ids: Ids,
@@ -50,8 +76,8 @@ pub(super) struct Pages {
     foreign: Vec<Option<Box<[Directory]>>>,
     /// Page 0 is vacant and stays so: what has no page points there.
     pub up: dpdk::Table<Up>,
-    /// Whose the entries are, and in which rows: seldom asked, so not in their lines.
-    pub indexes: Vec<SessionIndex>,
+    /// Whose the entries are, and in which rows.
+    pub occupants: dpdk::Table<Occupant>,
     rows: Vec<Row>,
     /// Sessions in each page.
     used: Vec<u16>,
@@ -89,7 +115,7 @@ impl Pages {
             directories: Vec::with_capacity(segments),
             foreign: Vec::with_capacity(segments),
             up: dpdk::Table::new(most * places as usize)?,
-            indexes: Vec::new(),
+            occupants: dpdk::Table::new(most * places as usize)?,
             rows: Vec::new(),
             used: Vec::new(),
             free: Vec::new(),
@@ -165,7 +191,7 @@ impl Pages {
         if vacant {
             Vacancy::Place
         } else if self.page(row) != 0 && self.row(slot) == row {
-            Vacancy::Taken(self.indexes[slot as usize])
+            Vacancy::Taken(self.occupants[slot as usize].session)
         } else if self.free.is_empty() && self.used.len() == self.most {
             Vacancy::Full
         } else {
@@ -179,7 +205,7 @@ impl Pages {
         &mut self,
         PortIndex(port): PortIndex,
         (bank, id): (usize, u16),
-        (up, index): (Up, SessionIndex),
+        (up, occupant): (Up, Occupant),
         moved: impl FnMut(SessionIndex, u32),
     ) -> u32 {
         let row = self.row_of(bank, id);
@@ -195,7 +221,7 @@ impl Pages {
         }
         let slot = self.slot(bank, id);
         self.up[slot as usize] = up;
-        self.indexes[slot as usize] = index;
+        self.occupants[slot as usize] = occupant;
         self.rows[slot as usize] = row;
         self.used[(slot / self.places) as usize] += 1;
         slot
@@ -224,10 +250,10 @@ impl Pages {
             if self.rows[old] == row {
                 self.up.swap(old, new);
                 self.rows.swap(old, new);
-                self.indexes.swap(old, new);
+                self.occupants.swap(old, new);
                 self.used[from as usize] -= 1;
                 self.used[to as usize] += 1;
-                moved(self.indexes[new], new as u32);
+                moved(self.occupants[new].session, new as u32);
             }
         }
     }
@@ -241,7 +267,7 @@ impl Pages {
         let page = self.used.len() as u32;
         let places = (page as usize + 1) * self.places as usize;
         self.up.resize(places, Up::NONE);
-        self.indexes.resize(places, SessionIndex(0));
+        self.occupants.resize(places, Occupant::NONE);
         self.rows.resize(places, Row::NONE);
         self.used.push(0);
         page
@@ -260,6 +286,7 @@ impl Pages {
             open.for_each(|open| *open = 0);
             self.free.push(page);
         }
+        self.occupants[slot as usize] = Occupant::NONE;
         core::mem::replace(&mut self.up[slot as usize], Up::NONE)
     }
 }
@@ -286,7 +313,7 @@ impl Pages {
 
     /// Octets that all of it takes.
     pub fn octets(&self) -> usize {
-        let place = size_of::<Up>() + size_of::<SessionIndex>() + size_of::<Row>();
+        let place = size_of::<Up>() + size_of::<Occupant>() + size_of::<Row>();
         self.up.len() * place + size_of_val(&self.directories[..])
     }
 

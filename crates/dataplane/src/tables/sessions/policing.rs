@@ -7,12 +7,15 @@ use crate::police::Tokens;
 use crate::tables::classes::{ClassCounts, ClassLine, ClassLines, FurtherLine};
 use crate::tables::homes::{self, Home, HomeLine, Homes};
 use crate::tables::meters::MeterLine;
-use crate::tables::policies::{CompiledPolicies, PolicyLine, PolicyParts};
+use crate::tables::policies::{CompiledPolicies, Passes, PolicyLine};
+use dpdk::Lines;
 use policy::{Direction, Rate};
 
 /// By the place of the session, one line of each table for each direction.
 pub(super) struct Policing {
     pub lines: dpdk::Table<PolicyLine>,
+    /// By the place of the session, what lets packets to the subscriber pass; as long as the lines.
+    down: dpdk::Table<Passes>,
     /// Meters of those whose policies have a policer.
     meters: dpdk::Table<MeterLine>,
     /// Of those whose policies have classes.
@@ -43,6 +46,7 @@ impl Policing {
     pub fn new(sessions: usize, hz: u64) -> Result<Self, dpdk::Error> {
         Ok(Policing {
             lines: dpdk::Table::new(2 * sessions)?,
+            down: dpdk::Table::new(sessions)?,
             meters: dpdk::Table::new(2 * sessions)?,
             classes: ClassLines::new(2 * sessions)?,
             homes: Homes::new(sessions)?,
@@ -68,6 +72,9 @@ impl Policing {
         for direction in Direction::BOTH {
             let line = entry.map(|entry| PolicyLine::of(entry, home, direction, self.hz));
             self.set_line(line_place(place, direction), line.unwrap_or_default());
+        }
+        if let Some(down) = self.down.get_mut(place) {
+            *down = entry.map_or(Passes::Freely, |entry| Passes::of(entry, Direction::Down));
         }
     }
 
@@ -111,6 +118,7 @@ impl Policing {
     fn set_line(&mut self, place: usize, line: PolicyLine) {
         if line.is_needed() && self.lines.len() <= place {
             self.lines.resize(place + 1, PolicyLine::default());
+            self.down.resize(place / 2 + 1, Passes::Freely);
             self.meters.resize(place + 1, MeterLine::default());
             self.classes.resize(place + 1);
         }
@@ -127,6 +135,12 @@ impl Policing {
             self.meters[place] = MeterLine::default();
             self.classes.clear(place);
         }
+    }
+
+    /// What lets packets to the subscriber of the session at a place pass.
+    #[inline(always)]
+    pub fn passes_down(&self, place: usize) -> Passes {
+        self.down.get(place).copied().unwrap_or_default()
     }
 
     /// What the lines of a session would be.
@@ -236,8 +250,28 @@ impl Sessions {
         self.policing.classes.further()
     }
 
-    /// Asks for the policy line of a session, and for what policies have that the worker holds.
-    pub fn ask_for_policy(&self, index: SessionIndex, direction: Direction, parts: PolicyParts) {
+    /// What lets packets to the subscriber of a session pass.
+    #[inline(always)]
+    pub fn passes_down(&self, index: SessionIndex) -> Passes {
+        self.policing.passes_down(self.place(index))
+    }
+
+    /// Asks for that, if there is a session with a policy line.
+    #[inline(always)]
+    pub fn ask_how_it_passes_down(&self, index: SessionIndex) {
+        if self.any_policed() {
+            let place = self.place(index) as u32;
+            dpdk::prefetch_early(Lines::of(&self.policing.down).at(place));
+        }
+    }
+
+    /// Asks for the policy line of a session, and for what else its policy needs.
+    #[inline(always)]
+    pub fn ask_for_policy(
+        &self,
+        (index, direction): (SessionIndex, Direction),
+        compiled: Option<&CompiledPolicy>,
+    ) {
         let place = line_place(self.place(index), direction);
         let Policing {
             lines,
@@ -245,15 +279,14 @@ impl Sessions {
             classes,
             ..
         } = &self.policing;
-        if let Some(line) = lines.get(place) {
-            dpdk::prefetch(line);
+        dpdk::prefetch(Lines::of(lines).at(place as u32));
+        let Some(compiled) = compiled else {
+            return;
+        };
+        if compiled.policer().is_some() {
+            dpdk::prefetch(Lines::of(meters).at(place as u32));
         }
-        if parts.policers > 0
-            && let Some(meter) = meters.get(place)
-        {
-            dpdk::prefetch(meter);
-        }
-        if parts.classes > 0 {
+        if compiled.classes().is_some() {
             classes.prefetch(place);
         }
     }

@@ -1,8 +1,9 @@
 //! Whether what packets meet of a session is what the control thread set.
 use super::policing::line_place;
-use super::{Known, Sessions, Up, outer_vid};
+use super::{Known, Occupant, Sessions, Up, outer_vid};
 use crate::api::SessionIndex;
 use crate::inspect::Held;
+use crate::tables::policies::Passes;
 use policy::Direction;
 
 impl Sessions {
@@ -29,8 +30,10 @@ impl Sessions {
                 let held = self.policing.lines.get(line_place(here, *direction));
                 line.agrees(held.copied().unwrap_or_default())
             });
+            let policies =
+                policies && self.policing.passes_down(here) == Passes::of(entry, Direction::Down);
             place == Some(*slot)
-                && self.index(*slot) == index
+                && self.pages.occupants[*slot as usize] == Occupant::of(entry)
                 && *up == up.with(entry, *sources)
                 && *down == down.with(entry)
                 && policies
@@ -108,7 +111,10 @@ mod tests {
         let index = SessionIndex(4);
         for damage in [
             |t: &mut Sessions, slot: u32| t.pages.up[slot as usize].v4 += 1,
-            |t: &mut Sessions, slot: u32| t.pages.indexes[slot as usize] = SessionIndex(5),
+            |t: &mut Sessions, slot: u32| {
+                t.pages.occupants[slot as usize].session = SessionIndex(5)
+            },
+            |t: &mut Sessions, slot: u32| t.pages.occupants[slot as usize].passes = Passes::Freely,
             |t: &mut Sessions, _| t.down[4].mtu = 9,
             |t: &mut Sessions, _| t.policing.lines[8] = Default::default(),
             |t: &mut Sessions, _| t.pages.mislead(1, 5),
