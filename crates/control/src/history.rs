@@ -11,7 +11,7 @@
 //! event     id: number of its block (48 bits) and its place in it (16 bits) · record: the event, and bindings that it does not contain itself
 //! segment   blocks whose keys stand together and which leave together: first and last block, events, first and last time, and the lengths
 //!           of prefixes that occur as pairs of family and length
-//! key       segment · key ([`keys::Key`]) · event
+//! key       segment · key ([`keys::Key`], or that of a sum: [`sums`]) · event
 //! progress  number of the last block · number of the last one whose events are in `trouble`, and time of the first one of these
 //! trouble   hour · group of lines · how many sessions ended, failed and were refused
 //! ```
@@ -24,10 +24,11 @@
 //! ```
 //!
 //! A new second of events changes keys of the last segment alone, so it costs the same however long the history is. A question looks for its
-//! keys in each segment of the time that it asks about.
+//! keys in each segment of the time that it asks about, and events that are only counted are not read: sums say of which kind they are.
 
 mod backup;
 mod bindings;
+mod candidates;
 mod database;
 mod earlier;
 mod event;
@@ -36,11 +37,13 @@ mod follow;
 mod keys;
 mod lines;
 mod outbox;
+mod planes;
 mod queries;
 mod rows;
 mod search;
 mod sqlite;
 mod subject;
+mod sums;
 mod thread;
 mod trouble;
 

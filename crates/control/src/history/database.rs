@@ -4,6 +4,7 @@ use super::earlier::{Earlier, Left};
 use super::event;
 use super::keys::{Key, Lengths};
 use super::sqlite::{self, Format, as_io, is_damage, set_aside};
+use super::sums;
 use super::trouble::{self, Tally};
 use config::folder;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
@@ -15,8 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const NAME: &str = "events.db";
 /// Size at which a segment is full. Keys of one segment stand together, so this bounds what a second of events changes on the disk.
 const FULL: Full = Full {
-    events: 16_384,
-    octets: 8 << 20,
+    events: 32_768,
+    octets: 16 << 20,
+    sum: 4_096,
 };
 /// Age of its first event at which a segment is full, in seconds, so that expired events can be removed in time.
 const DAY: u32 = 86_400;
@@ -31,9 +33,6 @@ const FORMAT: Format = Format {
     tables: TABLES,
     synchronous: "FULL",
 };
-/// Octet behind the lengths of a segment all of whose events have keys of their kinds. An earlier version writes no such keys, and drops what
-/// is behind the lengths: so whoever asks for a kind knows where to look at every event.
-const WITH_KINDS: u8 = 1;
 const TABLES: &str = "
     CREATE TABLE progress (last INTEGER NOT NULL) STRICT;
     INSERT INTO progress VALUES (0);
@@ -98,6 +97,8 @@ impl Status {
 pub(super) struct Full {
     pub events: u32,
     pub octets: u64,
+    /// So many events are summed up together.
+    pub sum: u32,
 }
 
 /// Blocks whose keys stand together, and which leave together.
@@ -106,7 +107,7 @@ pub(super) struct Segment {
     /// Numbers of its first and last block.
     pub first: u64,
     pub last: u64,
-    events: u32,
+    pub events: u32,
     /// Octets of their records.
     octets: u64,
     /// Times of its first and last event, in seconds since 1970.
@@ -114,8 +115,8 @@ pub(super) struct Segment {
     pub latest: u32,
     /// Lengths of the prefixes in its keys.
     pub lengths: Lengths,
-    /// Whether its events have keys of their kinds.
-    pub has_kinds: bool,
+    /// So many of its events were there when they were summed up last.
+    summed: u32,
 }
 
 impl Segment {
@@ -131,7 +132,7 @@ impl Segment {
             earliest: u32::MAX,
             latest: 0,
             lengths: Lengths::default(),
-            has_kinds: true,
+            summed: 0,
         }
     }
 
@@ -144,8 +145,8 @@ impl Segment {
             octets: row.get(3)?,
             earliest: row.get(4)?,
             latest: row.get(5)?,
-            has_kinds: lengths.len() % 2 == 1,
             lengths: Lengths::of(&lengths),
+            summed: 0,
         })
     }
 
@@ -229,6 +230,8 @@ pub struct Database {
     last: u64,
     /// The segment that blocks are added to.
     open: Option<Segment>,
+    /// First blocks of others that are not summed up yet.
+    unsummed: Vec<u64>,
     /// Segments of earlier versions that are not taken over yet.
     earlier: Earlier,
     reader: Reader,
@@ -258,6 +261,7 @@ impl Database {
             full,
             last,
             open: None,
+            unsummed: Vec::new(),
             earlier: Earlier::find(directory)?,
             reader,
         };
@@ -295,7 +299,14 @@ impl Database {
 
     /// Goes on with the last segment.
     fn resume(&mut self) -> rusqlite::Result<()> {
-        self.open = segments(&self.connection, true)?.into_iter().next();
+        let mut segments = segments(&self.connection, false)?;
+        self.open = segments.pop();
+        self.unsummed.clear();
+        for segment in segments {
+            if sums::last(&self.connection, segment.first)? < Some(segment.last) {
+                self.unsummed.push(segment.first);
+            }
+        }
         self.tell()
     }
 
@@ -325,24 +336,45 @@ impl Database {
             batch.add(number, block)?;
             last = number;
         }
-        let open = batch.commit(last)?;
+        let (open, full) = batch.commit(last)?;
         (self.open, self.last) = (open, last);
+        self.unsummed.extend(full);
         self.tell()
     }
 
-    /// Removes segments that have expired or do not fit any more, and takes over a segment of an earlier version.
+    /// Removes segments that have expired or do not fit any more, takes over a segment of an earlier version, and sums up events.
     ///
     /// # Errors
     /// The system's error. Nothing of what was added is lost by it.
     pub fn tend(&mut self, now: u32) -> io::Result<()> {
         self.take_over()?;
-        let done = self.let_go(now).and_then(|()| self.tell());
+        let done = self.let_go(now).and_then(|()| self.sum_up());
+        let done = done.and_then(|()| self.tell());
         self.settle(done)
     }
 
-    /// Whether segments of earlier versions are still to be taken over.
-    pub(super) fn has_more_to_take(&self) -> bool {
-        !self.earlier.is_empty()
+    /// Whether segments of earlier versions are still to be taken over, or to be summed up.
+    pub(super) fn has_more_to_tend(&self) -> bool {
+        !self.earlier.is_empty() || !self.unsummed.is_empty()
+    }
+
+    /// Sums up the latest segment that is not, and what the open one has more.
+    fn sum_up(&mut self) -> rusqlite::Result<()> {
+        let sum = self.full.sum;
+        if let Some(open) = &mut self.open
+            && open.events - open.summed >= sum
+        {
+            let left = sums::add(&mut self.connection, open, sum as usize, false)?;
+            open.summed = open.events.saturating_sub(left);
+        }
+        let Some(first) = self.unsummed.pop() else {
+            return Ok(());
+        };
+        let segment = segments(&self.connection, false)?;
+        match segment.iter().find(|segment| segment.first == first) {
+            Some(segment) => sums::add(&mut self.connection, segment, sum as usize, true).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Takes over the latest segment of those that earlier versions left.
@@ -379,6 +411,7 @@ impl Database {
         let whole = Full {
             events: u32::MAX,
             octets: u64::MAX,
+            ..self.full
         };
         let mut batch = Batch::begin(&mut self.connection, segment, whole)?;
         let mut blocks = left.blocks();
@@ -386,6 +419,7 @@ impl Database {
             batch.add(number, block)?;
         }
         batch.commit(self.last)?;
+        self.unsummed.push(first);
         Ok(blocks.end_is_damaged())
     }
 
@@ -398,6 +432,7 @@ impl Database {
             let path = &self.reader.path;
             self.reader.damaged(path, &error);
             self.open = None;
+            self.unsummed.clear();
             set_aside(path)?;
             (self.connection, _) = prepare(path, self.last).map_err(as_io)?;
         }
@@ -407,9 +442,8 @@ impl Database {
     fn let_go(&mut self, now: u32) -> rusqlite::Result<()> {
         let most = (self.bounds.keep / 8).min(DAY);
         let old = |open: &Segment| open.events > 0 && now.saturating_sub(open.earliest) > most;
-        if self.open.as_ref().is_some_and(old) {
-            self.open = None;
-        }
+        let over = self.open.take_if(|open| old(open));
+        self.unsummed.extend(over.map(|over| over.first));
         while let Some((oldest, is_displaced)) = self.to_let_go(now)? {
             remove(&mut self.connection, &oldest)?;
             if is_displaced {
@@ -485,6 +519,8 @@ struct Batch<'a> {
     transaction: Transaction<'a>,
     segment: Option<Segment>,
     full: Full,
+    /// First blocks of segments that became full.
+    filled: Vec<u64>,
     /// Segment, key and event.
     keys: Vec<(u64, Vec<u8>, u64)>,
     tally: Tally,
@@ -500,6 +536,7 @@ impl<'a> Batch<'a> {
             transaction: connection.transaction_with_behavior(TransactionBehavior::Immediate)?,
             segment,
             full,
+            filled: Vec::new(),
             keys: Vec::new(),
             tally: Tally::default(),
         })
@@ -513,7 +550,8 @@ impl<'a> Batch<'a> {
         let is_full = |s: &Segment| s.events >= self.full.events || s.octets >= self.full.octets;
         if self.segment.as_ref().is_some_and(is_full) {
             self.save_segment()?;
-            self.segment = None;
+            self.filled
+                .extend(self.segment.take().map(|full| full.first));
         }
         let segment = self.segment.get_or_insert_with(|| Segment::new(number));
         segment.last = number;
@@ -547,8 +585,6 @@ impl<'a> Batch<'a> {
         let Some(segment) = &self.segment else {
             return Ok(());
         };
-        let mut lengths = segment.lengths.octets();
-        lengths.extend(segment.has_kinds.then_some(WITH_KINDS));
         let mut save = self
             .transaction
             .prepare_cached("INSERT OR REPLACE INTO segment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
@@ -559,13 +595,13 @@ impl<'a> Batch<'a> {
             segment.octets,
             segment.earliest,
             segment.latest,
-            lengths
+            segment.lengths.octets()
         ])?;
         Ok(())
     }
 
-    /// Writes it to the disk. Returns the segment to go on with.
-    fn commit(mut self, last: u64) -> rusqlite::Result<Option<Segment>> {
+    /// Writes it to the disk. Returns the segment to go on with, and the first blocks of those that are full.
+    fn commit(mut self, last: u64) -> rusqlite::Result<(Option<Segment>, Vec<u64>)> {
         // in the order of the disk
         self.keys.sort_unstable();
         let mut insert = self
@@ -584,7 +620,7 @@ impl<'a> Batch<'a> {
             )?
             .execute(params![last, self.tally.since()])?;
         self.transaction.commit()?;
-        Ok(self.segment)
+        Ok((self.segment, self.filled))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::bindings::{self, Others};
 use super::keys::Key;
-use super::rows;
 use crate::alarms::Fault;
 use policy::Bindings;
 use serde::{Deserialize, Serialize};
@@ -56,6 +55,16 @@ pub enum What<'a> {
         /// Comment; empty: none.
         comment: &'a str,
     },
+}
+
+impl<'a> What<'a> {
+    /// The user plane that it happened to a subscriber on; empty: it happened to none.
+    pub(super) fn user_plane(&self) -> &'a str {
+        match self {
+            What::Subscriber(who, _) => who.user_plane,
+            What::System { .. } | What::Alarm { .. } | What::Acknowledged { .. } => "",
+        }
+    }
 }
 
 /// Subscriber with its access line.
@@ -201,7 +210,6 @@ pub enum Kind {
 impl<'a> Event<'a> {
     /// Keys with which the event is found.
     pub(crate) fn keys(&self, mut found: impl FnMut(Key<'a>)) {
-        found(Key::Kind(rows::kind(&self.what)));
         match &self.what {
             What::System { resource, .. } => found(Key::Resource(resource)),
             What::Alarm { resource, .. } | What::Acknowledged { resource, .. } => {

@@ -1,10 +1,9 @@
 //! Keys with which events are found.
 
 use ipnet::IpNet;
-use northbound::EventKind;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 /// Key with which events are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +21,6 @@ pub(crate) enum Key<'a> {
     Resource(&'a str),
     /// Alarms of any kind.
     Alarms,
-    /// A kind of events.
-    Kind(EventKind),
 }
 
 impl Key<'_> {
@@ -42,7 +39,6 @@ impl Key<'_> {
             }
             Key::Resource(name) => with(b'r', name.as_bytes()),
             Key::Alarms => vec![b'a'],
-            Key::Kind(kind) => with(b'k', &(*kind as i32).to_be_bytes()),
         }
     }
 }
@@ -51,15 +47,22 @@ fn with(kind: u8, octets: &[u8]) -> Vec<u8> {
     [&[kind], octets].concat()
 }
 
-/// Keys that begin as this one does, and perhaps the one behind them.
-pub(super) fn beginning(key: &Key<'_>) -> RangeInclusive<Vec<u8>> {
+/// This key alone.
+pub(super) fn exactly(key: &Key<'_>) -> Range<Vec<u8>> {
+    let key = key.octets();
+    let behind = [&key[..], &[0]].concat();
+    key..behind
+}
+
+/// Keys that begin as this one does.
+pub(super) fn beginning(key: &Key<'_>) -> Range<Vec<u8>> {
     let begin = key.octets();
     let mut end = begin.clone();
     while end.pop_if(|last| *last == u8::MAX).is_some() {}
     if let Some(last) = end.last_mut() {
         *last += 1;
     }
-    begin..=end
+    begin..end
 }
 
 /// Beginning of the keys of prefixes with this one's first or last address.
@@ -72,16 +75,15 @@ fn address(prefix: IpNet, last: bool) -> Vec<u8> {
     }
 }
 
-/// Keys of prefixes that may overlap this one, in a segment with prefixes of these lengths.
-pub(super) fn around(prefix: IpNet, lengths: &Lengths) -> Vec<RangeInclusive<Vec<u8>>> {
+/// Keys of prefixes that overlap this one, in a segment with prefixes of these lengths.
+pub(super) fn around(prefix: IpNet, lengths: &Lengths) -> Vec<Range<Vec<u8>>> {
     let mut inside = address(prefix, true);
     inside.push(u8::MAX);
-    let mut ranges = vec![address(prefix, false)..=inside];
+    let mut ranges = vec![address(prefix, false)..inside];
     let shorter = lengths.of_family(prefix);
     let shorter = shorter.filter(|length| *length < prefix.prefix_len());
     for outside in shorter.filter_map(|length| IpNet::new(prefix.addr(), length).ok()) {
-        let key = Key::Prefix(outside.trunc()).octets();
-        ranges.push(key.clone()..=key);
+        ranges.push(exactly(&Key::Prefix(outside.trunc())));
     }
     ranges
 }

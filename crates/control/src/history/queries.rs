@@ -3,7 +3,7 @@
 use super::backup::{self, Backup};
 use super::follow::FOLLOWERS;
 use super::rows::{figure, holder, is_of_subscriber, live, row};
-use super::{FigureQuery, Held, Query, Reader, Subject, Until, What, parse_prefix};
+use super::{FigureQuery, Held, Query, Reader, Subject, Until, parse_prefix};
 use crate::plane::Found;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
@@ -383,31 +383,13 @@ fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -
     // what befell the user planes that it was on is of interest, too
     let of_planes = kinds.is_empty() || kinds.iter().any(|kind| !is_of_subscriber(*kind));
     if of_planes && !query.subjects.is_empty() {
-        let planes = planes_of(reader, &query, listener);
+        let planes = reader.user_planes(&query, MOST as usize, listener.is_there());
         let subjects = std::mem::take(&mut query.subjects).into_iter();
         let with_planes = subjects.map(|subject| subject.and_resources(planes.iter().cloned()));
         query.subjects = with_planes.collect();
     }
     query.kinds = kinds;
     query
-}
-
-fn planes_of(reader: &Reader, query: &Query, listener: &Listener) -> Vec<String> {
-    let mut planes = Vec::new();
-    let mut looked_at = 0;
-    reader.visit(query, true, listener.is_there(), |_, event| {
-        if let What::Subscriber(who, _) = &event.what
-            && !planes.iter().any(|known: &String| known == who.user_plane)
-        {
-            planes.push(who.user_plane.to_owned());
-        }
-        looked_at += 1;
-        match looked_at < MOST {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
-    });
-    planes
 }
 
 fn tell_all(reader: &Reader, query: &Query, count: bool, mut listener: Listener) {
@@ -427,19 +409,10 @@ fn tell_all(reader: &Reader, query: &Query, count: bool, mut listener: Listener)
 
 fn tell_last(reader: &Reader, query: &Query, (last, count): (usize, bool), mut listener: Listener) {
     let most = if count { last.max(MOST_COUNTED) } else { last };
-    let (mut events, mut matching) = (VecDeque::new(), 0);
-    if most > 0 {
-        reader.visit(query, true, listener.is_there(), |number, event| {
-            if matching < last {
-                events.push_front(row(number, event));
-            }
-            matching += 1;
-            match matching < most {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
-        });
-    }
+    let mut events = VecDeque::new();
+    let matching = reader.latest(query, (last, most), listener.is_there(), |number, event| {
+        events.push_front(row(number, event));
+    });
     if count && !listener.tell_count(matching) {
         return;
     }

@@ -1,9 +1,9 @@
 //! Queries of the history: events, and who had an address.
 
 use super::bindings::overlap;
-use super::database::{Reader, Segment, segments};
+use super::candidates::{Candidate, Finder};
+use super::database::{Reader, segments};
 use super::event::{self, Event, Step, Subscriber, What};
-use super::keys::Key;
 use super::rows::kind;
 use super::subject::Subject;
 use crate::alarms::Alarms;
@@ -11,13 +11,8 @@ use core::ops::ControlFlow;
 use ipnet::IpNet;
 use northbound::EventKind;
 use policy::Bindings;
-use rusqlite::{Connection, OptionalExtension, params};
 use session::Cause;
-use std::collections::{BTreeSet, HashSet};
-use std::ops::RangeInclusive;
-
-/// So many events of a segment are looked at one by one.
-const FEW: usize = 256;
+use std::collections::HashSet;
 
 /// Selection of events.
 #[derive(Clone, Debug, Default)]
@@ -35,72 +30,26 @@ pub struct Query {
 }
 
 impl Query {
-    fn wants(&self, event: &Event<'_>) -> bool {
+    /// Whether all of these times are selected; `None`: some may be.
+    pub(super) fn has_times(&self, earliest: u32, latest: u32) -> Option<bool> {
+        let [since, until] = [self.since.unwrap_or(0), self.until.unwrap_or(u32::MAX)];
+        match (
+            earliest >= since && latest <= until,
+            earliest > until || latest < since,
+        ) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        }
+    }
+
+    pub(super) fn wants(&self, event: &Event<'_>) -> bool {
         self.since.is_none_or(|since| event.unix >= since)
             && self.until.is_none_or(|until| event.unix <= until)
             && self.subjects.iter().all(|subject| subject.matches(event))
             && (self.kinds.is_empty() || self.kinds.contains(&kind(&event.what)))
             && (!self.alarms
                 || matches!(event.what, What::Alarm { .. } | What::Acknowledged { .. }))
-    }
-}
-
-impl Segment {
-    /// Whether it may have events of the selected time.
-    fn is_in_time(&self, query: &Query) -> bool {
-        query.since.is_none_or(|since| self.latest >= since)
-            && query.until.is_none_or(|until| self.earliest <= until)
-    }
-
-    /// Identities of the events that may be selected, in order.
-    fn selected(&self, connection: &Connection, query: &Query) -> rusqlite::Result<Vec<u64>> {
-        let exact = |key: Key<'_>| {
-            let key = key.octets();
-            key.clone()..=key
-        };
-        let subjects = query.subjects.iter().map(|s| s.keys(&self.lengths));
-        let kinds = query.kinds.iter().map(|kind| exact(Key::Kind(*kind)));
-        let kinds = (!query.kinds.is_empty() && self.has_kinds).then(|| kinds.collect());
-        let alarms = query.alarms.then(|| vec![exact(Key::Alarms)]);
-        let mut found: Option<BTreeSet<u64>> = None;
-        for keys in subjects.chain(alarms).chain(kinds) {
-            // each of a few is looked at sooner than others are found
-            if found.as_ref().is_some_and(|found| found.len() <= FEW) {
-                break;
-            }
-            let these = self.with_keys(connection, &keys)?;
-            found = Some(match found {
-                Some(others) => &others & &these,
-                None => these,
-            });
-        }
-        match found {
-            Some(found) => Ok(found.into_iter().collect()),
-            None => self.all(connection),
-        }
-    }
-
-    fn with_keys(
-        &self,
-        connection: &Connection,
-        keys: &[RangeInclusive<Vec<u8>>],
-    ) -> rusqlite::Result<BTreeSet<u64>> {
-        let mut find = connection
-            .prepare_cached("SELECT event FROM key WHERE segment = ?1 AND key BETWEEN ?2 AND ?3")?;
-        let mut found = BTreeSet::new();
-        for range in keys {
-            let range = params![self.first, range.start(), range.end()];
-            for event in find.query_map(range, |row| row.get(0))? {
-                found.insert(event?);
-            }
-        }
-        Ok(found)
-    }
-
-    fn all(&self, connection: &Connection) -> rusqlite::Result<Vec<u64>> {
-        let mut all = connection
-            .prepare_cached("SELECT id FROM event WHERE id >= ?1 AND id < ?2 ORDER BY id")?;
-        all.query_map(self.ids(), |row| row.get(0))?.collect()
     }
 }
 
@@ -121,39 +70,79 @@ impl Reader {
         query: &Query,
         backward: bool,
         goes_on: impl FnMut() -> bool,
-        tell: impl FnMut(u64, &Event<'_>) -> ControlFlow<()>,
+        mut tell: impl FnMut(u64, &Event<'_>) -> ControlFlow<()>,
     ) {
-        if let Err(error) = self.try_visit(query, backward, goes_on, tell) {
+        let tell = |id, event: Option<&Event<'_>>| match event {
+            Some(event) => tell(id, event),
+            None => ControlFlow::Continue(()),
+        };
+        if let Err(error) = self.try_visit(query, (backward, usize::MAX), goes_on, tell) {
             self.cannot_read(&error);
         }
     }
 
-    /// Each statement reads by itself: a reader that waits for its client keeps nobody from removing what is old.
+    /// Visits the latest selected events, so many as `told` says, with their numbers. Counts them and those before, up to `counted`.
+    pub fn latest(
+        &self,
+        query: &Query,
+        (told, counted): (usize, usize),
+        goes_on: impl FnMut() -> bool,
+        mut tell: impl FnMut(u64, &Event<'_>),
+    ) -> usize {
+        let mut matching = 0;
+        let count = |id, event: Option<&Event<'_>>| {
+            if let Some(event) = event.filter(|_| matching < told) {
+                tell(id, event);
+            }
+            matching += 1;
+            match matching < counted {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        if counted > 0
+            && let Err(error) = self.try_visit(query, (true, told), goes_on, count)
+        {
+            self.cannot_read(&error);
+        }
+        matching
+    }
+
+    /// Each statement reads by itself: a reader that waits for its client keeps nobody from removing what is old. Behind the first `told` events
+    /// those are not read that are selected for certain.
     fn try_visit(
         &self,
         query: &Query,
-        backward: bool,
+        (backward, told): (bool, usize),
         mut goes_on: impl FnMut() -> bool,
-        mut tell: impl FnMut(u64, &Event<'_>) -> ControlFlow<()>,
+        mut tell: impl FnMut(u64, Option<&Event<'_>>) -> ControlFlow<()>,
     ) -> rusqlite::Result<()> {
         let connection = self.connect()?;
-        let mut read = connection.prepare_cached("SELECT record FROM event WHERE id = ?1")?;
+        let mut finder = Finder::new(&connection, query)?;
+        let mut visited = 0;
         for segment in segments(&connection, backward)? {
-            if !segment.is_in_time(query) {
+            if query.has_times(segment.earliest, segment.latest) == Some(false) {
                 continue;
             }
             if !goes_on() {
                 return Ok(());
             }
-            let mut selected = segment.selected(&connection, query)?;
+            let mut candidates = finder.candidates(&segment)?;
             if backward {
-                selected.reverse();
+                candidates.reverse();
             }
-            for id in selected {
-                let record: Option<Vec<u8>> = read.query_row([id], |row| row.get(0)).optional()?;
-                let event = record.as_deref().and_then(event::read);
-                let event = event.filter(|event| query.wants(event));
-                if event.is_some_and(|event| tell(id, &event).is_break()) {
+            for Candidate { id, is_certain } in candidates {
+                let record = match is_certain && visited >= told {
+                    true => None,
+                    false => Some(finder.read(id)?),
+                };
+                let event = record.as_ref().map(|record| event::read(record));
+                let event = event.map(|event| event.filter(|event| query.wants(event)));
+                if event == Some(None) {
+                    continue; // another one
+                }
+                visited += 1;
+                if tell(id, event.flatten().as_ref()).is_break() {
                     return Ok(());
                 }
             }

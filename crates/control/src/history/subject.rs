@@ -2,10 +2,10 @@
 
 use super::bindings::{overlap, parse_prefix};
 use super::event::{Event, Subscriber, What};
-use super::keys::{Key, Lengths, around, beginning};
+use super::keys::{Key, Lengths, around, beginning, exactly};
 use ipnet::IpNet;
 use policy::{Binding, Bindings};
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 /// Whom or what events are about, as somebody has typed it: it may be a user name, an access line, a circuit or remote id, a MAC
 /// address, a session's id, an address or a prefix.
@@ -48,10 +48,12 @@ impl Subject {
 
     /// The same of events, where `*` at the end stands for all names and lines that begin so: `up1/access0.100.*`.
     pub fn of_events(text: &str) -> Self {
-        let begin = text.strip_suffix('*').filter(|_| text.len() <= MOST_TEXT);
-        Subject {
-            beginnings: begin.map(names).unwrap_or_default(),
-            ..Self::parse(text)
+        match text.strip_suffix('*') {
+            Some(begin) if text.len() <= MOST_TEXT => Subject {
+                beginnings: names(begin),
+                ..Subject::default()
+            },
+            _ => Self::parse(text),
         }
     }
 
@@ -105,21 +107,24 @@ impl Subject {
         let [circuit, remote] = who.line;
         let names = [Some(who.user), circuit, remote].into_iter().flatten();
         let begins = |name: &[u8]| self.beginnings.iter().any(|own| name.starts_with(own));
-        let has_place = self.place.is_some() || !self.beginnings.is_empty();
-        let place = has_place.then(|| who.place());
+        let has_place = || {
+            let asked = self.place.is_some() || !self.beginnings.is_empty();
+            let place = asked.then(|| who.place());
+            place.is_some_and(|place| {
+                self.place.as_ref() == Some(&place) || begins(place.as_bytes())
+            })
+        };
         self.session == Some(who.session)
             || self.mac == Some(who.mac)
             || names
                 .into_iter()
                 .any(|name| begins(name) || self.names.iter().any(|own| own == name))
-            || place.is_some_and(|place| {
-                self.place.as_ref() == Some(&place) || begins(place.as_bytes())
-            })
+            || has_place()
             || self.prefix.is_some_and(has)
     }
 
-    /// Ranges of keys that may be about it, in a segment with prefixes of these lengths.
-    pub(super) fn keys(&self, lengths: &Lengths) -> Vec<RangeInclusive<Vec<u8>>> {
+    /// Ranges of keys that events about it have, and no others, in a segment with prefixes of these lengths.
+    pub(super) fn keys(&self, lengths: &Lengths) -> Vec<Range<Vec<u8>>> {
         let mut keys: Vec<Key<'_>> = Vec::new();
         for name in &self.names {
             keys.extend([Key::User(name), Key::Line(name)]);
@@ -128,10 +133,11 @@ impl Subject {
         keys.extend(self.mac.map(Key::Mac));
         keys.extend(self.session.map(Key::Session));
         keys.extend(self.resources.iter().map(|name| Key::Resource(name)));
-        let exact = keys.iter().map(|key| key.octets()..=key.octets());
+        let exact = keys.iter().map(exactly);
         let begin = self.beginnings.iter().flat_map(|own| {
-            let place = String::from_utf8_lossy(own);
-            let keys = [Key::User(own), Key::Line(own), Key::Place(place)];
+            let place = core::str::from_utf8(own).ok();
+            let place = place.map(|place| Key::Place(place.into()));
+            let keys = [Key::User(own), Key::Line(own)].into_iter().chain(place);
             keys.map(|key| beginning(&key))
         });
         let around = self.prefix.map(|prefix| around(prefix, lengths));

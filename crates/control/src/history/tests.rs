@@ -103,6 +103,7 @@ fn open(directory: &Path) -> Database {
     let full = Full {
         events: 8,
         octets: 4096,
+        sum: 3,
     };
     Database::open_with(directory, FOREVER, full).unwrap()
 }

@@ -117,7 +117,7 @@ impl<K: FnMut(u64)> Writer<K> {
         loop {
             let patience = match self.failing {
                 true => AGAIN,
-                false if self.database.has_more_to_take() => PACE,
+                false if self.database.has_more_to_tend() => PACE,
                 false => TEND,
             };
             match queue.recv_timeout(patience) {

@@ -118,7 +118,7 @@ fn segments_of_the_version_before_are_taken_over() {
     assert_eq!(times(&database.reader(), ""), [200, 210, 220]);
     let now = with(both(), &ROUTES);
     add(&mut database, 7, &block(&[ended(300, 3, 210, now.clone())]));
-    while database.has_more_to_take() {
+    while database.has_more_to_tend() {
         database.tend(300).unwrap();
     }
     for _ in 0..2 {
@@ -174,7 +174,7 @@ fn a_damaged_segment_of_an_earlier_version_costs_its_own_events() {
     octets[60] ^= 1; // in its first block
     fs::write(&first, octets).unwrap();
     let mut database = open(directory.path());
-    while database.has_more_to_take() {
+    while database.has_more_to_tend() {
         database.tend(300).unwrap();
     }
     assert_eq!(times(&database.reader(), ""), [200, 210, 220]);

@@ -1,9 +1,9 @@
 //! Events of several subjects and kinds, compared with a look at every event.
 
-use super::super::rows::kind;
 use super::questions::{queries, run};
 use super::*;
 use northbound::{EventKind, HistoryCall, ListEventsRequest};
+use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
 /// Times of the events that a query selects, and of those that it should.
@@ -13,30 +13,90 @@ fn selected(database: &Database, all: &[Event<'static>], query: &Query) -> [Vec<
         found.push(event.unix);
         ControlFlow::Continue(())
     });
-    let wanted = all.iter().filter(|event| {
-        query.subjects.iter().all(|subject| subject.matches(event))
-            && (query.kinds.is_empty() || query.kinds.contains(&kind(&event.what)))
-    });
+    let wanted = all.iter().filter(|event| query.wants(event));
     [found, wanted.map(|event| event.unix).collect()]
+}
+
+/// Times of the latest that a query selects, and how many it counts.
+fn latest(database: &Database, query: &Query, told: usize, counted: usize) -> (Vec<u32>, usize) {
+    let mut found = Vec::new();
+    let tell = |_, event: &Event<'_>| found.insert(0, event.unix);
+    let matching = database
+        .reader()
+        .latest(query, (told, counted), || true, tell);
+    (found, matching)
 }
 
 /// A place has its number in all that a home has there.
 fn home(unix: u32, place: u64, ends: bool) -> Event<'static> {
     let had = addresses(Some(place as u8), None);
-    match ends {
+    let mut event = match ends {
         true => ended(unix, place, 0, had),
         false => online(unix, place, had),
+    };
+    if let What::Subscriber(who, _) = &mut event.what
+        && place % 5 == 4
+    {
+        who.user_plane = "up2";
     }
+    event
 }
 
-/// Leaves every so many-th segment as a version has written it that had no keys of kinds.
-fn forget_kinds(directory: &Path, every: u64) {
+/// Leaves every so many-th segment as a version has written it that summed nothing up.
+fn forget_sums(directory: &Path, every: u64) {
     let connection = rusqlite::Connection::open(directory.join("events.db")).unwrap();
     let all = format!(
-        "DELETE FROM key WHERE segment % {every} = 0 AND substr(key, 1, 1) = x'6b';
-         UPDATE segment SET lengths = substr(lengths, 1, length(lengths) / 2 * 2) WHERE first % {every} = 0;"
+        "DELETE FROM key WHERE segment % {every} = 0 AND substr(key, 1, 1) IN (x'64', x'65');"
     );
     connection.execute_batch(&all).unwrap();
+}
+
+/// What happens in the history of a test.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Home(u64, bool),
+    /// An event that only a later version can read.
+    Later,
+    /// What happened since the last one is a block.
+    Block,
+    Tend,
+    /// Every so many-th segment has no sums any more.
+    Forget(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => (0..24u64, any::<bool>()).prop_map(|(place, ends)| Op::Home(place, ends)),
+        1 => Just(Op::Later),
+        4 => Just(Op::Block),
+        2 => Just(Op::Tend),
+        1 => (1..4u64).prop_map(Op::Forget),
+    ]
+}
+
+/// The history after these, and its events.
+fn history(directory: &Path, full: Full, ops: &[Op]) -> (Database, Vec<Event<'static>>) {
+    let open = || Database::open_with(directory, FOREVER, full).unwrap();
+    let mut database = Some(open());
+    let (mut all, mut waiting) = (Vec::new(), Vec::new());
+    for op in ops.iter().chain([&Op::Block]) {
+        let history = database.get_or_insert_with(open);
+        match *op {
+            Op::Home(place, ends) => {
+                let event = home(all.len() as u32, place, ends);
+                event.emit(&mut waiting);
+                all.push(event);
+            }
+            Op::Later => waiting.extend([2, 0, 0xff, 0xff]),
+            Op::Block => add(history, history.last() + 1, &std::mem::take(&mut waiting)),
+            Op::Tend => history.tend(0).unwrap(),
+            Op::Forget(every) => {
+                database = None;
+                forget_sums(directory, every);
+            }
+        }
+    }
+    (database.unwrap_or_else(open), all)
 }
 
 const SUBJECTS: [&str; 9] = [
@@ -53,38 +113,119 @@ const SUBJECTS: [&str; 9] = [
 const KINDS: [EventKind; 3] = [EventKind::Online, EventKind::Ended, EventKind::Refused];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn what_is_selected_is_what_matches(
-        homes in prop::collection::vec((0..24u64, any::<bool>()), 1..60),
+    fn what_is_selected_and_counted_is_what_matches(
+        ops in prop::collection::vec(op(), 1..120),
+        events in prop::sample::select(&[8, 64][..]),
         subjects in prop::collection::vec(prop::sample::select(&SUBJECTS[..]), 0..3),
         kinds in prop::collection::vec(prop::sample::select(&KINDS[..]), 0..3),
-        // one in so many segments is of an earlier version, and perhaps not full
-        without in 0..4u64,
+        since in prop::option::of(0..60u32),
+        until in prop::option::of(0..60u32),
+        told in 0..4usize,
     ) {
         let directory = tempfile::tempdir().unwrap();
-        let mut database = open(directory.path());
-        let mut all = Vec::new();
-        let half = homes.len() / 2;
-        for (n, (place, ends)) in homes.into_iter().enumerate() {
-            if n == half && without > 0 {
-                drop(database);
-                forget_kinds(directory.path(), without);
-                database = open(directory.path());
-            }
-            let event = home(n as u32, place, ends);
-            add(&mut database, n as u64 + 1, &block(std::slice::from_ref(&event)));
-            all.push(event);
-        }
+        let full = Full { events, octets: 1 << 20, sum: 3 };
+        let (database, all) = history(directory.path(), full, &ops);
         let query = Query {
             subjects: subjects.into_iter().map(Subject::of_events).collect(),
             kinds,
+            since,
+            until,
             ..Query::default()
         };
         let [found, wanted] = selected(&database, &all, &query);
-        prop_assert_eq!(found, wanted);
+        prop_assert_eq!(&found, &wanted);
+        let last = wanted[wanted.len().saturating_sub(told)..].to_vec();
+        prop_assert_eq!(latest(&database, &query, told, 1000), (last, wanted.len()));
+        prop_assert_eq!(latest(&database, &query, 0, 2).1, wanted.len().min(2));
+        let mut planes = database.reader().user_planes(&query, 1000, || true);
+        planes.sort();
+        let wanted = all.iter().filter(|event| query.wants(event));
+        let wanted: BTreeSet<&str> = wanted.map(|event| event.what.user_plane()).collect();
+        prop_assert_eq!(planes, Vec::from_iter(wanted));
     }
+}
+
+#[test]
+fn what_is_summed_up_is_counted_and_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = open(directory.path());
+    let events: Vec<Event<'_>> = (0..400)
+        .map(|n| home(n, u64::from(n) % 20, n % 4 == 0))
+        .collect();
+    for (n, some) in events.chunks(5).enumerate() {
+        add(&mut database, n as u64 + 1, &block(some));
+    }
+    // as a version before has left it, and then this one has a look at all of it
+    drop(database);
+    let mut database = open(directory.path());
+    while database.has_more_to_tend() {
+        database.tend(400).unwrap();
+    }
+    drop(database);
+    let connection = rusqlite::Connection::open(directory.path().join("events.db")).unwrap();
+    let last = "DELETE FROM event WHERE id < (SELECT max(first) FROM segment) << 16";
+    connection.execute_batch(last).unwrap();
+    drop(connection);
+    let database = open(directory.path());
+    let query = |subjects: &[&str], kinds: &[EventKind]| Query {
+        subjects: subjects
+            .iter()
+            .map(|text| Subject::of_events(text))
+            .collect(),
+        kinds: kinds.to_vec(),
+        ..Query::default()
+    };
+    let count = |subjects: &[&str], kinds: &[EventKind]| {
+        latest(&database, &query(subjects, kinds), 0, 1000).1
+    };
+    assert_eq!(count(&[], &[EventKind::Ended]), 100);
+    assert_eq!(count(&["up1/*"], &[EventKind::Ended]), 80);
+    assert_eq!(count(&["up1/*", "olt*"], &[EventKind::Online]), 240);
+    assert_eq!(count(&["up1/*"], &[EventKind::Refused]), 0);
+    let planes = database
+        .reader()
+        .user_planes(&query(&["olt*"], &[]), 1000, || true);
+    assert_eq!(planes.len(), 2);
+}
+
+/// The version before had keys of kinds, and a mark behind a segment's lengths that said so.
+#[test]
+fn a_history_of_the_version_before_is_read_and_summed_up_and_its_mark_goes_with_what_is_added() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = open(directory.path());
+    for n in 0..100 {
+        let event = home(n, u64::from(n) % 20, n % 4 == 0);
+        add(&mut database, u64::from(n) + 1, &block(&[event]));
+    }
+    drop(database);
+    let connection = || rusqlite::Connection::open(directory.path().join("events.db")).unwrap();
+    let before = "
+        INSERT INTO key SELECT segment, x'6b00000001', event FROM key WHERE substr(key, 1, 1) = x'73';
+        UPDATE segment SET lengths = CAST(lengths || x'01' AS BLOB);";
+    connection().execute_batch(before).unwrap();
+    let query = Query {
+        subjects: vec![Subject::of_events("olt*")],
+        kinds: vec![EventKind::Ended],
+        ..Query::default()
+    };
+    let mut database = open(directory.path());
+    assert_eq!(latest(&database, &query, 1, 1000), (vec![96], 25));
+    add(&mut database, 101, &block(&[home(100, 7, true)]));
+    assert_eq!(latest(&database, &query, 1, 1000), (vec![100], 26));
+    assert!(database.has_more_to_tend());
+    while database.has_more_to_tend() {
+        database.tend(100).unwrap();
+    }
+    assert_eq!(latest(&database, &query, 1, 1000), (vec![100], 26));
+    drop(database);
+    let marked = "SELECT count(*), sum(length(lengths) % 2) FROM segment";
+    let (all, marked): (u64, u64) = connection()
+        .query_row(marked, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    assert_eq!(marked, all - 1, "that of the segment that goes on");
 }
 
 #[test]
@@ -96,6 +237,7 @@ fn what_matches_is_counted_and_the_latest_are_told() {
         .collect();
     for (n, some) in events.chunks(500).enumerate() {
         add(&mut database, n as u64 + 1, &block(some));
+        database.tend(0).unwrap();
     }
     let lost = Event {
         unix: 12_000,

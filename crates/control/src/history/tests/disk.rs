@@ -237,7 +237,7 @@ proptest! {
         if database.append([(next, &block[..])]).is_err() {
             add(&mut database, next, &block);
         }
-        while database.has_more_to_take() {
+        while database.has_more_to_tend() {
             let _ = database.tend(78);
         }
     }

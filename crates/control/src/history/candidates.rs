@@ -1,0 +1,237 @@
+//! Events of a segment that a question may select, found by keys and sums, and not by reading them.
+
+use super::database::Segment;
+use super::keys::{Key, exactly};
+use super::search::Query;
+use super::sums::{self, Group, Sum, sum_of};
+use northbound::EventKind;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use std::ops::Range;
+
+/// One in so many events of a segment are few: to look at each is sooner done than to find others.
+const FEW: u32 = 32;
+/// Of each subject one key in so many events is read in turn, until one has no more. In the first turn there are as many as sums: so many events
+/// are sooner looked at than sums.
+const TURNS: [u32; 3] = [4096, 256, FEW];
+/// More keys than a segment has.
+const NO_END: usize = u32::MAX as usize;
+
+/// Event that may be selected.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub id: u64,
+    /// It is selected, and need not be read for that.
+    pub is_certain: bool,
+}
+
+/// Ranges of keys.
+type Keys = Vec<Range<Vec<u8>>>;
+
+impl Query {
+    /// Keys of each of its subjects in a segment. Each finds the events about its subject, and no others.
+    fn keys(&self, segment: &Segment) -> Vec<Keys> {
+        let subjects = self.subjects.iter().map(|s| s.keys(&segment.lengths));
+        let alarms = self.alarms.then(|| vec![exactly(&Key::Alarms)]);
+        subjects.chain(alarms).collect()
+    }
+
+    /// What a sum says of an event of this group: that it is selected, that it is not, or neither (`None`).
+    fn judge(&self, sum: &Sum, group: &Group) -> Option<bool> {
+        let is_one = |kind: &EventKind| *kind as i32 == i32::from(group.kind);
+        match self.kinds.is_empty() || self.kinds.iter().any(is_one) {
+            _ if !group.is_known() => None,
+            true => self.has_times(sum.earliest, sum.latest),
+            false => Some(false),
+        }
+    }
+
+    /// Groups of a sum that may be selected.
+    fn left<'a>(&'a self, sum: &'a Sum) -> impl Iterator<Item = &'a Group> {
+        let groups = sum.groups();
+        groups.filter(|group| self.judge(sum, group) != Some(false))
+    }
+}
+
+/// Finds what a question may select, segment by segment.
+pub(super) struct Finder<'a> {
+    connection: &'a Connection,
+    query: &'a Query,
+    /// The subject that had few events in the segment before. It is looked for first.
+    rare: usize,
+    find: CachedStatement<'a>,
+    read: CachedStatement<'a>,
+}
+
+impl<'a> Finder<'a> {
+    pub fn new(connection: &'a Connection, query: &'a Query) -> rusqlite::Result<Self> {
+        let find = "SELECT event FROM key WHERE segment = ?1 AND key >= ?2 AND key < ?3 LIMIT ?4";
+        let read = "SELECT record FROM event WHERE id = ?1";
+        Ok(Finder {
+            connection,
+            query,
+            rare: 0,
+            find: connection.prepare_cached(find)?,
+            read: connection.prepare_cached(read)?,
+        })
+    }
+
+    /// The record of an event; empty if it has gone.
+    pub fn read(&mut self, id: u64) -> rusqlite::Result<Vec<u8>> {
+        let record = self.read.query_row([id], |row| row.get(0)).optional()?;
+        Ok(record.unwrap_or_default())
+    }
+
+    /// Events that may be selected, in order.
+    pub fn candidates(&mut self, segment: &Segment) -> rusqlite::Result<Vec<Candidate>> {
+        let keys = self.query.keys(segment);
+        if keys.is_empty() {
+            return self.summed(segment, Sum::all(self.connection, segment.first)?, true);
+        }
+        let in_time = self.query.has_times(segment.earliest, segment.latest);
+        if self.query.kinds.is_empty() && in_time == Some(true) {
+            let (found, is_certain) = self.with_keys(segment, &keys, &TURNS)?;
+            return Ok(candidates(found, is_certain));
+        }
+        if let Some(found) = self.fewest(segment, &keys, &TURNS[..1])? {
+            return Ok(candidates(found, false));
+        }
+        let mut sums = Sum::all(self.connection, segment.first)?;
+        if self.are_few(segment, &sums) {
+            return self.summed(segment, sums, false);
+        }
+        let (found, is_certain) = self.with_keys(segment, &keys, &TURNS[1..])?;
+        sums::fill(self.connection, segment.first, &mut sums)?;
+        Ok(self.judged(found, is_certain, &sums))
+    }
+
+    /// Whether sums leave few events, with those that are not summed up.
+    fn are_few(&self, segment: &Segment, sums: &[Sum]) -> bool {
+        let summed: u64 = sums.iter().map(Sum::events).sum();
+        let left = sums.iter().flat_map(|sum| self.query.left(sum));
+        let left: u64 = left.map(|group| u64::from(group.events)).sum();
+        let all = u64::from(segment.events);
+        left + all.saturating_sub(summed) <= all / u64::from(FEW)
+    }
+
+    /// Events that sums leave, and those that are not summed up. `is_certain`: only sums have to say so.
+    fn summed(
+        &self,
+        segment: &Segment,
+        mut sums: Vec<Sum>,
+        is_certain: bool,
+    ) -> rusqlite::Result<Vec<Candidate>> {
+        let [first, end] = segment.ids();
+        let behind = sums.last().map_or(first, Sum::end);
+        if sums.iter().any(|sum| self.query.left(sum).next().is_some()) {
+            sums::fill(self.connection, segment.first, &mut sums)?;
+        }
+        let mut found = Vec::new();
+        for sum in &sums {
+            let said = |group: &Group| self.query.judge(sum, group);
+            let is_left = |group: &Group| said(group) != Some(false);
+            sum.visit(is_left, |id, group| {
+                let is_certain = is_certain && said(group) == Some(true);
+                found.push(Candidate { id, is_certain });
+            });
+        }
+        let mut rest = self
+            .connection
+            .prepare_cached("SELECT id FROM event WHERE id >= ?1 AND id < ?2 ORDER BY id")?;
+        for id in rest.query_map([behind, end], |row| row.get(0))? {
+            let (id, is_certain) = (id?, false);
+            found.push(Candidate { id, is_certain });
+        }
+        Ok(found)
+    }
+
+    /// These events without those that sums rule out. `is_certain`: only sums have to say so.
+    fn judged(&self, ids: Vec<u64>, is_certain: bool, sums: &[Sum]) -> Vec<Candidate> {
+        let judge = |event: u64| {
+            let sum = sum_of(sums, event)?;
+            self.query.judge(sum, sum.group(event)?)
+        };
+        let judged = ids.into_iter().map(|id| (id, judge(id)));
+        let left = judged.filter(|(_, said)| *said != Some(false));
+        let left = left.map(|(id, said)| Candidate {
+            id,
+            is_certain: is_certain && said == Some(true),
+        });
+        left.collect()
+    }
+
+    /// Events about all subjects, or if they are few of one of them, those about that one. Whether they are about all.
+    fn with_keys(
+        &mut self,
+        segment: &Segment,
+        keys: &[Keys],
+        turns: &[u32],
+    ) -> rusqlite::Result<(Vec<u64>, bool)> {
+        if keys.len() > 1
+            && let Some(found) = self.fewest(segment, keys, turns)?
+        {
+            return Ok((found, false));
+        }
+        let mut all: Option<Vec<u64>> = None;
+        for keys in keys {
+            let mut found = self.find(segment, keys, NO_END)?.unwrap_or_default();
+            if let Some(others) = all {
+                found.retain(|id| others.binary_search(id).is_ok());
+            }
+            all = Some(found);
+        }
+        Ok((all.unwrap_or_default(), true))
+    }
+
+    /// Events of the first subject that has few, in the first of these turns in which one has.
+    fn fewest(
+        &mut self,
+        segment: &Segment,
+        keys: &[Keys],
+        turns: &[u32],
+    ) -> rusqlite::Result<Option<Vec<u64>>> {
+        let others = (0..keys.len()).filter(|subject| *subject != self.rare);
+        let subjects: Vec<usize> = [self.rare].into_iter().chain(others).collect();
+        for one_in in turns {
+            for subject in &subjects {
+                let most = (segment.events / one_in) as usize;
+                let found = self.find(segment, &keys[*subject], most)?;
+                if found.is_some() {
+                    self.rare = *subject;
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Events with some keys, in order; `None` if more than `most` keys are there.
+    fn find(
+        &mut self,
+        segment: &Segment,
+        keys: &Keys,
+        most: usize,
+    ) -> rusqlite::Result<Option<Vec<u64>>> {
+        let [_, end] = segment.ids();
+        let mut found = Vec::new();
+        for range in keys {
+            let rest = most - found.len() + 1;
+            let range = params![segment.first, range.start, range.end, rest];
+            for event in self.find.query_map(range, |row| row.get(0))? {
+                found.push(event?);
+            }
+            if found.len() > most {
+                return Ok(None);
+            }
+        }
+        // what came since is not of the times that the segment had
+        found.retain(|event| *event < end);
+        found.sort_unstable();
+        found.dedup();
+        Ok(Some(found))
+    }
+}
+
+fn candidates(ids: Vec<u64>, is_certain: bool) -> Vec<Candidate> {
+    let ids = ids.into_iter();
+    ids.map(|id| Candidate { id, is_certain }).collect()
+}
