@@ -83,6 +83,8 @@ impl<'a> Finder<'a> {
 
     /// Events that may be selected, in order.
     pub fn candidates(&mut self, segment: &Segment) -> rusqlite::Result<Vec<Candidate>> {
+        // it may leave meanwhile
+        let _seen = self.connection.unchecked_transaction()?;
         let keys = self.query.keys(segment);
         if keys.is_empty() {
             return self.summed(segment, Sum::all(self.connection, segment.first)?, true);

@@ -81,6 +81,7 @@ impl Planes<'_> {
         let candidates = finder.candidates(segment)?;
         let mut sums = Vec::new();
         if candidates.len() > FEW {
+            let _seen = connection.unchecked_transaction()?;
             sums = Sum::all(connection, segment.first)?;
             sums::fill(connection, segment.first, &mut sums)?;
         }

@@ -229,6 +229,34 @@ fn a_history_of_the_version_before_is_read_and_summed_up_and_its_mark_goes_with_
 }
 
 #[test]
+fn what_leaves_while_a_question_looks_at_it_is_no_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = open(directory.path());
+    database.set_bounds(Bounds { keep: 3, ..FOREVER });
+    let reader = database.reader();
+    let writer = std::thread::spawn(move || {
+        for n in 1..=300 {
+            let events: Vec<Event<'_>> = (0..12)
+                .map(|place| home(n, place, place % 2 == 0))
+                .collect();
+            add(&mut database, n.into(), &block(&events));
+            database.tend(n).unwrap();
+        }
+    });
+    let query = Query {
+        subjects: vec![Subject::of_events("olt*")],
+        kinds: vec![EventKind::Ended],
+        ..Query::default()
+    };
+    while !writer.is_finished() {
+        reader.latest(&query, (0, 1000), || true, |_, _| {});
+        reader.user_planes(&query, 1000, || true);
+    }
+    writer.join().unwrap();
+    assert_eq!(reader.status().damaged, 0);
+}
+
+#[test]
 fn what_matches_is_counted_and_the_latest_are_told() {
     let directory = tempfile::tempdir().unwrap();
     let mut database = open(directory.path());
