@@ -1,6 +1,7 @@
 //! Disks that are full, lose their power, or have changed what was written.
 
 use super::*;
+use northbound::EventKind;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -109,6 +110,7 @@ fn a_loss_of_power_at_any_octet_leaves_whole_blocks() {
     for n in 1..=4 {
         append(&mut database, [n]).unwrap();
         lengths.push(fs::metadata(whole.join("events.db-wal")).unwrap().len() as usize);
+        database.tend(0).unwrap(); // sums up
     }
     // around every page, and each commit
     let ends = (0..=lengths[3])
@@ -121,6 +123,14 @@ fn a_loss_of_power_at_any_octet_leaves_whole_blocks() {
         assert_eq!(database.last(), there, "cut at {end} of {lengths:?}");
         append(&mut database, there + 1..=9).unwrap();
         assert_eq!(times(&database.reader(), ""), up_to(9), "cut at {end}");
+        let online = Query {
+            kinds: vec![EventKind::Online],
+            ..Query::default()
+        };
+        let count = database
+            .reader()
+            .latest(&online, (0, 100), || true, |_, _| {});
+        assert_eq!(count, 9, "cut at {end}");
         fs::remove_dir_all(torn).unwrap();
     }
 }
