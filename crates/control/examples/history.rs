@@ -170,7 +170,7 @@ fn questions(reader: &Reader, sessions: u64) {
             amid,
         ),
         (
-            "ends of a tenth of the names on a tenth of the lines",
+            "ends of a tenth of the names on a quarter of the lines",
             &["up1/access0.100.1*", "home7*"],
             ENDED,
             always,
