@@ -24,7 +24,8 @@ mod downlink;
 mod forward;
 mod uplink;
 
-use crate::api::{Event, InstanceIndex, Ipv4Options, PortIndex, Role};
+use crate::api::{Event, InstanceIndex, Ipv4Options, PortIndex, Role, SessionIndex};
+use crate::compiled::CompiledPolicy;
 use crate::edges::Edge;
 use crate::nodes::Exit;
 use crate::nodes::classify::{self, ETHERNET, TAG};
@@ -35,9 +36,10 @@ use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::Reader;
 use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
-use crate::tables::policies::CompiledPolicies;
+use crate::tables::policies::{CompiledPolicies, Passes};
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
+use ::policy::Direction;
 use dpdk::{Burst, Exits, HEAD, Pool, TxBuffers};
 use wire::eth::MacAddr;
 
@@ -140,6 +142,22 @@ impl Tables {
     /// The way out for packets that are held: behind those to the workers.
     pub fn held(&self) -> usize {
         self.queued - 1
+    }
+
+    /// Asks for the lines that packets of a session will need to pass; their policy, if it is there.
+    #[inline(always)]
+    pub fn ask_for_policy(
+        &self,
+        way: (SessionIndex, Direction),
+        passes: Passes,
+    ) -> Option<&CompiledPolicy> {
+        let compiled = match passes {
+            Passes::Freely => return None,
+            Passes::ByRate => None,
+            Passes::By(policy) => self.policies.get(policy),
+        };
+        self.sessions.ask_for_policy(way, compiled);
+        compiled
     }
 
     /// A packet takes this edge.

@@ -298,7 +298,7 @@ impl Tables {
         let target = lookup::of_group(&self.groups, target, family, w, ip);
         if let Some(index) = target.session() {
             prefetch_early(self.sessions.down_lines().at(index));
-            self.sessions.ask_how_it_passes_down(index);
+            self.sessions.ask_for_passes_down(index);
         } else if let Some(index) = target.adjacency() {
             self.adjacencies.touch(index);
         }

@@ -1,8 +1,8 @@
 //! From an access port: classify → session → (mss) → lookup, and on by `forward`.
 use super::Tables;
 use super::forward::{PacketContext, forward};
-use crate::api::{InstanceIndex, PortIndex, SessionIndex};
-use crate::compiled::{CompiledPolicy, Matched};
+use crate::api::{InstanceIndex, PortIndex};
+use crate::compiled::Matched;
 use crate::drops::DropReason::{self, NotForUs, WrongMac, WrongTag};
 use crate::edges::Edge;
 use crate::handoff;
@@ -15,7 +15,6 @@ use crate::punt::PuntKind;
 use crate::shard::{NO_OWNERS, Owners};
 use crate::tables::Vlans;
 use crate::tables::fib::{Reader, Table};
-use crate::tables::policies::Passes;
 use crate::tables::sessions::{Occupant, Sessions};
 use ::policy::Direction;
 use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, WINDOW, Window, prefetch, prefetch_early};
@@ -453,22 +452,6 @@ impl Tables {
                 _ => return,
             };
         });
-    }
-
-    /// Asks for the lines that packets of a session will need to pass; their policy, if it is there.
-    #[inline(always)]
-    pub(super) fn ask_for_policy(
-        &self,
-        way: (SessionIndex, Direction),
-        passes: Passes,
-    ) -> Option<&CompiledPolicy> {
-        let compiled = match passes {
-            Passes::Freely => return None,
-            Passes::ByRate => None,
-            Passes::By(policy) => self.policies.get(policy),
-        };
-        self.sessions.ask_for_policy(way, compiled);
-        compiled
     }
 
     /// Asks for the lines of those sources that are to be found in the routes.

@@ -15,7 +15,7 @@ use policy::{Direction, Rate};
 pub(super) struct Policing {
     pub lines: dpdk::Table<PolicyLine>,
     /// By the place of the session, what lets packets to the subscriber pass; as long as the lines.
-    down: dpdk::Table<Passes>,
+    pub down: dpdk::Table<Passes>,
     /// Meters of those whose policies have a policer.
     meters: dpdk::Table<MeterLine>,
     /// Of those whose policies have classes.
@@ -258,7 +258,7 @@ impl Sessions {
 
     /// Asks for that, if there is a session with a policy line.
     #[inline(always)]
-    pub fn ask_how_it_passes_down(&self, index: SessionIndex) {
+    pub fn ask_for_passes_down(&self, index: SessionIndex) {
         if self.any_policed() {
             let place = self.place(index) as u32;
             dpdk::prefetch_early(Lines::of(&self.policing.down).at(place));

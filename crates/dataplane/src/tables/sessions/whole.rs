@@ -30,10 +30,9 @@ impl Sessions {
                 let held = self.policing.lines.get(line_place(here, *direction));
                 line.agrees(held.copied().unwrap_or_default())
             });
-            let policies =
-                policies && self.policing.passes_down(here) == Passes::of(entry, Direction::Down);
             place == Some(*slot)
                 && self.pages.occupants[*slot as usize] == Occupant::of(entry)
+                && self.policing.passes_down(here) == Passes::of(entry, Direction::Down)
                 && *up == up.with(entry, *sources)
                 && *down == down.with(entry)
                 && policies
@@ -117,6 +116,7 @@ mod tests {
             |t: &mut Sessions, slot: u32| t.pages.occupants[slot as usize].passes = Passes::Freely,
             |t: &mut Sessions, _| t.down[4].mtu = 9,
             |t: &mut Sessions, _| t.policing.lines[8] = Default::default(),
+            |t: &mut Sessions, _| t.policing.down[4] = Passes::ByRate,
             |t: &mut Sessions, _| t.pages.mislead(1, 5),
         ] {
             let mut t = tables();
