@@ -65,7 +65,6 @@ impl World {
         let rules: Vec<acl::Rule> = rules.iter().map(|text| text.parse().unwrap()).collect();
         let mut policy = PolicyRules {
             rules,
-            is_counted: true,
             ..PolicyRules::default()
         };
         change(&mut policy);
@@ -228,7 +227,8 @@ fn what_a_rule_redirects_leaves_for_the_control_thread_and_is_not_counted() {
         "permit ip from any to any",
     ];
     world.compile(&rules, |policy| {
-        policy.portal = Some("http://portal/".into())
+        policy.is_counted = true;
+        policy.portal = Some("http://portal/".into());
     });
     let tcp = |port: u16| {
         let mut octets = vec![0x60, 0, 0, 0, 0, 20, 6, 64];
@@ -279,7 +279,10 @@ fn the_first_rule_decides_and_what_it_denies_takes_no_tokens() {
         "unmatched"
     );
     let first = world.policies.get(number()).unwrap().compilation();
-    world.compile(&rules, |policy| policy.unmatched_pass = true);
+    world.compile(&rules, |policy| {
+        policy.is_counted = true;
+        policy.unmatched_pass = true;
+    });
     assert_ne!(world.policies.get(number()).unwrap().compilation(), first);
     assert_eq!(world.down_v4(&udp(101, 0)), Ok(()));
     let line = world.sessions.policy(INDEX, Direction::Down).unwrap();
@@ -307,7 +310,6 @@ fn a_watched_session_counts_each_rule_and_what_no_rule_decides() {
         "permit udp from any to any 53",
     ];
     let drop_unseen = |policy: &mut PolicyRules| {
-        policy.is_counted = false;
         policy.denies_undetermined = true;
     };
     world.compile(&rules, drop_unseen);
@@ -360,26 +362,27 @@ fn a_watched_session_counts_each_rule_and_what_no_rule_decides() {
 #[test]
 fn a_mark_replaces_the_code_point_and_leaves_ecn() {
     let mut world = World::new(PacketSettings::with_mtu(1492), policies());
-    world.compile(
-        &[
-            "permit udp from any to any 53 mark ef",
-            "permit ip from any to any",
-        ],
-        |_| {},
-    );
-    for tos in 0..=255 {
-        assert_eq!(world.down_v4(&udp(53, tos)), Ok(()));
-        assert_eq!(world.w.u8(IP + 1), 46 << 2 | tos & 3);
-        assert!(world.w.sums_up(IP), "{tos}");
-        assert_eq!(world.down_v4(&udp(54, tos)), Ok(()));
-        assert_eq!(world.w.u8(IP + 1), tos);
-    }
-    let hits = world.policies.get(number()).unwrap().hits();
+    let rules = [
+        "permit udp from any to any 53 mark ef",
+        "permit ip from any to any",
+    ];
     let each = Hits {
-        packets: 256,
-        octets: 256 * 28,
+        packets: 512,
+        octets: 512 * 28,
     };
-    assert_eq!(hits, [each; 2]);
+    for (is_counted, hits) in [(true, vec![each; 2]), (false, vec![])] {
+        world.compile(&rules, |policy| policy.is_counted = is_counted);
+        for tos in (0..=255).flat_map(|tos| [tos; 2]) {
+            assert_eq!(world.down_v4(&udp(53, tos)), Ok(()));
+            assert_eq!(world.w.u8(IP + 1), 46 << 2 | tos & 3);
+            assert!(world.w.sums_up(IP), "{tos}");
+        }
+        for tos in (0..=255).flat_map(|tos| [tos; 2]) {
+            assert_eq!(world.down_v4(&udp(54, tos)), Ok(()));
+            assert_eq!(world.w.u8(IP + 1), tos);
+        }
+        assert_eq!(world.policies.get(number()).unwrap().hits(), hits);
+    }
     assert!(world.sessions.is_whole(INDEX), "it has no rate");
 }
 
