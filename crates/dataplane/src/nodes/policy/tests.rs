@@ -2,6 +2,7 @@ use super::*;
 use crate::api::*;
 use crate::compiled::{Hits, MOST_CLASSES, PolicyClass, PolicyCompiler, PolicyRules, RuleHits};
 use crate::police::MeterSettings;
+use crate::queues::QueueRules;
 use crate::tables::classes::ClassCounts;
 use crate::tables::policies::Passes;
 use crate::tables::sessions::Sources;
@@ -9,6 +10,7 @@ use core::num::NonZeroU16;
 use dpdk::HEAD;
 use policy::Overhead;
 use policy::{PacketSettings, Rate};
+use scheduler::QueueProfile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::eth::{MacAddr, Tags};
@@ -357,6 +359,26 @@ fn a_watched_session_counts_each_rule_and_what_no_rule_decides() {
     send(&mut world);
     assert_eq!(read(&ended), [(0, 0); 3]);
     assert_eq!(read(&hits)[0], (2, 56));
+}
+
+#[test]
+fn what_passes_a_policy_with_queues_waits_in_one() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    world.compile(&["permit ip from any to any"], |policy| {
+        policy.queues = Some(QueueRules {
+            profile: QueueProfile::default(),
+            weight: 1,
+        });
+    });
+    let compiled = world.policies.get(number()).unwrap();
+    let queued = Queued {
+        class: 0,
+        compilation: compiled.compilation(),
+    };
+    for _ in 0..2 {
+        let packet = (Family::V6, 100, 9);
+        assert_eq!(world.pass_down(INDEX, packet), Ok(Some(queued)));
+    }
 }
 
 #[test]
