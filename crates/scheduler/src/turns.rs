@@ -43,7 +43,7 @@ impl<C: Chain> Scheduler<C> {
         let mut next = [0; TOGETHER];
         let most_next = root.most_packets(now.saturating_sub(self.port_slack), now);
         let most_next = most.min(most_next).min(TOGETHER);
-        let n = root.waiting(&self.blocks, band, &mut next[..most_next]);
+        let n = self.upcoming(band, &mut next[..most_next]);
         for step in 0..3 * AHEAD {
             self.prefetch_next(&mut next[..n], step, now);
         }
@@ -58,6 +58,39 @@ impl<C: Chain> Scheduler<C> {
             left += self.serve(turn.at, turn.class, now, leave, dropped);
         }
         left
+    }
+
+    /// Those who have the next turns in a band if no others come, as many as there is room for. Returns how many.
+    fn upcoming(&self, band: Band, into: &mut [u32]) -> usize {
+        let mut n = self.nodes[ROOT as usize].waiting(&self.blocks, band, into);
+        // where nodes are few, each of them has several turns
+        while 2 * n <= into.len()
+            && let Some(Child::Node(_)) = into[..n].first().copied().map(Child::of)
+        {
+            n = self.unfold(into, n);
+        }
+        n
+    }
+
+    /// Puts several children of each node in the place of the node, in turns. Returns how many there are then.
+    fn unfold(&self, into: &mut [u32], n: usize) -> usize {
+        let (each, mut turns) = (into.len() / n, [NOBODY; TOGETHER]);
+        for (place, child) in into[..n].iter().enumerate() {
+            let (mut own, mut m) = ([*child; TOGETHER], 1);
+            if let Child::Node(at) = Child::of(*child) {
+                let node = &self.nodes[at as usize];
+                let waiting = |band| node.waiting(&self.blocks, band, &mut own[..each]);
+                m = node.band().map_or(0, waiting);
+            }
+            for (turn, child) in own[..m].iter().enumerate() {
+                turns[turn * n + place] = *child;
+            }
+        }
+        let all = turns.into_iter().filter(|child| *child != NOBODY);
+        into.iter_mut()
+            .zip(all)
+            .map(|(to, child)| *to = child)
+            .count()
     }
 
     /// The class of a subscriber that may send next. The nodes on its way are out of the calendars.
