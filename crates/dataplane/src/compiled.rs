@@ -299,6 +299,13 @@ impl CompiledPolicy {
         self.denies_undetermined
     }
 
+    /// What the rules say of every packet, if there are none.
+    #[inline(always)]
+    pub(crate) fn of_all(&self) -> Option<Matched> {
+        let is_without = self.verdicts.len() == 1 && !self.denies_undetermined;
+        is_without.then(|| self.decided(None))
+    }
+
     /// What the rules say of a packet.
     #[inline(always)]
     pub(crate) fn of_v4(&self, packet: &Packet4) -> Matched {

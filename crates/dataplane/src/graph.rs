@@ -157,6 +157,13 @@ impl Tables {
             Passes::By(policy) => self.policies.get(policy),
         };
         self.sessions.ask_for_policy(way, compiled);
+        let (index, direction) = way;
+        if direction == Direction::Down
+            && compiled.is_some_and(|compiled| compiled.queues().is_some())
+        {
+            let place = self.sessions.shard.place(index.0);
+            self.queues.ask_for(place as usize);
+        }
         compiled
     }
 

@@ -9,6 +9,7 @@ use crate::chain::{FrameChain, WaitingFrame};
 use crate::compiled::CompiledPolicy;
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
+use crate::nodes::ip::Family;
 use crate::nodes::session;
 use crate::tables::sessions::Sessions;
 use aggregates::Aggregates;
@@ -58,6 +59,7 @@ pub(crate) struct Queues {
     limits: QueueLimits,
     /// Frames that wait for any port.
     waiting: usize,
+    leaving: Leaving,
 }
 
 /// How much there may be at a worker.
@@ -247,6 +249,15 @@ impl Queues {
             sessions: Vec::with_capacity(limits.sessions),
             limits,
             waiting: 0,
+            leaving: Leaving(Vec::with_capacity(BURST)),
+        }
+    }
+
+    /// Asks for what [`Queues::of_session`] will need.
+    #[inline(always)]
+    pub fn ask_for(&self, place: usize) {
+        if let Some(line) = self.sessions.get(place) {
+            dpdk::prefetch(line);
         }
     }
 
@@ -515,7 +526,9 @@ impl Queues {
             match taken {
                 Ok(None) => {}
                 Ok(Some(frame)) => {
-                    count(sessions, owners, to, &frame);
+                    if let Some(place) = owner(owners, to) {
+                        sessions.count_down(place, frame.family(), frame.0.frame_len());
+                    }
                     // there is room
                     let _ = at_once.push(frame.0);
                 }
@@ -563,6 +576,7 @@ impl Queues {
         now: u64,
         (sessions, shared): (&mut Sessions, &Shared),
     ) {
+        let leaving = &mut self.leaving;
         let queues = self.ports[usize::from(port)].as_mut();
         let Some(queues) = queues.filter(|queues| !queues.is_empty()) else {
             return;
@@ -574,7 +588,7 @@ impl Queues {
             scheduler, owners, ..
         } = &mut **queues;
         let leave = &mut |subscriber: SubscriberIndex, frame: WaitingFrame| {
-            count(sessions, owners, subscriber, &frame);
+            leaving.add(sessions, owners, subscriber, &frame);
             // there is room
             let _ = frames.push(frame.0);
         };
@@ -582,6 +596,7 @@ impl Queues {
             Dropped::Full => full += 1,
             Dropped::Delay => late += 1,
         });
+        leaving.count(sessions);
         count_drops(shared, port, DropReason::QueueFull, full);
         count_drops(shared, port, DropReason::QueueDelay, late);
         self.count(port);
@@ -598,17 +613,40 @@ impl Queues {
     }
 }
 
-/// Counts a frame that leaves to the session of its queue.
+/// Place of the session whose queue it is, if it is one's.
 #[inline(always)]
-fn count(
-    sessions: &mut Sessions,
-    owners: &[u32],
-    SubscriberIndex(subscriber): SubscriberIndex,
-    frame: &WaitingFrame,
-) {
+fn owner(owners: &[u32], SubscriberIndex(subscriber): SubscriberIndex) -> Option<u32> {
     let owner = owners.get(subscriber as usize);
-    if let Some(&owner) = owner.filter(|owner| **owner != NOBODY) {
-        sessions.count_down(owner, frame.family(), frame.0.frame_len());
+    owner.copied().filter(|owner| *owner != NOBODY)
+}
+
+/// Frames that leave, which are counted to their sessions together: the places of the sessions, families and octets. While frames have waited,
+/// the lines of their sessions have left the caches: all are asked for before the first is needed.
+struct Leaving(Vec<(u32, Family, u32)>);
+
+impl Leaving {
+    /// Adds a frame that leaves a queue.
+    #[inline(always)]
+    fn add(
+        &mut self,
+        sessions: &Sessions,
+        owners: &[u32],
+        of: SubscriberIndex,
+        frame: &WaitingFrame,
+    ) {
+        if let Some(place) = owner(owners, of) {
+            sessions.ask_for_down(place);
+            let octets = frame.0.frame_len() as u32;
+            self.0.push((place, frame.family(), octets));
+        }
+    }
+
+    /// Counts all.
+    #[inline]
+    fn count(&mut self, sessions: &mut Sessions) {
+        for (place, family, octets) in self.0.drain(..) {
+            sessions.count_down(place, family, octets as usize);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::nodes::policy::{Examined, Queued};
 use crate::nodes::{Exit, fragment, mss, policy, priority, rewrite, session};
 use crate::punt::{NextHop, PuntKind};
 use crate::tables::fib::Target;
+use ::policy::Direction;
 use core::sync::atomic::Ordering::Acquire;
 use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, WINDOW, Window, prefetch, prefetch_early};
 use scheduler::SubscriberIndex;
@@ -179,8 +180,8 @@ fn hopped_to_subscriber<const TRACE: bool>(
 enum Departure {
     /// At once, by its port.
     AtOnce,
-    /// When it is the turn of this queue ([`Queues::take`](crate::queues::Queues::take)).
-    Queued([u32; 2]),
+    /// When it is the turn of a class of these queues ([`Queues::take`](crate::queues::Queues::take)).
+    Queued(SubscriberIndex, u8),
 }
 
 impl Departure {
@@ -195,7 +196,7 @@ impl Departure {
     fn way(self, t: &Tables, port: usize) -> usize {
         match self {
             Departure::AtOnce => port,
-            Departure::Queued(_) => t.queued + port,
+            Departure::Queued(..) => t.queued + port,
         }
     }
 }
@@ -236,9 +237,9 @@ fn leave<const TRACE: bool>(
 ) -> Gone {
     match departure {
         Departure::AtOnce => t.took::<TRACE>(Edge::Encapsulated),
-        Departure::Queued(queue) => {
+        Departure::Queued(SubscriberIndex(subscriber), class) => {
             t.took::<TRACE>(Edge::Queued);
-            packet.set_meta(queue);
+            packet.set_meta([subscriber, class.into()]);
             let ahead = a.ip() - frame.start;
             let note = Note::of(packet.window(), a.family, a.ip(), ahead);
             packet.set_note(note.get());
@@ -486,8 +487,8 @@ fn large_to_subscriber<const TRACE: bool>(
     }
     let edge = match departure {
         Departure::AtOnce => Edge::Fragments,
-        Departure::Queued(queue) => {
-            fragments.set_meta(queue);
+        Departure::Queued(SubscriberIndex(subscriber), class) => {
+            fragments.set_meta([subscriber, class.into()]);
             let note = Note::of(packet.window(), a.family, a.ip(), ahead);
             fragments.set_note(note.get());
             Edge::QueuedFragments
@@ -542,11 +543,17 @@ pub(super) fn from_worker<const TRACE: bool, const HOPPED: bool>(
     outs: &mut TxBuffers,
     rest: &mut Exits<Exit>,
 ) {
-    let seen = burst.look(rest, |w, _| {
+    let mut seen = burst.look(rest, |w, _| {
         let index = SessionIndex(w.u32(NOTE));
         prefetch_early(t.sessions.down_lines().at(index));
         index
     });
+    if t.sessions.any_policed() {
+        seen.ask(|_, index| {
+            let way = (*index, Direction::Down);
+            t.ask_for_policy(way, t.sessions.passes_down(*index));
+        });
+    }
     let sessions = t.sessions.down_lines();
     let soon = |index| prefetch(sessions.at(index));
     seen.act(outs, rest, soon, |_, mut packet| {
@@ -599,7 +606,7 @@ impl Tables {
         let place = self.sessions.shard.place(index.0) as usize;
         let known = self.queues.of_session(place, queued.compilation);
         match known.or_else(|| self.queues_of(index, place)) {
-            Some(subscriber) => Departure::Queued([subscriber.0, queued.class.into()]),
+            Some(subscriber) => Departure::Queued(subscriber, queued.class),
             None => Departure::AtOnce,
         }
     }

@@ -321,7 +321,10 @@ fn matched_late(compiled: &CompiledPolicy, w: &Window, family: Family, ip: usize
 #[inline(always)]
 fn matched_now(compiled: &CompiledPolicy, packet: &Examined<'_>) -> Matched {
     match packet.matched.verdict.is_open() {
-        true => matched_late(compiled, packet.w, packet.family, packet.ip),
+        true => match compiled.of_all() {
+            Some(matched) => matched,
+            None => matched_late(compiled, packet.w, packet.family, packet.ip),
+        },
         false => packet.matched,
     }
 }

@@ -294,6 +294,14 @@ impl Sessions {
         Some((self.down.get_mut(place)?, DownCarry { known, place }))
     }
 
+    /// Asks for what [`Sessions::count_down`] will need.
+    #[inline(always)]
+    pub fn ask_for_down(&self, place: u32) {
+        if let Some(down) = self.down.get(place as usize) {
+            dpdk::prefetch(down);
+        }
+    }
+
     /// Counts a frame of so many octets to the subscriber of the session at a place, if there is one.
     #[inline(always)]
     pub fn count_down(&mut self, place: u32, family: Family, octets: usize) {
