@@ -8,8 +8,11 @@ use bench::layout::Layout;
 use bench::routes::{Prefixes, Routes};
 use bench::rules::{Rule, rules};
 use bench::world::{Plan, World};
-use dataplane::{InstanceIndex, Policies, PolicyIndex, PolicyRules, SessionEntry, SourceCheck};
-use dpdk::{BURST, Eal, EalOptions, Pool, tsc};
+use dataplane::{
+    InstanceIndex, Policies, PolicyIndex, PolicyRules, QueueProfile, QueueRules, Rate,
+    SessionEntry, SourceCheck,
+};
+use dpdk::{BURST, Eal, EalOptions, Pool, tsc, tsc_hz};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use ipnet::{Ipv4Net, Ipv6Net};
 use rand::rngs::SmallRng;
@@ -22,6 +25,8 @@ struct Round {
     world: Box<World>,
     /// The time that the worker goes by: it does nothing that is due now and then.
     now: u64,
+    /// Packets that come and that leave queues.
+    packets: usize,
 }
 
 fn pool() -> (Eal, Pool) {
@@ -140,6 +145,47 @@ fn beside_policies(family: Family, octets: u16) -> Round {
     })
 }
 
+/// Packets to subscribers with queues, which are empty or have one packet each: then those leave, and the others wait.
+fn queued(family: Family, octets: u16, waits: bool) -> Round {
+    let mut random = SmallRng::seed_from_u64(2);
+    let make = |world: &mut World| {
+        let index = PolicyIndex(NonZeroU16::MIN);
+        let policy = PolicyRules {
+            unmatched_pass: true,
+            queues: Some(QueueRules {
+                profile: QueueProfile::default(),
+                weight: 1,
+            }),
+            ..PolicyRules::default()
+        };
+        let policy = world.controller.policy_compiler().compile(&policy);
+        let policy = Arc::new(policy.expect("a policy"));
+        let set = world.controller.set_policy(index, Some(policy));
+        set.expect("room");
+        for session in 0..64 {
+            let mut entry = policed(session, index);
+            entry.policies = Policies {
+                up: None,
+                down: Some(index),
+            };
+            // a packet takes 8 ms, and the first of all one less
+            entry.packets.rate_down = Some(Rate::kbps(u64::from(octets - 14)));
+            world.controller.set_session(entry).expect("room");
+        }
+        let mut input = |session| {
+            let (way, size) = (Way::Down, Size::Octets(octets));
+            let mut spec = Spec::random(way, family, size, 64, &world.routes[0], &mut random);
+            spec.session = session;
+            spec.input(way)
+        };
+        (Way::Down, (0..64).map(&mut input).collect())
+    };
+    match waits {
+        false => prepared_after(make, 1, BURST),
+        true => prepared_after(make, 2, 2 * BURST),
+    }
+}
+
 /// A session whose subscriber's packets pass a policy.
 fn policed(session: u32, index: PolicyIndex) -> SessionEntry {
     SessionEntry {
@@ -184,22 +230,32 @@ fn other(name: &str) -> Round {
 
 /// A worker that has a burst before it. The same went through already: what happens once has happened.
 fn prepared(make: impl FnOnce(&mut World) -> (Way, Vec<Vec<u8>>)) -> Round {
-    let (_, pool, mut world) = world();
+    prepared_after(make, 1, BURST)
+}
+
+/// The same, which came so many times at the same moment, 7.5 ms ago. Of all that come and leave then, there are so many packets.
+fn prepared_after(
+    make: impl FnOnce(&mut World) -> (Way, Vec<Vec<u8>>),
+    times: usize,
+    packets: usize,
+) -> Round {
+    let (eal, pool, mut world) = world();
     let (way, frames) = make(&mut world);
     while world.step() > 0 {}
     let now = tsc();
-    for first in [true, false] {
+    for time in 0..=times {
         for frame in &frames {
             send(&mut world, pool, way, frame);
         }
-        if first {
+        if time < times {
             assert_eq!(world.workers[0].step_at(now), BURST);
             clear(&mut world);
         }
     }
     Round {
         world: Box::new(world),
-        now,
+        now: now + tsc_hz(&eal) * 3 / 400,
+        packets,
     }
 }
 
@@ -282,6 +338,9 @@ fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
 #[bench::down_tcp(args = (Way::Down, Family::V4, 128), setup = forwarded)]
 #[bench::down_strict_v4(args = (Family::V4, 64), setup = checked)]
 #[bench::down_strict_v6(args = (Family::V6, 96), setup = checked)]
+#[bench::down_queues_v4(args = (Family::V4, 64, false), setup = queued)]
+#[bench::down_waiting_v4(args = (Family::V4, 64, true), setup = queued)]
+#[bench::down_waiting_v6(args = (Family::V6, 96, true), setup = queued)]
 #[bench::up_routed_v4(args = (Family::V4, 64), setup = behind_routers)]
 #[bench::up_delegated_v6(args = (Family::V6, 96), setup = behind_routers)]
 #[bench::up_policy_off(args = (Family::V4, 64), setup = beside_policies)]
@@ -296,7 +355,8 @@ fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
 #[bench::no_route(args = ("no_route"), setup = other)]
 #[bench::fragments(args = ("fragments"), setup = other)]
 fn round(mut round: Round) -> Round {
-    assert_eq!(round.world.workers[0].step_at(round.now), BURST);
+    let packets = round.world.workers[0].step_at(round.now);
+    assert_eq!(packets, round.packets);
     round
 }
 

@@ -36,7 +36,7 @@ pub struct Kind {
 
 /// One packet: as `whole` has it, but with ports that the session's access list permits.
 #[derive(Clone, Copy)]
-struct Flow {
+pub struct Flow {
     spec: Spec,
     ports: [u8; 4],
 }
@@ -52,48 +52,52 @@ impl Flow {
         } = kind;
         loop {
             let spec = Spec::random(way, family, size, sessions, routes, random);
-            // Rules are about well-known ports at the far end.
-            let own = random.random::<u16>().to_be_bytes();
-            let far = random.random_range(0..1024_u16).to_be_bytes();
-            let ports = match way {
-                Way::Up => [own, far],
-                Way::Down => [far, own],
-            };
-            let flow = Flow {
-                spec,
-                ports: ports.as_flattened().try_into().expect("two ports"),
-            };
-            let list = &lists[spec.session as usize % lists.len()];
-            if list.is_empty() {
-                return flow;
-            }
-            let found = first_match(list, &tuple(&flow.input(way)[start_in(way)..]));
-            if found.is_some_and(|place| list[place].permits) {
+            if let Some(flow) = Flow::permitted(spec, way, lists, random) {
                 return flow;
             }
         }
     }
 
-    fn input(&self, way: Way) -> Vec<u8> {
+    /// With ports at random, unless the session's list denies them.
+    pub fn permitted(
+        spec: Spec,
+        way: Way,
+        lists: &[Vec<Rule>],
+        random: &mut SmallRng,
+    ) -> Option<Flow> {
+        // Rules are about well-known ports at the far end.
+        let own = random.random::<u16>().to_be_bytes();
+        let far = random.random_range(0..1024_u16).to_be_bytes();
+        let ports = match way {
+            Way::Up => [own, far],
+            Way::Down => [far, own],
+        };
+        let flow = Flow {
+            spec,
+            ports: ports.as_flattened().try_into().expect("two ports"),
+        };
+        let list = &lists[spec.session as usize % lists.len()];
+        if list.is_empty() {
+            return Some(flow);
+        }
+        let found = first_match(list, &tuple(&flow.input(way)[start_in(way)..]));
+        found
+            .is_some_and(|place| list[place].permits)
+            .then_some(flow)
+    }
+
+    pub fn input(&self, way: Way) -> Vec<u8> {
         let mut frame = self.spec.input(way);
         self.set_ports(&mut frame[start_in(way)..]);
         frame
     }
 
     /// With the type of service that it gets.
-    fn output(&self, way: Way, service: u8) -> Vec<u8> {
+    pub fn output(&self, way: Way, service: u8) -> Vec<u8> {
         let mut frame = self.spec.output(way);
         let ip = &mut frame[start_out(way)..];
         self.set_ports(ip);
-        match is_v6(ip) {
-            true => (ip[0], ip[1]) = (0x60 | service >> 4, service << 4),
-            false => {
-                ip[1] = service;
-                ip[10..12].fill(0);
-                let sum = wire::checksum::of(&ip[..20]);
-                ip[10..12].copy_from_slice(&sum.to_be_bytes());
-            }
-        }
+        set_service(ip, service);
         frame
     }
 
@@ -103,13 +107,26 @@ impl Flow {
     }
 }
 
+/// Sets the type of service of a packet.
+pub fn set_service(ip: &mut [u8], service: u8) {
+    match is_v6(ip) {
+        true => (ip[0], ip[1]) = (0x60 | service >> 4, service << 4),
+        false => {
+            ip[1] = service;
+            ip[10..12].fill(0);
+            let sum = wire::checksum::of(&ip[..20]);
+            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+}
+
 /// Where the IP header starts in a frame that comes in.
-fn start_in(way: Way) -> usize {
+pub fn start_in(way: Way) -> usize {
     if way == Way::Up { ACCESS_HEADER } else { 14 }
 }
 
 /// And in one that goes out.
-fn start_out(way: Way) -> usize {
+pub fn start_out(way: Way) -> usize {
     if way == Way::Up { 14 } else { ACCESS_HEADER }
 }
 
@@ -118,7 +135,7 @@ fn is_v6(ip: &[u8]) -> bool {
 }
 
 /// Octets of the IP header.
-fn header(ip: &[u8]) -> usize {
+pub fn header(ip: &[u8]) -> usize {
     if is_v6(ip) { 40 } else { 20 }
 }
 

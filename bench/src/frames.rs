@@ -203,6 +203,9 @@ impl Spec {
     }
 }
 
+/// Octets in which all headers lie.
+pub const HEADERS: usize = 96;
+
 /// What lies behind the headers.
 pub const FILL: u8 = 7;
 

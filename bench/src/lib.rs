@@ -18,6 +18,8 @@
 pub mod acl;
 pub mod admission;
 pub mod changes;
+pub mod circulation;
+pub mod downlink;
 pub mod drops;
 pub mod fib;
 pub mod flows;

@@ -8,11 +8,12 @@ use bench::report::{Entry, Report};
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Plan, Stock, World};
 use bench::{
-    acl, admission, changes, drops, fib, full, handover, huge, kernel, latency, meters, pin,
-    pipeline, plot, published, queues, radius, setups, swap, whole, workers,
+    acl, admission, changes, downlink, drops, fib, full, handover, huge, kernel, latency, meters,
+    pin, pipeline, plot, published, queues, radius, setups, swap, whole, workers,
 };
 use cap::Cap;
 use clap::Parser;
+use dpdk::peers::small_pool;
 use dpdk::{Eal, EalOptions, Pool, tsc_hz};
 use mimalloc::MiMalloc;
 use std::fs;
@@ -32,7 +33,7 @@ struct Arguments {
     #[arg(long, default_value_t = 12)]
     rounds: usize,
     /// Only figures whose id contains this: `up-v4-64`, `up-v6`, `segments`, `instances`, `fib`, `acl`, `acl-swap`,
-    /// `meter`, `sched`, `pipeline`, `up-full`, `published` (of it alone `h-tput`, `n-port`, `n-all`, `i-tput`, `b-pps`, `b-imix`), `kernel`,
+    /// `meter`, `sched`, `down-full`, `pipeline`, `up-full`, `published` (of it alone `h-tput`, `n-port`, `n-all`, `i-tput`, `b-pps`, `b-imix`), `kernel`,
     /// `workers`, `handover`, `session`, `latency`, `drop`, `radius`, `setup`, `memory`.
     #[arg(long)]
     only: Option<String>,
@@ -104,16 +105,22 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// Buffers for packets that wait: four times those that do at once, as half of all are for packets that arrive, and room is not to be short.
+/// They are for headers alone, 4.5 packets of 131,072 subscribers; and whole ones, 2.7 of 16,000.
+const SMALL: u32 = 2_400_000;
+const WHOLE: u32 = 180_000;
+
 /// What the packet path costs: the rate of the time stamp counter, and every figure whose id contains `part`.
 fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<Entry>)> {
-    let _pages = huge::HugePages::reserve(1000)?;
+    let _pages = huge::HugePages::reserve(1500)?;
     let eal = Eal::start(&EalOptions {
-        memory_mib: 1600,
+        memory_mib: 2600,
         huge_pages: true,
     })?;
     pin(core)?;
     let _registered = eal.register_thread()?;
     let pool = eal.pool("packets", 33_000)?;
+    let small = small_pool(&eal, "small", SMALL)?;
     let prefixes = Prefixes::real()?;
 
     let mut stock = Stock::new(pool)?;
@@ -144,8 +151,13 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
         eprintln!("  the uplink with everything on");
         entries.extend(full::measure(&eal, pool, &mut stock, &prefixes, rounds)?);
     }
+    let pools = published::Pools {
+        plain: pool,
+        small,
+        whole: eal.pool("whole", WHOLE)?,
+    };
     entries.extend(published::measure(
-        &eal, pool, &mut stock, &prefixes, rounds, part,
+        &eal, pools, &mut stock, &prefixes, rounds, part,
     )?);
     if wanted("kernel") {
         eprintln!("  the kernel");
@@ -167,7 +179,11 @@ fn packets(core: usize, rounds: usize, part: &str) -> Result<(Option<u64>, Vec<E
     }
     if wanted(queues::ID) || part.starts_with(queues::ID) {
         eprintln!("  queues");
-        entries.extend(queues::measure(&eal, rounds)?);
+        entries.extend(queues::measure(&eal, small, rounds)?);
+    }
+    if wanted(downlink::ID) || part.starts_with(downlink::ID) {
+        eprintln!("  the downlink with queues");
+        entries.extend(downlink::measure(&eal, small, &prefixes, rounds)?);
     }
 
     Ok((Some(tsc_hz(&eal) / 1_000_000), entries))

@@ -1,32 +1,24 @@
 //! Queues of subscribers in random order: our scheduler beside DPDK's.
+use crate::circulation::{Address, CLASSES, Circulation, Population, Side};
 use crate::report::{Entry, Samples};
 use anyhow::{Context, Result, ensure};
 use dataplane::{FrameChain, Overhead, Rate, WaitingFrame};
-use dpdk::peers::{Sched, claim, small_pool};
+use dpdk::peers::{Sched, claim};
 use dpdk::{BURST, Burst, Eal, Mbuf, Pool, tsc, tsc_hz};
-use rand::rngs::SmallRng;
-use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
 use scheduler::{
     AggregateSettings, Discipline, Management, PORT, QueueProfile, QueueSettings, Scheduler,
     Settings, SubscriberIndex, SubscriberSettings,
 };
 
-/// Classes of a subscriber.
-const CLASSES: usize = 4;
 /// What the port sends: 100 Gbit/s.
 const PORT_KBPS: u64 = 100_000_000;
 /// Octets of a frame, and what it takes on the wire beside them.
 const FRAME: u32 = 512;
 const WIRE: u32 = 24;
-/// Frames of a subscriber that waits all the time. One of ten is on its way.
-const FRAMES: u32 = 5;
+/// Frames of a subscriber that waits all the time.
+pub const FRAMES: u32 = 5;
 /// Subscribers of an aggregate.
 const AGGREGATE: u32 = 64;
-/// Frames for each subscriber in a pass.
-const PASSES: usize = 8;
-/// Packets before the first that is measured: until nobody may send at once because it has not sent before.
-const WARM: usize = 500_000;
 /// The port waits as often as this at most until a burst is full.
 const TRIES: usize = BURST;
 
@@ -90,12 +82,7 @@ const IDLE: Case = Case {
 pub const ID: &str = "sched";
 
 /// Cycles for a packet that comes and one that leaves.
-pub fn measure(eal: &Eal, rounds: usize) -> Result<Vec<Entry>> {
-    let pool = small_pool(
-        eal,
-        "queued",
-        FRAMES * (MANY.subscribers + 2 * FEW.subscribers) + 4096,
-    )?;
+pub fn measure(eal: &Eal, pool: Pool, rounds: usize) -> Result<Vec<Entry>> {
     let measure = |cases: &[&Case]| measure_in_turns(eal, pool, cases, rounds);
     let sizes = measure(&[&FEW, &MANY])?;
     let (few, many) = (&sizes[0], &sizes[1]);
@@ -132,9 +119,13 @@ fn measure_in_turns(eal: &Eal, pool: Pool, cases: &[&Case], rounds: usize) -> Re
     let mut flows = Vec::new();
     for case in cases {
         eprintln!("  {}", case.id);
-        let ours = Flow::new(case, pool, Ours::new(case, tsc_hz(eal)))?;
+        let ours = Circulation::new(case.population(), pool, Ours::new(case, tsc_hz(eal)))?;
         let theirs = match case.has_peer {
-            true => Some(Flow::new(case, pool, Theirs::new(case, eal)?)?),
+            true => Some(Circulation::new(
+                case.population(),
+                pool,
+                Theirs::new(case, eal)?,
+            )?),
             false => None,
         };
         flows.push((ours, theirs, Both::default()));
@@ -175,157 +166,18 @@ impl Case {
         }
     }
 
-    /// Frames of a subscriber, and those of all together that are on their way.
-    fn frames(&self) -> (u32, u32) {
+    fn population(&self) -> Population {
         match self.load {
-            Load::Idle => (1, self.subscribers),
-            Load::Rates | Load::Full => (FRAMES, self.subscribers / 2),
+            Load::Idle => Population::idle(self.subscribers),
+            Load::Rates | Load::Full => Population::waiting(self.subscribers, FRAMES),
         }
-    }
-}
-
-/// Where a frame goes: its first octets.
-#[derive(Clone, Copy)]
-struct Address {
-    subscriber: u32,
-    class: usize,
-}
-
-impl Address {
-    fn octets(self) -> [u8; 4] {
-        (self.subscriber * CLASSES as u32 + self.class as u32).to_be_bytes()
-    }
-
-    fn of(frame: &Mbuf) -> Result<Self> {
-        let octets = frame.data().first_chunk();
-        let number = u32::from_be_bytes(*octets.context("a frame without an address")?);
-        Ok(Address {
-            subscriber: number / CLASSES as u32,
-            class: number as usize % CLASSES,
-        })
-    }
-}
-
-/// A scheduler under test.
-trait Side {
-    /// Prepares a frame, once for ever.
-    fn prepare(&self, frame: Mbuf, _to: Address) -> Option<Mbuf> {
-        Some(frame)
-    }
-
-    /// Takes some frames of a burst; none is lost.
-    fn take(&mut self, coming: &mut Vec<(Address, Mbuf)>) -> Result<()>;
-
-    /// Takes a burst and lets another one leave, and says how long it took.
-    fn turn(&mut self, coming: &mut Vec<(Address, Mbuf)>, left: &mut Burst) -> Result<u64>;
-}
-
-/// Frames on their way to a scheduler and from it. What has left comes again, but not soon, and in another order.
-struct Flow<S> {
-    side: S,
-    away: Vec<Mbuf>,
-    coming: Vec<(Address, Mbuf)>,
-    left: Burst,
-    random: SmallRng,
-    subscribers: usize,
-    frames: u32,
-}
-
-impl<S: Side> Flow<S> {
-    fn new(case: &Case, pool: Pool, side: S) -> Result<Self> {
-        let (frames, away) = case.frames();
-        let mut flow = Flow {
-            side,
-            away: Vec::new(),
-            coming: Vec::new(),
-            left: Burst::new(),
-            random: SmallRng::seed_from_u64(11),
-            subscribers: case.subscribers as usize,
-            frames,
-        };
-        flow.fill(pool, away as usize)?;
-        for _ in 0..(WARM / flow.subscribers).max(PASSES) {
-            flow.pass()?;
-        }
-        Ok(flow)
-    }
-
-    /// All frames but so many wait, in random order.
-    fn fill(&mut self, pool: Pool, away: usize) -> Result<()> {
-        let mut frames = Vec::new();
-        for n in 0..self.subscribers as u32 * self.frames {
-            let subscriber = n / self.frames;
-            let class = (subscriber + n % self.frames) as usize % CLASSES;
-            let to = Address { subscriber, class };
-            let frame = pool
-                .packet(&to.octets())
-                .and_then(|frame| claim(frame, FRAME));
-            let frame = frame.and_then(|frame| self.side.prepare(frame, to));
-            frames.push(frame.context("no buffer is free")?);
-        }
-        frames.shuffle(&mut self.random);
-        for frame in frames.split_off(away) {
-            self.coming.push((Address::of(&frame)?, frame));
-            if self.coming.len() == BURST {
-                self.side.take(&mut self.coming)?;
-            }
-        }
-        self.side.take(&mut self.coming)?;
-        for frame in frames.split_off(away - BURST) {
-            self.coming.push((Address::of(&frame)?, frame));
-        }
-        self.away = frames;
-        Ok(())
-    }
-
-    /// Cycles a packet: the median of some passes.
-    fn round(&mut self) -> Result<f64> {
-        let mut passes = Samples::default();
-        for _ in 0..PASSES {
-            passes.0.push(self.pass()?);
-        }
-        self.check()?;
-        Ok(passes.median())
-    }
-
-    /// As many packets as there are subscribers.
-    fn pass(&mut self) -> Result<f64> {
-        let mut took = 0;
-        let bursts = self.subscribers / BURST;
-        for _ in 0..bursts {
-            took += self.side.turn(&mut self.coming, &mut self.left)?;
-            let is_whole = self.coming.is_empty() && self.left.len() == BURST;
-            ensure!(is_whole, "{} frames of a burst have left", self.left.len());
-            while let Some(frame) = self.left.pop() {
-                let at = self.random.random_range(0..self.away.len());
-                let frame = core::mem::replace(&mut self.away[at], frame);
-                self.coming.push((Address::of(&frame)?, frame));
-            }
-        }
-        Ok(took as f64 / (bursts * BURST) as f64)
-    }
-
-    /// Whether a frame waits for nearly every subscriber, if that is meant. (DPDK empties the queues of one after the other, if they may.)
-    fn check(&self) -> Result<()> {
-        let mut away = vec![0; self.subscribers];
-        for frame in &self.away {
-            away[Address::of(frame)?.subscriber as usize] += 1;
-        }
-        self.coming
-            .iter()
-            .for_each(|(to, _)| away[to.subscriber as usize] += 1);
-        let without = away.iter().filter(|away| **away >= self.frames).count();
-        ensure!(
-            self.frames == 1 || without <= self.subscribers / 20,
-            "{without} subscribers have nothing that waits"
-        );
-        Ok(())
     }
 }
 
 /// Our scheduler. Its clock goes on as the port sends.
 struct Ours {
     scheduler: Scheduler<FrameChain>,
+    left: Burst,
     now: f64,
     /// Ticks that a frame takes on the port, and those of a burst that comes.
     frame: f64,
@@ -380,6 +232,7 @@ impl Ours {
         let busy = if case.load == Load::Idle { 0.5 } else { 0.999 };
         Ours {
             scheduler,
+            left: Burst::new(),
             now: hz as f64,
             frame,
             burst: frame * BURST as f64 / busy,
@@ -387,7 +240,7 @@ impl Ours {
     }
 
     /// Takes frames, or lets them leave at once. Returns how many are lost.
-    fn offer(&mut self, coming: &mut Vec<(Address, Mbuf)>, left: &mut Burst) -> usize {
+    fn offer(&mut self, coming: &mut Vec<(Address, Mbuf)>) -> usize {
         let now = self.now as u64;
         let to = |address: &Address| (SubscriberIndex(address.subscriber), address.class);
         for (to, class) in coming.iter().map(|(address, _)| to(address)) {
@@ -402,7 +255,7 @@ impl Ours {
             let (to, class) = to(&address);
             match self.scheduler.offer(to, class, WaitingFrame(frame), now) {
                 Ok(None) => {}
-                Ok(Some(frame)) => lost += usize::from(left.push(frame.0).is_err()),
+                Ok(Some(frame)) => lost += usize::from(self.left.push(frame.0).is_err()),
                 Err(_) => lost += 1,
             }
         }
@@ -410,7 +263,33 @@ impl Ours {
     }
 }
 
+/// A frame that says in its first octets where it goes. It has no more of them in its buffer.
+fn descriptor(pool: Pool, to: Address) -> Result<Mbuf> {
+    let number = to.subscriber * CLASSES as u32 + to.class as u32;
+    let frame = pool.packet(&number.to_be_bytes());
+    frame
+        .and_then(|frame| claim(frame, FRAME))
+        .context("no buffer is free")
+}
+
+fn address(frame: &Mbuf) -> Result<Address> {
+    let octets = frame.data().first_chunk();
+    let number = u32::from_be_bytes(*octets.context("a frame without an address")?);
+    Ok(Address {
+        subscriber: number / CLASSES as u32,
+        class: number as usize % CLASSES,
+    })
+}
+
 impl Side for Ours {
+    fn frame(&mut self, pool: Pool, to: Address) -> Result<Mbuf> {
+        descriptor(pool, to)
+    }
+
+    fn address(&self, frame: &Mbuf) -> Result<Address> {
+        address(frame)
+    }
+
     fn take(&mut self, coming: &mut Vec<(Address, Mbuf)>) -> Result<()> {
         let now = self.now as u64;
         for (to, frame) in coming.drain(..) {
@@ -423,11 +302,12 @@ impl Side for Ours {
         Ok(())
     }
 
-    fn turn(&mut self, coming: &mut Vec<(Address, Mbuf)>, left: &mut Burst) -> Result<u64> {
+    fn turn(&mut self, coming: &mut Vec<(Address, Mbuf)>, all: &mut Vec<Mbuf>) -> Result<u64> {
         self.now += self.burst;
         let mut tries = 0;
         let begin = tsc();
-        let mut lost = self.offer(coming, left);
+        let mut lost = self.offer(coming);
+        let left = &mut self.left;
         loop {
             let most = BURST - left.len();
             self.scheduler.dequeue(
@@ -446,6 +326,8 @@ impl Side for Ours {
         }
         let took = tsc() - begin;
         ensure!(lost == 0, "{lost} frames are lost");
+        ensure!(left.len() == BURST, "{} of a burst have left", left.len());
+        left.take_all(|frame| all.push(frame));
         Ok(took)
     }
 }
@@ -454,6 +336,7 @@ impl Side for Ours {
 struct Theirs {
     port: Sched,
     coming: Burst,
+    left: Burst,
 }
 
 impl Theirs {
@@ -463,13 +346,20 @@ impl Theirs {
         Ok(Theirs {
             port: Sched::new(eal, case.subscribers, rate, pipe, case.weights())?,
             coming: Burst::new(),
+            left: Burst::new(),
         })
     }
 }
 
 impl Side for Theirs {
-    fn prepare(&self, frame: Mbuf, to: Address) -> Option<Mbuf> {
-        self.port.address(frame, to.subscriber, to.class as u32)
+    fn frame(&mut self, pool: Pool, to: Address) -> Result<Mbuf> {
+        let frame = descriptor(pool, to)?;
+        let frame = self.port.address(frame, to.subscriber, to.class as u32);
+        frame.context("a frame that is not whole")
+    }
+
+    fn address(&self, frame: &Mbuf) -> Result<Address> {
+        address(frame)
     }
 
     fn take(&mut self, coming: &mut Vec<(Address, Mbuf)>) -> Result<()> {
@@ -482,15 +372,16 @@ impl Side for Theirs {
         Ok(())
     }
 
-    fn turn(&mut self, coming: &mut Vec<(Address, Mbuf)>, left: &mut Burst) -> Result<u64> {
+    fn turn(&mut self, coming: &mut Vec<(Address, Mbuf)>, all: &mut Vec<Mbuf>) -> Result<u64> {
         for (_, frame) in coming.drain(..) {
             ensure!(self.coming.push(frame).is_ok(), "more than a burst");
         }
         let begin = tsc();
         let queued = self.port.enqueue(&mut self.coming);
-        let n = self.port.dequeue(left);
+        let n = self.port.dequeue(&mut self.left);
         let took = tsc() - begin;
         ensure!(queued == BURST && n == BURST, "{queued} frames in, {n} out");
+        self.left.take_all(|frame| all.push(frame));
         Ok(took)
     }
 }

@@ -19,9 +19,6 @@ pub const SPECS: usize = 1 << 16;
 /// Packets of one instance in a row: each of 64 instances has its turn.
 pub const RUN: usize = SPECS / 64;
 
-/// Octets in which all headers lie.
-const HEADERS: usize = 96;
-
 /// What a world is made of.
 pub struct Plan {
     pub sessions: u32,

@@ -5,9 +5,9 @@
 #include <rte_mbuf.h>
 #include <rte_sched.h>
 
-enum { OCTETS = 64, CACHE = 256, FRAMES = 64, PERIOD = 40, BUCKET = 1000000 };
+enum { OCTETS = 128, CACHE = 256, FRAMES = 64, PERIOD = 40, BUCKET = 1000000 };
 
-/* Frames whose descriptors matter alone: their buffers hold no more than an address. */
+/* Frames whose buffers have room for headers alone. */
 struct rte_mempool *sl_small_pool(const char *name, unsigned n) {
   return rte_pktmbuf_pool_create(name, n, CACHE, 0, RTE_PKTMBUF_HEADROOM + OCTETS, SOCKET_ID_ANY);
 }

@@ -15,7 +15,7 @@ unsafe extern "C" {
     fn sl_sched_free(port: *mut c_void);
 }
 
-/// A pool of frames of which descriptors matter alone, so that very many fit. Each buffer has room for 64 octets.
+/// A pool of frames of which headers matter alone, so that very many fit. Each buffer has room for 128 octets.
 pub fn small_pool(_: &Eal, name: &str, frames: u32) -> Result<Pool, Error> {
     let c_name = CString::new(name).map_err(|_| Error::new(name, "a NUL in the name"))?;
     let _pages = Pages::huge();
