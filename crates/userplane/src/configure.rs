@@ -9,9 +9,14 @@
 //! New ports are opened before others are changed or closed, so that a fault ends no session. Where a new port needs what an old
 //! one has (the same device, another role), the old port is closed first. Subinterfaces and TAPs that move are released before
 //! any is created, because two ports may exchange them.
+//!
+//! Drivers open and close devices in a thread of their own. The control thread waits for them, and goes on with LACP and punted packets
+//! meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::io;
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use config::model::{
@@ -371,7 +376,8 @@ impl UserPlane {
         loop {
             if let Some(removed) = self.controller.poll_removed() {
                 let there = removed.index == index;
-                drop(removed);
+                // Without a thread it is dropped all the same.
+                let _ = self.meanwhile(|| drop(removed));
                 if there {
                     return Ok(());
                 }
@@ -387,10 +393,29 @@ impl UserPlane {
                 "the worker cannot keep up: try again when there is less traffic",
             ));
         }
-        // The worker's event queue must not fill up.
-        self.drain_worker();
-        std::thread::sleep(LOOK_AGAIN);
+        self.go_on();
         Ok(())
+    }
+
+    /// Does in a thread of its own what may take a driver seconds. What cannot wait goes on meanwhile.
+    fn meanwhile<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("driver".to_owned());
+            let working = thread.spawn_scoped(scope, work)?;
+            while !working.is_finished() {
+                self.settle();
+                self.go_on();
+            }
+            working.join().or_else(|panic| resume_unwind(panic))
+        })
+    }
+
+    /// What goes on while a document is applied: punted packets are passed on, so that the workers' queues do not fill up, and LACP and the
+    /// links of LAGs have their times.
+    fn go_on(&mut self) {
+        self.drain_worker();
+        self.drive_lags();
+        std::thread::sleep(LOOK_AGAIN);
     }
 
     /// A free interface index.

@@ -17,7 +17,7 @@ use ipnet::IpNet;
 use tracing::info;
 use wire::eth::MacAddr;
 
-use super::{fault, is_access, priority_source, source_check};
+use super::{Source, fault, is_access, priority_source, source_check};
 use crate::device::{Device, Kind};
 use crate::lag::Lag;
 use crate::netlink::request::{self, LinkSettings};
@@ -217,36 +217,13 @@ impl UserPlane {
     }
 
     /// Opens the device of a port, or the members of its LAG.
-    fn open_devices(&self, name: &str, document: &Document) -> Result<dpdk::Port, Fault> {
-        // The gateway's addresses towards subscribers are virtual. The kernel behind a core port joins multicast groups without
-        // the device's knowledge.
-        let options = PortOptions {
-            mtu: Some(document.mtu),
-            tags: if is_access(document) { TAGS } else { 0 },
-            promiscuous: true,
-            queues: self.source.queues,
-        };
-        let open = |devargs| {
-            self.source
-                .eal
-                .open_port(devargs, self.source.pool, &options)
-        };
-        let opened: Result<Vec<dpdk::Port>, _> = document.devices().map(open).collect();
-        let joined = opened.and_then(|mut devices| match (&document.lag, devices.pop()) {
-            (None, Some(device)) => Ok(device),
-            (_, last) => {
-                devices.extend(last);
-                let spread = if is_access(document) {
-                    Spread::Destination
-                } else {
-                    Spread::Source
-                };
-                dpdk::Port::join(devices, spread)
-            }
-        });
-        joined.map_err(|error| {
+    fn open_devices(&mut self, name: &str, document: &Document) -> Result<dpdk::Port, Fault> {
+        let (path, source) = (devices_at(name, document), self.source);
+        let opened = self.meanwhile(|| open(source, document));
+        let opened = opened.map_err(|error| fault(&path, error))?;
+        opened.map_err(|error| {
             let hint = "check the device, and that no other program uses it";
-            fault(&devices_at(name, document), format!("{error}: {hint}"))
+            fault(&path, format!("{error}: {hint}"))
         })
     }
 
@@ -633,6 +610,32 @@ impl UserPlane {
         self.await_removed(index, &path)?;
         info!(port = name, sessions = ended, "port closed");
         Ok(())
+    }
+}
+
+/// Opens the device of a port, or the members of its LAG.
+fn open(source: Source, document: &Document) -> Result<dpdk::Port, dpdk::Error> {
+    // The gateway's addresses towards subscribers are virtual. The kernel behind a core port joins multicast groups without
+    // the device's knowledge.
+    let options = PortOptions {
+        mtu: Some(document.mtu),
+        tags: if is_access(document) { TAGS } else { 0 },
+        promiscuous: true,
+        queues: source.queues,
+    };
+    let open = |devargs| source.eal.open_port(devargs, source.pool, &options);
+    let mut devices: Vec<dpdk::Port> = document.devices().map(open).collect::<Result<_, _>>()?;
+    match (&document.lag, devices.pop()) {
+        (None, Some(device)) => Ok(device),
+        (_, last) => {
+            devices.extend(last);
+            let spread = if is_access(document) {
+                Spread::Destination
+            } else {
+                Spread::Source
+            };
+            dpdk::Port::join(devices, spread)
+        }
     }
 }
 
