@@ -10,8 +10,8 @@
 //! one has (the same device, another role), the old port is closed first. Subinterfaces and TAPs that move are released before
 //! any is created, because two ports may exchange them.
 //!
-//! Drivers open and close devices in a thread of their own. The control thread waits for them, and goes on with LACP and punted packets
-//! meanwhile.
+//! Drivers open and close devices in threads of their own. Devices of new ports are opened before their document is applied (`opening`).
+//! For others the control thread waits, and goes on with LACP and punted packets meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -32,11 +32,13 @@ use crate::compile::Layout;
 use crate::run::UserPlane;
 
 mod devices;
+mod opening;
 mod ports;
 mod protection;
 
 pub use devices::Kept;
 pub(crate) use devices::Parked;
+pub(crate) use opening::{Change, Opened, Opening};
 pub use ports::{Part, Port};
 
 /// The only supported network instance: the process's own network namespace.
@@ -146,7 +148,11 @@ impl UserPlane {
         // A failed reply is ignored: the caller may have gone away.
         match ask {
             Ask::Reconfigure(document, reply) => {
-                let _ = reply.send(self.reconfigure(&document));
+                let faults = self.capabilities().check(&document);
+                if faults.is_empty() {
+                    return self.change(Change::Tested(document, reply));
+                }
+                let _ = reply.send(Err(faults));
             }
             Ask::Capabilities(reply) => {
                 let _ = reply.send(self.capabilities());
@@ -202,6 +208,7 @@ impl UserPlane {
         }
         let result = self.reconcile(document).map_err(|fault| {
             warn!(%fault, "the configuration is rejected: restoring the previous one");
+            self.close_unused();
             let before = self.document.clone();
             let worse = self.reconcile(&before).err().map(|worse| Fault {
                 message: format!(

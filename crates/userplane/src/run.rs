@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use tracing::warn;
 use udp::{Batch, Bundles, Receiver};
 
-use crate::configure::{Ask, Kept, Management, Parked, Port, Source};
+use crate::configure::{Ask, Kept, Management, Opened, Opening, Parked, Port, Source};
 use crate::cpri::Redirection;
 use crate::device::Device;
 use crate::documents::{Documents, Read};
@@ -177,6 +177,10 @@ pub struct UserPlane {
     /// What the machine lacks, one sentence each.
     host: Vec<String>,
     pub(crate) ports: BTreeMap<String, Port>,
+    /// Document whose devices are being opened.
+    pub(crate) opening: Option<Opening>,
+    /// Devices that were opened for the document that is being applied.
+    pub(crate) opened: Opened,
     /// Default sessions of access ports that are being opened anew.
     pub(crate) off_ports: BTreeMap<String, Vec<SessionIndex>>,
     pub(crate) instances: BTreeMap<InstanceIndex, Instance>,
@@ -246,6 +250,7 @@ enum Ready {
     Call(Call),
     Asked(Ask),
     Read(Box<Read>),
+    Opened(Opened),
     Compiled(Done),
     Other,
 }
@@ -280,6 +285,8 @@ impl UserPlane {
             set_level: parts.set_level,
             host: parts.host,
             ports: BTreeMap::new(),
+            opening: None,
+            opened: Opened::new(),
             off_ports: BTreeMap::new(),
             instances: BTreeMap::new(),
             kept: Kept::from_supervisor(),
@@ -353,7 +360,8 @@ impl UserPlane {
                 Ready::Kernel(change) => self.kernel_changed(change?),
                 Ready::Call(call) => self.answer(call),
                 Ready::Asked(ask) => self.asked(ask),
-                Ready::Read(read) => self.use_document(*read),
+                Ready::Read(read) => self.use_document(read),
+                Ready::Opened(opened) => self.end_opening(opened),
                 Ready::Compiled(done) => self.policy_changes.extend(self.policies.compiled(done)),
             }
             drained = self.drain_worker();
@@ -457,6 +465,7 @@ impl UserPlane {
         ];
         let mut at = times.into_iter().flatten().min();
         let takes_frames = self.takes_frames();
+        let opens = self.opening.is_some();
         if !self.backlog.is_empty() || !self.policy_changes.is_empty() || !takes_frames {
             let retry = self.clock.now().monotonic + RETRY;
             at = Some(at.map_or(retry, |at| at.min(retry)));
@@ -488,8 +497,10 @@ impl UserPlane {
                 Ready::Kernel(change)
             }
             Some(call) = self.calls.recv() => Ready::Call(call),
-            Some(ask) = self.asked.recv() => Ready::Asked(ask),
-            Some(read) = self.documents.read.recv() => Ready::Read(read.into()),
+            // Documents are applied in their order.
+            Some(ask) = self.asked.recv(), if !opens => Ready::Asked(ask),
+            Some(read) = self.documents.read.recv(), if !opens => Ready::Read(read.into()),
+            Some(opened) = opened(&mut self.opening) => Ready::Opened(opened),
             Some(done) = self.policies.done.recv() => Ready::Compiled(done),
             () = sleep => Ready::Other,
             () = tokio::task::yield_now(), if busy => Ready::Other,
@@ -549,6 +560,14 @@ impl UserPlane {
                 .map(|instance| &mut instance.fib);
             fibs.for_each(Fib::end_keeping);
         }
+    }
+}
+
+/// Devices that a document waits for, when they are open. `None` if none does.
+async fn opened(opening: &mut Option<Opening>) -> Option<Opened> {
+    match opening {
+        Some(opening) => Some(opening.opened().await),
+        None => None,
     }
 }
 

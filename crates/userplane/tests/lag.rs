@@ -6,6 +6,7 @@ mod namespace;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -49,32 +50,63 @@ fn lacp_goes_on_while_a_device_opens() {
 
 fn story(ask: &Asking, [_, first, second]: &[End; 3]) {
     let folder = tempfile::tempdir().unwrap();
-    let lag = document("");
+    let pipe = folder.path().join("slow");
+    let (slow, lag) = (SlowDevice::new(&pipe), document(""));
     ask.reconfigure(&lag).unwrap();
     let mut partner = Partner::of([first, second]);
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !partner.is_used() {
-        assert!(Instant::now() < deadline, "the members are used");
-        partner.hear();
-    }
+    partner.agree();
     let before = ask.tables();
 
-    let pipe = folder.path().join("slow");
-    let slow = SlowDevice::new(&pipe);
+    // A new port: nothing else waits, either.
+    opens_slowly(ask, &slow, || {
+        partner.expect_for(SLOW);
+        heartbeat();
+        partner.notice_a_failure();
+    });
+    ask.eventually("the next document counts", |tables| *tables == before);
+    // The device of a port that there is: it is closed before.
+    let other = folder.path().join("other");
+    let other = port("net_pcap1", &format!("tx_pcap={}", other.display()));
+    is_closed_unused(ask, &other);
+    ask.reconfigure(&document(&other)).unwrap();
+    partner.agree();
+    opens_slowly(ask, &slow, || {
+        partner.expect_for(SLOW);
+        partner.notice_a_failure();
+    });
+    ask.eventually("the next document counts", |tables| *tables == before);
+
+    does_not_open(ask, &slow);
+    ask.eventually("as it was", |tables| *tables == before);
+    ends_meanwhile(ask, &slow);
+}
+
+/// A document is rejected whose last device was opened and not needed yet. It can be opened again.
+fn is_closed_unused(ask: &Asking, last: &str) {
+    ip("link add core1 type veth peer name core2");
+    let taken = ", core1: {role: core, device: 'net_af_packet7,iface=core1', tap: core0}";
+    let faults = ask.reconfigure(&document(&format!("{taken}{last}")));
+    let fault = faults.unwrap_err()[0].to_string();
+    assert!(fault.starts_with("ports core1: "), "{fault}");
+}
+
+/// Has a device open as long as `meanwhile` takes. The next document comes before, and waits for its turn.
+fn opens_slowly(ask: &Asking, slow: &SlowDevice<'_>, meanwhile: impl FnOnce()) {
+    let lag = document("");
     std::thread::scope(|scope| {
         let opens = scope.spawn(|| ask.reconfigure(&slow.document()));
         let held = slow.hold();
-        // Documents that come meanwhile wait for their turn.
         let closes = scope.spawn(|| ask.reconfigure(&lag));
-        partner.expect_for(SLOW);
-        partner.notice_a_failure();
+        meanwhile();
         assert!(!opens.is_finished() && !closes.is_finished());
         slow.open(held);
         opens.join().unwrap().unwrap();
         closes.join().unwrap().unwrap();
     });
-    ask.eventually("the second document counts", |tables| *tables == before);
+}
 
+/// The driver rejects the device, after a while.
+fn does_not_open(ask: &Asking, slow: &SlowDevice<'_>) {
     let faults = std::thread::scope(|scope| {
         let opens = scope.spawn(|| ask.reconfigure(&slow.document()));
         drop(slow.hold());
@@ -83,7 +115,42 @@ fn story(ask: &Asking, [_, first, second]: &[End; 3]) {
     assert_eq!(faults.len(), 1, "{faults:?}");
     let fault = faults[0].to_string();
     assert!(fault.starts_with("ports slow0 device: "), "{fault}");
-    ask.eventually("as it was", |tables| *tables == before);
+}
+
+/// The user plane is told to end when this returns, while a device opens.
+fn ends_meanwhile(ask: &Asking, slow: &SlowDevice<'_>) {
+    let (management, document) = (ask.0.clone(), slow.document());
+    let opens = ask
+        .1
+        .spawn(async move { management.reconfigure(document).await });
+    let held = slow.hold();
+    assert!(!opens.is_finished());
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        drop(held);
+    });
+}
+
+/// A control plane's heartbeat is answered.
+fn heartbeat() {
+    let socket = UdpSocket::bind("127.0.0.2:8805").unwrap();
+    socket.set_read_timeout(Some(NOTICED)).unwrap();
+    // Heartbeat Request 1 with a Recovery Time Stamp (3GPP TS 29.244 §7.4.2).
+    let request = [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0xe0, 0, 0, 0];
+    socket.send_to(&request, "127.0.0.1:8805").unwrap();
+    let mut answer = [0; 512];
+    loop {
+        socket.recv(&mut answer).expect("an answer");
+        // Its own requests come meanwhile.
+        if answer[1] == 2 {
+            return;
+        }
+    }
+}
+
+/// A port beside the LAG.
+fn port(device: &str, arguments: &str) -> String {
+    format!(", slow0: {{role: access, device: '{device},{arguments}'}}")
 }
 
 /// A device that reads a capture from a pipe: it opens when somebody writes the capture's header there.
@@ -97,9 +164,8 @@ impl<'a> SlowDevice<'a> {
 
     fn document(&self) -> UserPlaneDocument {
         let pipe = self.0.display();
-        document(&format!(
-            ", slow0: {{role: access, device: 'net_pcap0,rx_pcap={pipe},tx_pcap={pipe}-sent'}}"
-        ))
+        let arguments = format!("rx_pcap={pipe},tx_pcap={pipe}-sent");
+        document(&port("net_pcap0", &arguments))
     }
 
     /// Waits until the device is being opened, and lets it wait.
@@ -142,6 +208,15 @@ impl<'a> Partner<'a> {
     /// Whether both links are in use.
     fn is_used(&self) -> bool {
         self.heard.iter().all(|(state, _)| *state == USED)
+    }
+
+    /// Waits until both links are in use.
+    fn agree(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !self.is_used() {
+            assert!(Instant::now() < deadline, "{:?}", self.heard);
+            self.hear();
+        }
     }
 
     /// Expects LACPDUs of links in use for a while, each at its time.

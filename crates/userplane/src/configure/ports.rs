@@ -216,11 +216,16 @@ impl UserPlane {
         self.change_parts(name, document)
     }
 
-    /// Opens the device of a port, or the members of its LAG.
+    /// Opens the device of a port, or the members of its LAG, unless that is done.
     fn open_devices(&mut self, name: &str, document: &Document) -> Result<dpdk::Port, Fault> {
         let (path, source) = (devices_at(name, document), self.source);
-        let opened = self.meanwhile(|| open(source, document));
-        let opened = opened.map_err(|error| fault(&path, error))?;
+        let opened = match self.opened.remove(name) {
+            Some(opened) => opened,
+            None => {
+                let opened = self.meanwhile(|| open(source, document));
+                opened.map_err(|error| fault(&path, error))?
+            }
+        };
         opened.map_err(|error| {
             let hint = "check the device, and that no other program uses it";
             fault(&path, format!("{error}: {hint}"))
@@ -614,7 +619,7 @@ impl UserPlane {
 }
 
 /// Opens the device of a port, or the members of its LAG.
-fn open(source: Source, document: &Document) -> Result<dpdk::Port, dpdk::Error> {
+pub(super) fn open(source: Source, document: &Document) -> Result<dpdk::Port, dpdk::Error> {
     // The gateway's addresses towards subscribers are virtual. The kernel behind a core port joins multicast groups without
     // the device's knowledge.
     let options = PortOptions {

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tracing::error;
 
 use super::UserPlane;
+use crate::configure::Change;
 use crate::documents::{Purpose, Read};
 use crate::lag::Lag;
 use crate::managed::{Managed, Reading};
@@ -101,11 +102,17 @@ impl UserPlane {
     }
 
     /// Does what a document was read for.
-    pub(super) fn use_document(&mut self, read: Read) {
-        let answer = match read.purpose {
-            Purpose::Validate => Ok(Response::Faults(self.validate(read.reading))),
-            Purpose::Apply => self.apply(&read.document, read.written, read.reading, unix_time()),
-        };
+    pub(super) fn use_document(&mut self, read: Box<Read>) {
+        if read.purpose == Purpose::Apply {
+            return self.change(Change::Managed(read));
+        }
+        let answer = Ok(Response::Faults(self.validate(read.reading)));
+        let _ = read.reply.send(answer); // the caller may have gone away
+    }
+
+    /// Applies a document that has been read and written.
+    pub(crate) fn apply_read(&mut self, read: Read) {
+        let answer = self.apply(&read.document, read.written, read.reading, unix_time());
         let _ = read.reply.send(answer); // the caller may have gone away
     }
 
