@@ -131,15 +131,15 @@ impl Reader {
         let connection = self.connect()?;
         let since = "SELECT counted_since FROM progress";
         let since: Option<u32> = connection.query_row(since, [], |row| row.get(0))?;
-        let mut rows = connection.prepare(
-            "SELECT lines, hour, ended, failed, refused FROM trouble WHERE hour BETWEEN ?1 AND ?2",
-        )?;
-        let mut rows = rows.query([first, last])?;
+        let of_hour = "SELECT lines, ended, failed, refused FROM trouble WHERE hour = ?1";
+        let mut of_hour = connection.prepare(of_hour)?;
         let mut found = Found::default();
-        while let Some(row) = rows.next()? {
-            let counts = only(kind, [row.get(2)?, row.get(3)?, row.get(4)?]);
-            let (lines, hour): (&str, u32) = (row.get_ref(0)?.as_str()?, row.get(1)?);
-            found.add(lines, (hour - first) as usize, counts);
+        for hour in first..=last {
+            let mut rows = of_hour.query([hour])?;
+            while let Some(row) = rows.next()? {
+                let counts = only(kind, [row.get(1)?, row.get(2)?, row.get(3)?]);
+                found.add(row.get_ref(0)?.as_str()?, (hour - first) as usize, counts);
+            }
         }
         let row = |(lines, hours): &(String, Hours)| trouble(lines.clone(), first, hours, since);
         Ok(found.worst().map(row).collect())
