@@ -13,6 +13,8 @@ const FEW: u32 = 32;
 /// Of each subject one key in so many events is read in turn, until one has no more. In the first turn there are as many as sums: so many events
 /// are sooner looked at than sums.
 const TURNS: [u32; 3] = [4096, 256, FEW];
+/// An event is read in the time of so many keys. Events of a subject that has more keys for each event in question are sooner read than found.
+const EVENT: usize = 32;
 /// More keys than a segment has.
 const NO_END: usize = u32::MAX as usize;
 
@@ -58,6 +60,8 @@ pub(super) struct Finder<'a> {
     query: &'a Query,
     /// The subject that had few events in the segment before. It is looked for first.
     rare: usize,
+    /// Of each subject so many keys were not all that it has in a segment. So many are not read again.
+    more_than: Vec<usize>,
     find: CachedStatement<'a>,
     read: CachedStatement<'a>,
 }
@@ -70,6 +74,7 @@ impl<'a> Finder<'a> {
             connection,
             query,
             rare: 0,
+            more_than: vec![0; query.subjects.len() + usize::from(query.alarms)],
             find: connection.prepare_cached(find)?,
             read: connection.prepare_cached(read)?,
         })
@@ -87,23 +92,26 @@ impl<'a> Finder<'a> {
         let _seen = self.connection.unchecked_transaction()?;
         let keys = self.query.keys(segment);
         if keys.is_empty() {
-            return self.summed(segment, Sum::all(self.connection, segment.first)?, true);
+            return self.summed(segment, Sum::all(self.connection, segment.first)?);
         }
         let in_time = self.query.has_times(segment.earliest, segment.latest);
         if self.query.kinds.is_empty() && in_time == Some(true) {
-            let (found, is_certain) = self.with_keys(segment, &keys, &TURNS)?;
-            return Ok(candidates(found, is_certain));
+            let (found, subject) = self.rarest(segment, &keys, &TURNS)?;
+            let found = candidates(found, true);
+            return self.narrowed(segment, &keys, Some(subject), found);
         }
-        if let Some(found) = self.fewest(segment, &keys, &TURNS[..1])? {
+        if let Some((found, _)) = self.fewest(segment, &keys, &TURNS[..1])? {
             return Ok(candidates(found, false));
         }
         let mut sums = Sum::all(self.connection, segment.first)?;
         if self.are_few(segment, &sums) {
-            return self.summed(segment, sums, false);
+            let found = self.summed(segment, sums)?;
+            return self.narrowed(segment, &keys, None, found);
         }
-        let (found, is_certain) = self.with_keys(segment, &keys, &TURNS[1..])?;
+        let (found, subject) = self.rarest(segment, &keys, &TURNS[1..])?;
         sums::fill(self.connection, segment.first, &mut sums)?;
-        Ok(self.judged(found, is_certain, &sums))
+        let found = self.judged(found, &sums);
+        self.narrowed(segment, &keys, Some(subject), found)
     }
 
     /// Whether sums leave few events, with those that are not summed up.
@@ -115,13 +123,8 @@ impl<'a> Finder<'a> {
         left + all.saturating_sub(summed) <= all / u64::from(FEW)
     }
 
-    /// Events that sums leave, and those that are not summed up. `is_certain`: only sums have to say so.
-    fn summed(
-        &self,
-        segment: &Segment,
-        mut sums: Vec<Sum>,
-        is_certain: bool,
-    ) -> rusqlite::Result<Vec<Candidate>> {
+    /// Events that sums leave, and those that are not summed up. Certain as far as sums say so.
+    fn summed(&self, segment: &Segment, mut sums: Vec<Sum>) -> rusqlite::Result<Vec<Candidate>> {
         let [first, end] = segment.ids();
         let behind = sums.last().map_or(first, Sum::end);
         if sums.iter().any(|sum| self.query.left(sum).next().is_some()) {
@@ -132,7 +135,7 @@ impl<'a> Finder<'a> {
             let said = |group: &Group| self.query.judge(sum, group);
             let is_left = |group: &Group| said(group) != Some(false);
             sum.visit(is_left, |id, group| {
-                let is_certain = is_certain && said(group) == Some(true);
+                let is_certain = said(group) == Some(true);
                 found.push(Candidate { id, is_certain });
             });
         }
@@ -146,8 +149,8 @@ impl<'a> Finder<'a> {
         Ok(found)
     }
 
-    /// These events without those that sums rule out. `is_certain`: only sums have to say so.
-    fn judged(&self, ids: Vec<u64>, is_certain: bool, sums: &[Sum]) -> Vec<Candidate> {
+    /// These events without those that sums rule out. Certain as far as sums say so.
+    fn judged(&self, ids: Vec<u64>, sums: &[Sum]) -> Vec<Candidate> {
         let judge = |event: u64| {
             let sum = sum_of(sums, event)?;
             self.query.judge(sum, sum.group(event)?)
@@ -156,57 +159,101 @@ impl<'a> Finder<'a> {
         let left = judged.filter(|(_, said)| *said != Some(false));
         let left = left.map(|(id, said)| Candidate {
             id,
-            is_certain: is_certain && said == Some(true),
+            is_certain: said == Some(true),
         });
         left.collect()
     }
 
-    /// Events about all subjects, or if they are few of one of them, those about that one. Whether they are about all.
-    fn with_keys(
+    /// Those of these events that are about every subject. `known`: the subject that all of them are about. If a subject has so many keys that
+    /// it is sooner read whom the events are about, none is certain.
+    fn narrowed(
+        &mut self,
+        segment: &Segment,
+        keys: &[Keys],
+        known: Option<usize>,
+        mut found: Vec<Candidate>,
+    ) -> rusqlite::Result<Vec<Candidate>> {
+        let mut is_certain = true;
+        for subject in (0..keys.len()).filter(|subject| Some(*subject) != known) {
+            let Some(others) = self.others(segment, keys, subject, found.len())? else {
+                is_certain = false;
+                continue;
+            };
+            let mut is_about = vec![false; found.len()];
+            for id in others {
+                if let Ok(place) = found.binary_search_by_key(&id, |candidate| candidate.id) {
+                    is_about[place] = true;
+                }
+            }
+            let mut is_about = is_about.into_iter();
+            found.retain(|_| is_about.next() == Some(true));
+        }
+        for candidate in &mut found {
+            candidate.is_certain &= is_certain;
+        }
+        Ok(found)
+    }
+
+    /// Events of a further subject, unless it is sooner done to read this many that were found.
+    fn others(
+        &mut self,
+        segment: &Segment,
+        keys: &[Keys],
+        subject: usize,
+        found: usize,
+    ) -> rusqlite::Result<Option<Vec<u64>>> {
+        let most = match found > (segment.events / FEW) as usize {
+            true => NO_END,
+            false => found * EVENT,
+        };
+        if most <= self.more_than[subject] {
+            return Ok(None);
+        }
+        let others = self.find(segment, &keys[subject], most)?;
+        if others.is_none() {
+            self.more_than[subject] = most;
+        }
+        Ok(others)
+    }
+
+    /// Events of a subject that has few, or of the first one if each has many; which one that is.
+    fn rarest(
         &mut self,
         segment: &Segment,
         keys: &[Keys],
         turns: &[u32],
-    ) -> rusqlite::Result<(Vec<u64>, bool)> {
+    ) -> rusqlite::Result<(Vec<u64>, usize)> {
         if keys.len() > 1
             && let Some(found) = self.fewest(segment, keys, turns)?
         {
-            return Ok((found, false));
+            return Ok(found);
         }
-        let mut all: Option<Vec<u64>> = None;
-        for keys in keys {
-            let mut found = self.find(segment, keys, NO_END)?.unwrap_or_default();
-            if let Some(others) = all {
-                found.retain(|id| others.binary_search(id).is_ok());
-            }
-            all = Some(found);
-        }
-        Ok((all.unwrap_or_default(), true))
+        let found = self.find(segment, &keys[0], NO_END)?;
+        Ok((in_order(found.unwrap_or_default()), 0))
     }
 
-    /// Events of the first subject that has few, in the first of these turns in which one has.
+    /// Events of the first subject that has few, in the first of these turns in which one has; which one that is.
     fn fewest(
         &mut self,
         segment: &Segment,
         keys: &[Keys],
         turns: &[u32],
-    ) -> rusqlite::Result<Option<Vec<u64>>> {
+    ) -> rusqlite::Result<Option<(Vec<u64>, usize)>> {
         let others = (0..keys.len()).filter(|subject| *subject != self.rare);
         let subjects: Vec<usize> = [self.rare].into_iter().chain(others).collect();
         for one_in in turns {
             for subject in &subjects {
                 let most = (segment.events / one_in) as usize;
-                let found = self.find(segment, &keys[*subject], most)?;
-                if found.is_some() {
+                if let Some(found) = self.find(segment, &keys[*subject], most)? {
                     self.rare = *subject;
-                    return Ok(found);
+                    return Ok(Some((in_order(found), *subject)));
                 }
             }
         }
         Ok(None)
     }
 
-    /// Events with some keys, in order; `None` if more than `most` keys are there.
+    /// Events with some keys, in the order of keys; `None` if more than `most` keys are there.
     fn find(
         &mut self,
         segment: &Segment,
@@ -227,10 +274,15 @@ impl<'a> Finder<'a> {
         }
         // what came since is not of the times that the segment had
         found.retain(|event| *event < end);
-        found.sort_unstable();
-        found.dedup();
         Ok(Some(found))
     }
+}
+
+/// Each of these events once, in order.
+fn in_order(mut ids: Vec<u64>) -> Vec<u64> {
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 fn candidates(ids: Vec<u64>, is_certain: bool) -> Vec<Candidate> {
