@@ -38,6 +38,8 @@ export interface Page {
   next: number | null;
   /** Rows of all pages, where the API counts them: on the first page. */
   total?: number;
+  /** There may be more of them. */
+  or_more?: boolean;
   missing: string[];
 }
 

@@ -20,11 +20,12 @@ use northbound::{
     ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest,
     ListQueueAggregatesResponse, ListRoutesRequest, ListSessionClearsRequest, ListSessionsRequest,
     ListTroubleRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
-    MoveAggregateRequest, QueueAggregate, Session, SubscriberRow, WatchRulesRequest,
+    Matching, MoveAggregateRequest, QueueAggregate, Session, SubscriberRow, WatchRulesRequest,
     WatchStateResponse, WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::ops::Not;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -70,6 +71,9 @@ pub struct Page {
     /// How many rows all pages have together, where that is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
+    /// There may be more of them than `total` says.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub or_more: bool,
     /// Why any user plane could not be asked.
     pub missing: Vec<String>,
 }
@@ -470,13 +474,17 @@ impl Gateway {
 
     async fn events(&self, request: ListEventsRequest, query: &Query) -> Result<Page, Status> {
         let listing = self.history().list_events(request).await?.into_inner();
-        let mut total = None;
+        let mut matching = None;
         let read = |part: ListEventsResponse| {
-            total = part.matching.or(total);
+            matching = Matching::of(&part).or(matching);
             (part.events, None)
         };
         let page = parts(listing, query, read).await?;
-        Ok(Page { total, ..page })
+        Ok(Page {
+            total: matching.map(|matching| matching.events),
+            or_more: matching.is_some_and(|matching| matching.or_more),
+            ..page
+        })
     }
 
     async fn figures(&self, query: &Query) -> Result<Page, Status> {

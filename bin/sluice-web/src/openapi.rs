@@ -429,7 +429,8 @@ fn page(table: &Table) -> Value {
         "properties": {
             "rows": {"type": "array", "items": row(table.columns)},
             "next": {"type": ["integer", "null"], "description": "`cursor` of the next page; null: this is the last one"},
-            "total": {"type": "integer", "description": "Of `sessions`, on the first page: how many there are on all pages. Of `events`: how many match, counted up to 10,000 or more"},
+            "total": {"type": "integer", "description": "Of `sessions`, on the first page: how many there are on all pages. Of `events`: how many match"},
+            "or_more": {"type": "boolean", "description": "Of `events`: `total` is not exact, and more may match. 10,000 were counted, or to count on would take long. Absent: `total` is exact"},
             "missing": {"type": "array", "items": {"type": "string"}, "description": "Why any user plane could not be asked"},
         },
     })

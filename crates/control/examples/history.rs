@@ -2,7 +2,9 @@
 //! each second, which are a million events; then it is asked who had an address, what befell a subscriber, for kinds of events, and for trouble by hours. It writes
 //! about 500 MiB into the directory for temporary files, and syncs some thousand times.
 
-use control::history::{Bounds, Database, Event, Query, Reader, Step, Subject, Subscriber, What};
+use control::history::{
+    Bounds, Database, EFFORT, Event, Extent, Query, Reader, Step, Subject, Subscriber, What,
+};
 use core::ops::ControlFlow;
 use northbound::EventKind;
 use policy::Bindings;
@@ -24,8 +26,11 @@ const BEGAN: u32 = 1_800_000_000;
 const LASTS: u64 = 30;
 const HOMES: u64 = 100_000;
 /// Matching events that are told, and that are counted.
-const TOLD: usize = 100;
-const COUNTED: usize = 10_000;
+const EXTENT: Extent = Extent {
+    told: 100,
+    counted: 10_000,
+    effort: EFFORT,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sessions = std::env::args().nth(1).map(|n| n.parse()).transpose()?;
@@ -136,9 +141,10 @@ fn questions(reader: &Reader, sessions: u64) {
     const REFUSED: &[EventKind] = &[EventKind::Refused];
     const ONE: &str = "home77777@sluice.example";
     const VLAN: &str = "up1/access0.100.*";
+    const FEW: &str = "up1/access0.100.10*";
     let always = (None, None);
     let amid = (Some(unix(sessions / 3)), Some(unix(sessions / 2)));
-    let asked: [Asked; 16] = [
+    let asked: [Asked; 19] = [
         ("of one subscriber", &[ONE], NONE, always),
         ("ends of one subscriber", &[ONE], ENDED, always),
         ("of nobody", &["nobody"], NONE, always),
@@ -175,6 +181,24 @@ fn questions(reader: &Reader, sessions: u64) {
             ENDED,
             always,
         ),
+        (
+            "of a tenth of the names on few lines",
+            &[FEW, "home7*"],
+            NONE,
+            always,
+        ),
+        (
+            "ends of a tenth of the names on few lines",
+            &[FEW, "home7*"],
+            ENDED,
+            always,
+        ),
+        (
+            "of names that are on no line together",
+            &["home2*", "home7*"],
+            NONE,
+            always,
+        ),
     ];
     for (what, subjects, kinds, (since, until)) in asked {
         let subjects = subjects.iter().map(|text| Subject::of_events(text));
@@ -193,11 +217,13 @@ fn questions(reader: &Reader, sessions: u64) {
 fn find(reader: &Reader, what: &str, query: &Query) {
     let ask = || {
         let began = Instant::now();
-        let found = reader.latest(query, (TOLD, COUNTED), || true, |_, _| {});
+        let found = reader.latest(query, EXTENT, || true, |_, _| {});
         (found, began.elapsed())
     };
     let ((found, first), (_, again)) = (ask(), ask());
-    println!("{found} events, {what}, in {first:.1?}, again in {again:.1?}");
+    let or_more = if found.or_more { " or more" } else { "" };
+    let found = found.events;
+    println!("{found}{or_more} events, {what}, in {first:.1?}, again in {again:.1?}");
 }
 
 /// How many there are when so many sessions have come.

@@ -10,6 +10,7 @@ use crate::{
     ListLinesRequest, ListLinesResponse, ListTroubleRequest, ListTroubleResponse, Refusal, Trouble,
 };
 use futures_util::stream::{BoxStream, unfold};
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -24,8 +25,35 @@ const MAX_REQUEST: usize = 4096;
 /// Parts of an answer that wait for whoever asked.
 const PARTS: usize = 4;
 
-/// Matching events that are counted, if there are so many: of a larger number there may be more.
+/// Matching events that are counted at most, where only the latest are told.
 pub const MOST_COUNTED: usize = 10_000;
+
+/// Number of matching events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Matching {
+    /// Events that were counted.
+    pub events: u64,
+    /// There may be more.
+    pub or_more: bool,
+}
+
+impl Matching {
+    /// The number in a part of an answer, if there is one. Earlier versions do not say that there may be more than the [`MOST_COUNTED`] that
+    /// they counted.
+    pub fn of(part: &ListEventsResponse) -> Option<Self> {
+        part.matching.map(|events| Matching {
+            events,
+            or_more: part.or_more || events == MOST_COUNTED as u64,
+        })
+    }
+}
+
+impl fmt::Display for Matching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_more = if self.or_more { " or more" } else { "" };
+        write!(f, "{}{or_more}", self.events)
+    }
+}
 
 /// What the history is asked, with the place for the answer.
 #[derive(Debug)]
@@ -211,12 +239,12 @@ impl HistoryClient {
         &mut self,
         request: ListEventsRequest,
         mut tell: impl FnMut(Event) -> bool,
-    ) -> Result<Option<u64>, CallError> {
+    ) -> Result<Option<Matching>, CallError> {
         let HistoryClient { connection, client } = self;
         let listing = connection.wait_for(PATIENCE_FOR_YEARS, client.list_events(request))?;
         let (mut listing, mut matching) = (listing.into_inner(), None);
         while let Some(part) = connection.wait_for(PATIENCE_FOR_YEARS, listing.message())? {
-            matching = part.matching.or(matching);
+            matching = Matching::of(&part).or(matching);
             for event in part.events {
                 if !tell(event) {
                     return Ok(None);

@@ -58,7 +58,7 @@ pub use details::{RATE_DOWN, SessionDetails};
 pub use drain::DrainOrder;
 pub use explain::Explanation;
 pub use generated::*;
-pub use history::{Followed, HistoryCall, HistoryClient, MOST_COUNTED};
+pub use history::{Followed, HistoryCall, HistoryClient, MOST_COUNTED, Matching};
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{

@@ -22,9 +22,6 @@ const VIEWS: View[] = [
   { field: 'why', label: 'Why, or with what', cell: reason, order: reason },
 ];
 
-/** Events that are counted as they are; above, there may be more. */
-const MOST_COUNTED = 10_000;
-
 interface HistoryProps {
   subscriber?: string;
   /** Of whom as well. */
@@ -64,7 +61,7 @@ export function History({ subscriber = '', also = '', kinds = '', since = '', un
     <section class="panel">
       <Table caption="Events, the newest first" views={VIEWS} rows={events} whole={false} empty="Nothing has happened." />
       <footer class="bar">
-        <span>{shown(events.length, answer.data.total === undefined ? undefined : answer.data.total + fresh.length)}</span>
+        <span>{shown(events.length, fresh.length, end ? {} : answer.data)}</span>
         {follows && fresh.length >= MOST && <span>Many events have happened: refresh to go on.</span>}
         {follows && <Button onClick={() => setPaused(!paused)}>{paused ? 'Go on' : 'Pause'}</Button>}
         {events.length >= LAST && !end && <Button onClick={() => void more()}>Older</Button>}
@@ -76,9 +73,10 @@ export function History({ subscriber = '', also = '', kinds = '', since = '', un
 }
 
 /** How many events are shown, of how many. */
-function shown(events: number, all: number | undefined): string {
-  if (all === undefined || all <= events) return plural(events, 'event');
-  return `${count(events)} of ${all < MOST_COUNTED ? count(all) : `${count(MOST_COUNTED)} or more`} events`;
+function shown(events: number, fresh: number, { total = 0, or_more }: Partial<Page>): string {
+  const all = Math.max(total + fresh, events);
+  if (or_more) return `${count(events)} of ${count(all)} or more events`;
+  return all > events ? `${count(events)} of ${count(all)} events` : plural(events, 'event');
 }
 
 /** The events before those that are shown. A second may have several of them: it is asked for again, and what is known goes. */

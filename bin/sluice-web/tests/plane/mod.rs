@@ -361,6 +361,7 @@ async fn remember(call: HistoryCall) {
             let told = ListEventsResponse {
                 events: vec![told],
                 matching: asked.count.then_some(4),
+                or_more: asked.count && asked.also == "many",
             };
             let _ = part.send(Ok(told)).await;
         }

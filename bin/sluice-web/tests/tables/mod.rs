@@ -225,6 +225,12 @@ fn events_are_asked_for_by_any_combination_and_counted() {
         (page["rows"].as_array().unwrap().len(), &page["total"]),
         (1, &json!(4))
     );
+    assert_eq!(page.get("or_more"), None);
+    let many = web.rows(&token, "/api/v1/events?subscriber=alice&also=many");
+    assert_eq!(
+        (&many["total"], &many["or_more"]),
+        (&json!(4), &json!(true))
+    );
     let row = &page["rows"][0];
     assert_eq!(
         (&row["kind"], &row["text"]),

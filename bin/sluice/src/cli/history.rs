@@ -6,7 +6,7 @@ use super::show::Answer;
 use super::time::{self, moment};
 use northbound::telling::{addresses, binding, line, told};
 use northbound::{
-    Event, FindHoldersResponse, Holder, LineHistory, ListEventsRequest, MOST_COUNTED, Subscriber,
+    Event, FindHoldersResponse, Holder, LineHistory, ListEventsRequest, Matching, Subscriber,
 };
 
 /// How many of the latest events are shown where nothing else is said.
@@ -35,7 +35,7 @@ fn read(text: Option<&String>) -> Result<Option<u64>, Failure> {
 pub(super) fn events(
     sockets: &Sockets,
     request: ListEventsRequest,
-) -> Result<(Vec<Event>, Option<u64>), Failure> {
+) -> Result<(Vec<Event>, Option<Matching>), Failure> {
     let mut events = Vec::new();
     let matching = sockets.history(|history| {
         history.events(request, |event| {
@@ -47,12 +47,8 @@ pub(super) fn events(
 }
 
 /// That these are not all events that match.
-pub(super) fn cut(shown: usize, matching: u64) -> String {
-    let all = match matching < MOST_COUNTED as u64 {
-        true => matching.to_string(),
-        false => format!("{MOST_COUNTED} or more"),
-    };
-    format!("the latest {shown} of {all} events: --last shows more of them")
+pub(super) fn cut(shown: usize, matching: Matching) -> String {
+    format!("the latest {shown} of {matching} events: --last shows more of them")
 }
 
 /// The columns of an event that its message has no field for.
@@ -175,7 +171,7 @@ fn holder_page(holder: &Holder) -> Vec<String> {
 mod tests {
     use super::super::listing::table;
     use super::*;
-    use northbound::{Binding, BindingRole, EventKind, catalogue};
+    use northbound::{Binding, BindingRole, EventKind, ListEventsResponse, catalogue};
 
     fn example() -> Subscriber {
         Subscriber {
@@ -192,8 +188,18 @@ mod tests {
 
     #[test]
     fn that_there_are_more_events_is_said() {
-        assert!(cut(100, 1234).starts_with("the latest 100 of 1234 events"));
-        assert!(cut(100, 10_000).contains("of 10000 or more"));
+        let said = |matching, or_more| {
+            let part = ListEventsResponse {
+                matching: Some(matching),
+                or_more,
+                ..ListEventsResponse::default()
+            };
+            cut(100, Matching::of(&part).unwrap())
+        };
+        assert!(said(1234, false).starts_with("the latest 100 of 1234 events"));
+        assert!(said(1234, true).starts_with("the latest 100 of 1234 or more events"));
+        let earlier = said(10_000, false);
+        assert!(earlier.contains("of 10000 or more"), "{earlier}");
     }
 
     #[test]

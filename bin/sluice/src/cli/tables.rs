@@ -405,7 +405,7 @@ fn happened(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     }
     let answer = asked.derived(&events, history::derive)?;
     Ok(match matching {
-        Some(all) if all > events.len() as u64 => {
+        Some(all) if all.or_more || all.events > events.len() as u64 => {
             asked.with_total(answer, history::cut(events.len(), all))
         }
         _ => answer,

@@ -62,6 +62,8 @@ pub(super) struct Finder<'a> {
     rare: usize,
     /// Of each subject so many keys were not all that it has in a segment. So many are not read again.
     more_than: Vec<usize>,
+    /// Keys that were read, and for each event that was read as many as take that time.
+    effort: usize,
     find: CachedStatement<'a>,
     read: CachedStatement<'a>,
 }
@@ -75,6 +77,7 @@ impl<'a> Finder<'a> {
             query,
             rare: 0,
             more_than: vec![0; query.subjects.len() + usize::from(query.alarms)],
+            effort: 0,
             find: connection.prepare_cached(find)?,
             read: connection.prepare_cached(read)?,
         })
@@ -82,8 +85,14 @@ impl<'a> Finder<'a> {
 
     /// The record of an event; empty if it has gone.
     pub fn read(&mut self, id: u64) -> rusqlite::Result<Vec<u8>> {
+        self.effort += EVENT;
         let record = self.read.query_row([id], |row| row.get(0)).optional()?;
         Ok(record.unwrap_or_default())
+    }
+
+    /// Keys that were read until now, and for each event that was read as many as take that time.
+    pub fn effort(&self) -> usize {
+        self.effort
     }
 
     /// Events that may be selected, in order.
@@ -263,11 +272,13 @@ impl<'a> Finder<'a> {
         let [_, end] = segment.ids();
         let mut found = Vec::new();
         for range in keys {
-            let rest = most - found.len() + 1;
+            let before = found.len();
+            let rest = most - before + 1;
             let range = params![segment.first, range.start, range.end, rest];
             for event in self.find.query_map(range, |row| row.get(0))? {
                 found.push(event?);
             }
+            self.effort += found.len() - before;
             if found.len() > most {
                 return Ok(None);
             }

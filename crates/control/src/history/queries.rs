@@ -3,7 +3,9 @@
 use super::backup::{self, Backup};
 use super::follow::FOLLOWERS;
 use super::rows::{figure, holder, is_of_subscriber, live, row};
-use super::{FigureQuery, Held, Query, Reader, Subject, Until, parse_prefix};
+use super::{
+    Count, EFFORT, Extent, FigureQuery, Held, Query, Reader, Subject, Until, parse_prefix,
+};
 use crate::plane::Found;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
@@ -393,24 +395,29 @@ fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -
 }
 
 fn tell_all(reader: &Reader, query: &Query, count: bool, mut listener: Listener) {
-    let (mut page, mut matching) = (Vec::new(), 0);
+    let (mut page, mut events) = (Vec::new(), 0);
     reader.visit(query, false, listener.is_there(), |number, event| {
         page.push(row(number, event));
-        matching += 1;
+        events += 1;
         match page.len() < PAGE || listener.tell(std::mem::take(&mut page)) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
     });
     if listener.tell(page) && count {
-        listener.tell_count(matching);
+        let or_more = false;
+        listener.tell_count(Count { events, or_more });
     }
 }
 
 fn tell_last(reader: &Reader, query: &Query, (last, count): (usize, bool), mut listener: Listener) {
-    let most = if count { last.max(MOST_COUNTED) } else { last };
+    let extent = Extent {
+        told: last,
+        counted: if count { last.max(MOST_COUNTED) } else { last },
+        effort: EFFORT,
+    };
     let mut events = VecDeque::new();
-    let matching = reader.latest(query, (last, most), listener.is_there(), |number, event| {
+    let matching = reader.latest(query, extent, listener.is_there(), |number, event| {
         events.push_front(row(number, event));
     });
     if count && !listener.tell_count(matching) {
@@ -459,16 +466,17 @@ impl Listener {
     fn tell(&mut self, events: Vec<northbound::Event>) -> bool {
         let part = ListEventsResponse {
             events,
-            matching: None,
+            ..ListEventsResponse::default()
         };
         part.events.is_empty() || self.send(part)
     }
 
     /// Tells how many events match.
-    fn tell_count(&mut self, matching: usize) -> bool {
+    fn tell_count(&mut self, count: Count) -> bool {
         self.send(ListEventsResponse {
             events: Vec::new(),
-            matching: Some(matching as u64),
+            matching: Some(count.events as u64),
+            or_more: count.or_more,
         })
     }
 

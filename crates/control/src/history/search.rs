@@ -53,6 +53,70 @@ impl Query {
     }
 }
 
+/// Keys that are read at most to count events of which some were told. 4,096 events are read in that time.
+pub const EFFORT: usize = 131_072;
+
+/// How far the latest selected events are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Events that are told.
+    pub told: usize,
+    /// Events that are counted, with those that are told.
+    pub counted: usize,
+    /// Keys that are read to count those that are not told. An event takes as long as 32 keys.
+    pub effort: usize,
+}
+
+impl Extent {
+    const ALL: Self = Extent {
+        told: usize::MAX,
+        counted: usize::MAX,
+        effort: usize::MAX,
+    };
+}
+
+/// What is left of an [`Extent`].
+struct Limit {
+    /// Events that are still told.
+    told: usize,
+    /// Effort to tell those that are told.
+    before: usize,
+    /// Effort to count others.
+    effort: usize,
+}
+
+impl Limit {
+    fn new(extent: Extent) -> Self {
+        Limit {
+            told: extent.told,
+            before: 0,
+            effort: extent.effort,
+        }
+    }
+
+    /// Notes that an event was found, with this effort until now.
+    fn tell(&mut self, effort: usize) {
+        if self.told > 0 {
+            self.told -= 1;
+            self.before = effort;
+        }
+    }
+
+    /// Whether counting ends, with this effort until now.
+    fn is_reached(&self, effort: usize) -> bool {
+        self.told == 0 && effort - self.before >= self.effort
+    }
+}
+
+/// Number of selected events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Events that were counted.
+    pub events: usize,
+    /// There may be more.
+    pub or_more: bool,
+}
+
 impl Reader {
     /// Visits the selected events in the order in which they happened.
     pub fn forward(&self, query: &Query, mut tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
@@ -76,63 +140,73 @@ impl Reader {
             Some(event) => tell(id, event),
             None => ControlFlow::Continue(()),
         };
-        if let Err(error) = self.try_visit(query, (backward, usize::MAX), goes_on, tell) {
+        if let Err(error) = self.try_visit(query, backward, Extent::ALL, goes_on, tell) {
             self.cannot_read(&error);
         }
     }
 
-    /// Visits the latest selected events, so many as `told` says, with their numbers. Counts them and those before, up to `counted`.
+    /// Visits the latest selected events with their numbers, and counts them and those before.
     pub fn latest(
         &self,
         query: &Query,
-        (told, counted): (usize, usize),
+        extent: Extent,
         goes_on: impl FnMut() -> bool,
         mut tell: impl FnMut(u64, &Event<'_>),
-    ) -> usize {
-        let mut matching = 0;
+    ) -> Count {
+        let mut events = 0;
         let count = |id, event: Option<&Event<'_>>| {
-            if let Some(event) = event.filter(|_| matching < told) {
+            if let Some(event) = event.filter(|_| events < extent.told) {
                 tell(id, event);
             }
-            matching += 1;
-            match matching < counted {
+            events += 1;
+            match events < extent.counted {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         };
-        if counted > 0
-            && let Err(error) = self.try_visit(query, (true, told), goes_on, count)
-        {
+        let are_all = match extent.counted {
+            0 => Ok(false),
+            _ => self.try_visit(query, true, extent, goes_on, count),
+        };
+        let are_all = are_all.unwrap_or_else(|error| {
             self.cannot_read(&error);
+            false
+        });
+        Count {
+            events,
+            or_more: !are_all,
         }
-        matching
     }
 
     /// Each statement reads by itself: a reader that waits for its client keeps nobody from removing what is old. Behind the first `told` events
-    /// those are not read that are selected for certain.
+    /// those are not read that are selected for certain. Returns whether all selected events were visited.
     fn try_visit(
         &self,
         query: &Query,
-        (backward, told): (bool, usize),
+        backward: bool,
+        extent: Extent,
         mut goes_on: impl FnMut() -> bool,
         mut tell: impl FnMut(u64, Option<&Event<'_>>) -> ControlFlow<()>,
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<bool> {
         let connection = self.connect()?;
         let mut finder = Finder::new(&connection, query)?;
-        let mut visited = 0;
+        let mut limit = Limit::new(extent);
         for segment in segments(&connection, backward)? {
             if query.has_times(segment.earliest, segment.latest) == Some(false) {
                 continue;
             }
-            if !goes_on() {
-                return Ok(());
+            if limit.is_reached(finder.effort()) || !goes_on() {
+                return Ok(false);
             }
             let mut candidates = finder.candidates(&segment)?;
             if backward {
                 candidates.reverse();
             }
             for Candidate { id, is_certain } in candidates {
-                let record = match is_certain && visited >= told {
+                if !is_certain && limit.is_reached(finder.effort()) {
+                    return Ok(false);
+                }
+                let record = match is_certain && limit.told == 0 {
                     true => None,
                     false => Some(finder.read(id)?),
                 };
@@ -141,13 +215,13 @@ impl Reader {
                 if event == Some(None) {
                     continue; // another one
                 }
-                visited += 1;
+                limit.tell(finder.effort());
                 if tell(id, event.flatten().as_ref()).is_break() {
-                    return Ok(());
+                    return Ok(false);
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Alarms that were raised and not cleared, with their acknowledgements.

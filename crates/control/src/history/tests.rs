@@ -112,6 +112,15 @@ fn add(database: &mut Database, number: u64, block: &[u8]) {
     database.append([(number, block)]).unwrap();
 }
 
+/// Extent in which all that is counted is looked for.
+fn exactly(told: usize, counted: usize) -> Extent {
+    Extent {
+        told,
+        counted,
+        effort: usize::MAX,
+    }
+}
+
 fn times(reader: &Reader, subject: &str) -> Vec<u32> {
     let subject = (!subject.is_empty()).then(|| Subject::parse(subject));
     let query = Query {

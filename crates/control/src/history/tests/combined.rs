@@ -19,12 +19,15 @@ fn selected(database: &Database, all: &[Event<'static>], query: &Query) -> [Vec<
 
 /// Times of the latest that a query selects, and how many it counts.
 fn latest(database: &Database, query: &Query, told: usize, counted: usize) -> (Vec<u32>, usize) {
+    let (found, count) = within(database, query, exactly(told, counted));
+    (found, count.events)
+}
+
+fn within(database: &Database, query: &Query, extent: Extent) -> (Vec<u32>, Count) {
     let mut found = Vec::new();
     let tell = |_, event: &Event<'_>| found.insert(0, event.unix);
-    let matching = database
-        .reader()
-        .latest(query, (told, counted), || true, tell);
-    (found, matching)
+    let count = database.reader().latest(query, extent, || true, tell);
+    (found, count)
 }
 
 /// A place has its number in all that a home has there.
@@ -124,6 +127,7 @@ proptest! {
         since in prop::option::of(0..60u32),
         until in prop::option::of(0..60u32),
         told in 0..4usize,
+        effort in 0..300usize,
     ) {
         let directory = tempfile::tempdir().unwrap();
         let full = Full { events, octets: 1 << 20, sum: 3 };
@@ -138,7 +142,16 @@ proptest! {
         let [found, wanted] = selected(&database, &all, &query);
         prop_assert_eq!(&found, &wanted);
         let last = wanted[wanted.len().saturating_sub(told)..].to_vec();
-        prop_assert_eq!(latest(&database, &query, told, 1000), (last, wanted.len()));
+        let exact = Count { events: wanted.len(), or_more: false };
+        prop_assert_eq!(within(&database, &query, exactly(told, 1000)), (last.clone(), exact));
+        let extent = Extent { effort, ..exactly(told, 1000) };
+        let (shown, count) = within(&database, &query, extent);
+        prop_assert_eq!(shown, last);
+        prop_assert!(count.events >= told.min(wanted.len()));
+        match count.or_more {
+            true => prop_assert!(count.events <= wanted.len()),
+            false => prop_assert_eq!(count.events, wanted.len()),
+        }
         prop_assert_eq!(latest(&database, &query, 0, 2).1, wanted.len().min(2));
         let mut planes = database.reader().user_planes(&query, 1000, || true);
         planes.sort();
@@ -189,6 +202,77 @@ fn what_is_summed_up_is_counted_and_not_read() {
         .reader()
         .user_planes(&query(&["olt*"], &[]), 1000, || true);
     assert_eq!(planes.len(), 2);
+}
+
+/// Two segments of 640 events in 40 places, each of which has 16 of them.
+fn forty_places(directory: &Path) -> Database {
+    let full = Full {
+        events: 640,
+        octets: 1 << 20,
+        sum: 64,
+    };
+    let mut database = Database::open_with(directory, FOREVER, full).unwrap();
+    let events: Vec<Event<'_>> = (0..1280)
+        .map(|n| home(n, u64::from(n) % 40, n % 3 == 0))
+        .collect();
+    for (n, some) in events.chunks(5).enumerate() {
+        add(&mut database, n as u64 + 1, &block(some));
+        database.tend(0).unwrap();
+    }
+    database
+}
+
+fn both(subjects: [&str; 2], kinds: &[EventKind]) -> Query {
+    Query {
+        subjects: subjects.map(Subject::of_events).into(),
+        kinds: kinds.to_vec(),
+        ..Query::default()
+    }
+}
+
+#[test]
+fn events_of_two_subjects_are_counted_by_their_keys_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(forty_places(directory.path()));
+    let connection = rusqlite::Connection::open(directory.path().join("events.db")).unwrap();
+    let first = "DELETE FROM event WHERE id < (SELECT max(first) FROM segment) << 16";
+    connection.execute(first, []).unwrap();
+    drop(connection);
+    let database = open(directory.path());
+    assert_eq!(count_segments(&database.reader()), 2);
+    let count = |subjects, kinds: &[EventKind]| {
+        let (told, count) = within(&database, &both(subjects, kinds), exactly(0, 1000));
+        assert_eq!((told.len(), count.or_more), (0, false));
+        count.events
+    };
+    assert_eq!(count(["up1/*", "up1/access0.100.7"], &[]), 32);
+    assert_eq!(count(["up1/access0.100.8", "up1/*"], &[]), 32);
+    assert_eq!(count(["up1/*", "up2/*"], &[]), 0);
+    let ended = (0..1280).filter(|n| n % 40 == 8 && n % 3 == 0).count();
+    assert_eq!(
+        count(["up1/access0.100.8", "alice"], &[EventKind::Ended]),
+        ended
+    );
+}
+
+#[test]
+fn what_would_take_long_is_not_counted_to_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = forty_places(directory.path());
+    let query = both(["olt*", "up1/access0.100.7"], &[]);
+    let ask = |told, effort| {
+        let extent = Extent {
+            effort,
+            ..exactly(told, 1000)
+        };
+        let (shown, count) = within(&database, &query, extent);
+        (shown, count.events, count.or_more)
+    };
+    assert_eq!(ask(2, EFFORT), (vec![1207, 1247], 32, false));
+    assert_eq!(ask(2, 3 * 32), (vec![1207, 1247], 5, true), "three more");
+    assert_eq!(ask(2, 0), (vec![1207, 1247], 2, true));
+    let (shown, events, or_more) = ask(32, 0);
+    assert_eq!((shown.len(), events, or_more), (32, 32, false));
 }
 
 /// The version before had keys of kinds, and a mark behind a segment's lengths that said so.
@@ -249,7 +333,7 @@ fn what_leaves_while_a_question_looks_at_it_is_no_damage() {
         ..Query::default()
     };
     while !writer.is_finished() {
-        reader.latest(&query, (0, 1000), || true, |_, _| {});
+        reader.latest(&query, exactly(0, 1000), || true, |_, _| {});
         reader.user_planes(&query, 1000, || true);
     }
     writer.join().unwrap();
@@ -290,6 +374,7 @@ fn what_matches_is_counted_and_the_latest_are_told() {
                 let part = part.unwrap();
                 told.0.extend(part.events.iter().map(|event| event.at));
                 told.1 = part.matching.or(told.1);
+                assert_eq!(part.or_more, part.matching == Some(10_000));
             }
         });
         told

@@ -129,8 +129,8 @@ fn a_loss_of_power_at_any_octet_leaves_whole_blocks() {
         };
         let count = database
             .reader()
-            .latest(&online, (0, 100), || true, |_, _| {});
-        assert_eq!(count, 9, "cut at {end}");
+            .latest(&online, exactly(0, 100), || true, |_, _| {});
+        assert_eq!(count.events, 9, "cut at {end}");
         fs::remove_dir_all(torn).unwrap();
     }
 }
