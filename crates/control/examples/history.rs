@@ -194,7 +194,7 @@ fn questions(reader: &Reader, sessions: u64) {
             always,
         ),
         (
-            "of names that are on no line together",
+            "of names of which no event has both",
             &["home2*", "home7*"],
             NONE,
             always,

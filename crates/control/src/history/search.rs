@@ -53,8 +53,8 @@ impl Query {
     }
 }
 
-/// Keys that are read at most to count events of which some were told. 4,096 events are read in that time.
-pub const EFFORT: usize = 131_072;
+/// Keys that are read to count those events that are not told: some 10 ms. In that time 3,072 events are read.
+pub const EFFORT: usize = 98_304;
 
 /// How far the latest selected events are looked for.
 #[derive(Clone, Copy, Debug)]
