@@ -3,6 +3,7 @@ use crate::circulation::{Address, CLASSES, Circulation, Population, Side};
 use crate::flows::{Flow, header, set_service, start_in, start_out};
 use crate::frames::{ACCESS, CORE, Family, HEADERS, Size, Spec, Way};
 use crate::layout::Layout;
+use crate::pipeline::ROUTES;
 use crate::policies::{compiled, give, number, of_rules};
 use crate::queues::FRAMES;
 use crate::report::{Entry, Samples};
@@ -322,99 +323,86 @@ pub fn round(packets: &mut Circulation<Downlink>) -> Result<f64> {
     Ok(cycles)
 }
 
-/// Ends of ids, what they are, subscribers, whether packets wait, how, and cycles that are aimed at.
-type Case = (
-    &'static str,
-    &'static str,
-    u32,
-    bool,
-    Management,
-    Option<f64>,
-);
+/// What is measured.
+struct Case {
+    /// The end of its id.
+    end: &'static str,
+    name: &'static str,
+    population: Population,
+    management: Management,
+    /// Cycles that are aimed at.
+    most: Option<f64>,
+}
 
 /// Every case.
 fn cases() -> [Case; 4] {
-    let flows = Management::FqCoDel {
-        target: Duration::from_millis(5),
-        interval: Duration::from_millis(100),
+    let few = Case {
+        end: "4k",
+        name: "4,096 subscribers, whose packets wait",
+        population: Population::waiting(4096, FRAMES),
+        management: Management::TailDrop,
+        most: Some(155.0),
     };
-    let plain = Management::TailDrop;
-    [
-        (
-            "4k-idle",
-            "4,096 subscribers, whose queues are empty when a packet comes",
-            4096,
-            false,
-            plain,
-            Some(115.0),
-        ),
-        (
-            "4k",
-            "4,096 subscribers, whose packets wait",
-            4096,
-            true,
-            plain,
-            Some(155.0),
-        ),
-        (
-            "4k-flows",
-            "the same with queues of flows",
-            4096,
-            true,
-            flows,
-            None,
-        ),
-        (
-            "128k",
-            "131,072 subscribers, whose packets wait",
-            SESSIONS,
-            true,
-            plain,
-            Some(210.0),
-        ),
-    ]
+    let idle = Case {
+        end: "4k-idle",
+        name: "4,096 subscribers, whose queues are empty when a packet comes",
+        population: Population::idle(4096),
+        most: Some(115.0),
+        ..few
+    };
+    let flows = Case {
+        end: "4k-flows",
+        name: "the same with queues of flows",
+        management: Management::FqCoDel {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+        },
+        most: None,
+        ..few
+    };
+    let many = Case {
+        end: "128k",
+        name: "131,072 subscribers, whose packets wait",
+        population: Population::waiting(SESSIONS, FRAMES),
+        most: Some(210.0),
+        ..few
+    };
+    [idle, few, flows, many]
+}
+
+impl Case {
+    fn entry(&self, samples: &Samples) -> Entry {
+        let id = format!("{ID}-{}", self.end);
+        let name = format!("downlink with queues, {}", self.name);
+        let entry = Entry {
+            features: FEATURES.into_iter().chain(["classes", "queues"]).collect(),
+            frame: Some("64".into()),
+            sessions: Some(self.population.subscribers),
+            routes: Some(ROUTES),
+            ..Entry::new(&id, name, "cycles", samples)
+        };
+        match self.most {
+            Some(most) => entry.at_most(most),
+            None => entry,
+        }
+    }
 }
 
 /// What a packet of 64 octets costs.
 pub fn measure(eal: &Eal, pool: Pool, prefixes: &Prefixes, rounds: usize) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for (end, name, subscribers, waits, management, most) in cases() {
-        eprintln!("  {ID}-{end}");
-        let population = match waits {
-            true => Population::waiting(subscribers, FRAMES),
-            false => Population::idle(subscribers),
+    for case in cases() {
+        eprintln!("  {ID}-{}", case.end);
+        let load = Load {
+            management: case.management,
+            ..Load::plain(case.end, case.population)?
         };
-        let routes = Routes::first(prefixes, crate::pipeline::ROUTES);
-        let plain = Load::plain(end, population)?;
-        let mut packets = circulate(
-            eal,
-            pool,
-            Load {
-                management,
-                ..plain
-            },
-            routes,
-        )?;
+        let mut packets = circulate(eal, pool, load, Routes::first(prefixes, ROUTES))?;
         let mut samples = Samples::default();
         for _ in 0..rounds {
             samples.0.push(round(&mut packets)?);
         }
-        let entry = Entry {
-            features: FEATURES.into_iter().chain(["classes", "queues"]).collect(),
-            frame: Some("64".into()),
-            sessions: Some(subscribers),
-            routes: Some(crate::pipeline::ROUTES),
-            ..Entry::new(
-                &format!("{ID}-{end}"),
-                format!("downlink with queues, {name}"),
-                "cycles",
-                &samples,
-            )
-        };
-        entries.push(match most {
-            Some(most) => entry.at_most(most),
-            None => entry,
-        });
+        entries.push(case.entry(&samples));
     }
     Ok(entries)
 }
