@@ -1,7 +1,7 @@
 //! Alarms `lag-member-unused` and `lag-down`: ports with several devices of which some carry nothing, as the user planes report them.
 
 use crate::alarms::{Condition, Fault};
-use northbound::{LagMember, LagMemberState};
+use northbound::{LagMember, LagMemberState, units};
 
 /// A condition for each member that is not used, or one for a port of which no member is.
 pub(crate) fn unused(members: &[LagMember]) -> Vec<Condition> {
@@ -89,7 +89,7 @@ fn why(member: &LagMember) -> String {
 /// The speed of a member's link in words.
 fn speed(member: &LagMember) -> String {
     match member.speed_bits_per_second {
-        Some(speed) => format!("{} Mbit/s", speed / 1_000_000),
+        Some(speed) => units::bits_per_second(speed as f64 / 8.0),
         None => "not known".into(),
     }
 }
@@ -137,7 +137,7 @@ mod tests {
                 (Fault::LagMemberUnused, "up1/core1 g"),
             ]
         );
-        assert!(told[3].text.contains("1000 Mbit/s"), "{}", told[3].text);
+        assert!(told[3].text.contains("1.0 Gbit/s"), "{}", told[3].text);
         assert!(
             told[0].text.contains("02:00:00:00:00:09"),
             "{}",
