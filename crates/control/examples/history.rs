@@ -221,9 +221,7 @@ fn find(reader: &Reader, what: &str, query: &Query) {
         (found, began.elapsed())
     };
     let ((found, first), (_, again)) = (ask(), ask());
-    let or_more = if found.or_more { " or more" } else { "" };
-    let found = found.events;
-    println!("{found}{or_more} events, {what}, in {first:.1?}, again in {again:.1?}");
+    println!("{found} events, {what}, in {first:.1?}, again in {again:.1?}");
 }
 
 /// How many there are when so many sessions have come.

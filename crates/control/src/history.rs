@@ -55,7 +55,7 @@ pub use figures::{Figure, FigureQuery, Figures, Measure, Sample, Series};
 pub(crate) use outbox::{BLOCK_PREFIX, Outbox};
 pub(crate) use queries::HistoryQueries;
 pub(crate) use rows::others as other_bindings;
-pub use search::{Count, EFFORT, Extent, Held, Query, Until};
+pub use search::{EFFORT, Extent, Held, Query, Until};
 pub use subject::Subject;
 pub(crate) use thread::HistoryThread;
 

@@ -3,9 +3,7 @@
 use super::backup::{self, Backup};
 use super::follow::FOLLOWERS;
 use super::rows::{figure, holder, is_of_subscriber, live, row};
-use super::{
-    Count, EFFORT, Extent, FigureQuery, Held, Query, Reader, Subject, Until, parse_prefix,
-};
+use super::{EFFORT, Extent, FigureQuery, Held, Query, Reader, Subject, Until, parse_prefix};
 use crate::plane::Found;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
@@ -13,7 +11,7 @@ use northbound::{
     Calls, EventKind, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest,
     FindSubscriberResponse, HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse,
     ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListLinesResponse,
-    ListTroubleRequest, ListTroubleResponse, MOST_COUNTED, Refusal, Request, Response,
+    ListTroubleRequest, ListTroubleResponse, MOST_COUNTED, Matching, Refusal, Request, Response,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -406,7 +404,7 @@ fn tell_all(reader: &Reader, query: &Query, count: bool, mut listener: Listener)
     });
     if listener.tell(page) && count {
         let or_more = false;
-        listener.tell_count(Count { events, or_more });
+        listener.tell_count(Matching { events, or_more });
     }
 }
 
@@ -472,10 +470,10 @@ impl Listener {
     }
 
     /// Tells how many events match.
-    fn tell_count(&mut self, count: Count) -> bool {
+    fn tell_count(&mut self, count: Matching) -> bool {
         self.send(ListEventsResponse {
             events: Vec::new(),
-            matching: Some(count.events as u64),
+            matching: Some(count.events),
             or_more: count.or_more,
         })
     }

@@ -9,7 +9,7 @@ use super::subject::Subject;
 use crate::alarms::Alarms;
 use core::ops::ControlFlow;
 use ipnet::IpNet;
-use northbound::EventKind;
+use northbound::{EventKind, Matching};
 use policy::Bindings;
 use session::Cause;
 use std::collections::HashSet;
@@ -108,15 +108,6 @@ impl Limit {
     }
 }
 
-/// Number of selected events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count {
-    /// Events that were counted.
-    pub events: usize,
-    /// There may be more.
-    pub or_more: bool,
-}
-
 impl Reader {
     /// Visits the selected events in the order in which they happened.
     pub fn forward(&self, query: &Query, mut tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
@@ -152,7 +143,7 @@ impl Reader {
         extent: Extent,
         goes_on: impl FnMut() -> bool,
         mut tell: impl FnMut(u64, &Event<'_>),
-    ) -> Count {
+    ) -> Matching {
         let mut events = 0;
         let count = |id, event: Option<&Event<'_>>| {
             if let Some(event) = event.filter(|_| events < extent.told) {
@@ -172,8 +163,8 @@ impl Reader {
             self.cannot_read(&error);
             false
         });
-        Count {
-            events,
+        Matching {
+            events: events as u64,
             or_more: !are_all,
         }
     }

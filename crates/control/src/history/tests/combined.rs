@@ -2,7 +2,7 @@
 
 use super::questions::{queries, run};
 use super::*;
-use northbound::{EventKind, HistoryCall, ListEventsRequest};
+use northbound::{EventKind, HistoryCall, ListEventsRequest, Matching};
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
@@ -20,10 +20,10 @@ fn selected(database: &Database, all: &[Event<'static>], query: &Query) -> [Vec<
 /// Times of the latest that a query selects, and how many it counts.
 fn latest(database: &Database, query: &Query, told: usize, counted: usize) -> (Vec<u32>, usize) {
     let (found, count) = within(database, query, exactly(told, counted));
-    (found, count.events)
+    (found, count.events as usize)
 }
 
-fn within(database: &Database, query: &Query, extent: Extent) -> (Vec<u32>, Count) {
+fn within(database: &Database, query: &Query, extent: Extent) -> (Vec<u32>, Matching) {
     let mut found = Vec::new();
     let tell = |_, event: &Event<'_>| found.insert(0, event.unix);
     let count = database.reader().latest(query, extent, || true, tell);
@@ -142,15 +142,16 @@ proptest! {
         let [found, wanted] = selected(&database, &all, &query);
         prop_assert_eq!(&found, &wanted);
         let last = wanted[wanted.len().saturating_sub(told)..].to_vec();
-        let exact = Count { events: wanted.len(), or_more: false };
+        let matching = wanted.len() as u64;
+        let exact = Matching { events: matching, or_more: false };
         prop_assert_eq!(within(&database, &query, exactly(told, 1000)), (last.clone(), exact));
         let extent = Extent { effort, ..exactly(told, 1000) };
         let (shown, count) = within(&database, &query, extent);
         prop_assert_eq!(shown, last);
-        prop_assert!(count.events >= told.min(wanted.len()));
+        prop_assert!(count.events >= matching.min(told as u64));
         match count.or_more {
-            true => prop_assert!(count.events <= wanted.len()),
-            false => prop_assert_eq!(count.events, wanted.len()),
+            true => prop_assert!(count.events <= matching),
+            false => prop_assert_eq!(count.events, matching),
         }
         prop_assert_eq!(latest(&database, &query, 0, 2).1, wanted.len().min(2));
         let mut planes = database.reader().user_planes(&query, 1000, || true);
@@ -243,7 +244,7 @@ fn events_of_two_subjects_are_counted_by_their_keys_alone() {
     let count = |subjects, kinds: &[EventKind]| {
         let (told, count) = within(&database, &both(subjects, kinds), exactly(0, 1000));
         assert_eq!((told.len(), count.or_more), (0, false));
-        count.events
+        count.events as usize
     };
     assert_eq!(count(["up1/*", "up1/access0.100.7"], &[]), 32);
     assert_eq!(count(["up1/access0.100.8", "up1/*"], &[]), 32);
