@@ -320,11 +320,9 @@ fn matched_late(compiled: &CompiledPolicy, w: &Window, family: Family, ip: usize
 /// What the rules say of a packet, also if they were not asked with those of the whole burst.
 #[inline(always)]
 fn matched_now(compiled: &CompiledPolicy, packet: &Examined<'_>) -> Matched {
+    let late = || matched_late(compiled, packet.w, packet.family, packet.ip);
     match packet.matched.verdict.is_open() {
-        true => match compiled.of_all() {
-            Some(matched) => matched,
-            None => matched_late(compiled, packet.w, packet.family, packet.ip),
-        },
+        true => compiled.of_all().unwrap_or_else(late),
         false => packet.matched,
     }
 }

@@ -361,6 +361,37 @@ fn a_watched_session_counts_each_rule_and_what_no_rule_decides() {
     assert_eq!(read(&hits)[0], (2, 56));
 }
 
+/// Of a packet in a policy without rules, what no rule decides is said, unless the policy has to know its transport header.
+#[test]
+fn without_rules_every_packet_has_the_same_verdict_unless_its_header_has_to_be_known() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    let mut cut = udp(53, 0)[..20].to_vec();
+    cut[3] = 20;
+    for (unmatched_pass, denies_undetermined) in
+        [(true, false), (true, true), (false, false), (false, true)]
+    {
+        world.compile(&[], |policy| {
+            (policy.unmatched_pass, policy.denies_undetermined) =
+                (unmatched_pass, denies_undetermined);
+        });
+        let of_all = match unmatched_pass {
+            true => Ok(()),
+            false => Err(DropReason::DeniedDown),
+        };
+        let of_cut = match denies_undetermined {
+            true => Err(DropReason::UndeterminedTransport),
+            false => of_all,
+        };
+        // whenever the rules are asked
+        for _ in 0..2 {
+            assert_eq!(world.down_v4(&udp(53, 0)), of_all);
+        }
+        for _ in 0..2 {
+            assert_eq!(world.down_v4(&cut), of_cut);
+        }
+    }
+}
+
 #[test]
 fn what_passes_a_policy_with_queues_waits_in_one() {
     let mut world = World::new(PacketSettings::with_mtu(1492), policies());
