@@ -180,7 +180,8 @@ fn hopped_to_subscriber<const TRACE: bool>(
 enum Departure {
     /// At once, by its port.
     AtOnce,
-    /// When it is the turn of a class of these queues ([`Queues::take`](crate::queues::Queues::take)).
+    /// When it is the turn of a class of these queues ([`Queues::take`](crate::queues::Queues::take)). As an array they would be written one by one
+    /// in memory and read together: a packet would wait for that.
     Queued(SubscriberIndex, u8),
 }
 
@@ -546,6 +547,7 @@ pub(super) fn from_worker<const TRACE: bool, const HOPPED: bool>(
     let mut seen = burst.look(rest, |w, _| {
         let index = SessionIndex(w.u32(NOTE));
         prefetch_early(t.sessions.down_lines().at(index));
+        t.sessions.ask_for_passes_down(index);
         index
     });
     if t.sessions.any_policed() {
