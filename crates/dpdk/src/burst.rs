@@ -681,14 +681,14 @@ impl<R: Copy + Default> Packet<'_, R> {
     /// If there is no such way.
     #[inline(always)]
     pub fn send(self, out: usize, start: u32, len: u32) -> Gone {
+        let raw = self.ends.m;
         // SAFETY: ours until it goes below.
-        let m = unsafe { &mut *self.ends.m };
+        let m = unsafe { &mut *raw };
         // It has a window, which starts at HEAD before the frame, inside the buffer.
         let off = m.off as usize - HEAD + start as usize;
         // The buffer's length has 16 bits, so both have.
         if off + len as usize > m.buf_len as usize {
-            let m = self.ends.m;
-            self.ends.rest().push(m, R::default());
+            self.ends.rest().push(raw, R::default());
             return Gone(());
         }
         m.off = off as u16;
@@ -696,8 +696,7 @@ impl<R: Copy + Default> Packet<'_, R> {
         m.pkt_len = len;
         // What the driver said about the frame as received is not true of this one.
         m.flags = [0; 2];
-        let m = self.ends.m;
-        self.ends.outs().push_raw(out, m);
+        self.ends.outs().push_raw(out, raw);
         Gone(())
     }
 
