@@ -163,11 +163,8 @@ fn queued(family: Family, octets: u16, waits: bool) -> Round {
         let set = world.controller.set_policy(index, Some(policy));
         set.expect("room");
         for session in 0..64 {
-            let mut entry = policed(session, index);
-            entry.policies = Policies {
-                up: None,
-                down: Some(index),
-            };
+            let mut entry = Layout::PLAIN.entry(session);
+            entry.policies.down = Some(index);
             // a packet takes 8 ms, and the first of all one less
             entry.packets.rate_down = Some(Rate::kbps(u64::from(octets - 14)));
             world.controller.set_session(entry).expect("room");

@@ -5,7 +5,7 @@ use crate::frames::{ACCESS, CORE, Family, HEADERS, Size, Spec, Way};
 use crate::layout::Layout;
 use crate::pipeline::ROUTES;
 use crate::policies::{compiled, give, number, of_rules};
-use crate::queues::FRAMES;
+use crate::queues::{FRAME, FRAMES, PORT_KBPS, WIRE};
 use crate::report::{Entry, Samples};
 use crate::routes::{Prefixes, Routes};
 use crate::rules::Rule;
@@ -16,6 +16,7 @@ use dataplane::{
     Discipline, Management, Overhead, PacketSettings, Policies, PolicyClass, PolicyRules,
     QueueProfile, QueueRules, QueueSettings, Rate, Segment, SegmentRates, SourceCheck,
 };
+use dpdk::peers::ACCESS_HEADER;
 use dpdk::{BURST, Burst, Eal, Mbuf, Pool, tsc, tsc_hz};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -24,13 +25,10 @@ use std::time::Duration;
 /// What ids begin with.
 pub const ID: &str = "down-full";
 
-/// Packets that the port sends in a second: frames of 512 octets at 100 Gbit/s, as in `queues`.
-const PORT: f64 = 100e9 / (536.0 * 8.0);
+/// Packets that the port sends in a second: as many as in `queues`.
+const PORT: f64 = PORT_KBPS as f64 * 1000.0 / ((FRAME + WIRE) as f64 * 8.0);
 /// What the subscribers' rates together take of it, if packets are to wait.
 const BUSY: f64 = 0.9;
-/// Octets of the headers in front of IP in a frame to a home, and what a frame takes on the wire beside its octets.
-const HEADER: usize = 30;
-const WIRE: usize = 24;
 
 /// What the downlink does, and for whom.
 pub struct Load {
@@ -91,16 +89,17 @@ impl Load {
 
     /// The port's rate, and that of each subscriber: so much that all send as many packets.
     fn rates(&self, packets: &[(Flow, Address)]) -> (Rate, Vec<Rate>) {
-        let each = self.population.frames as usize;
-        let octets = |(flow, _): &(Flow, Address)| flow.output(Way::Down, 0).len() + WIRE;
-        let octets = |of: &[(Flow, Address)]| of.iter().map(octets).sum::<usize>() as f64;
-        let of_subscribers: Vec<f64> = packets.chunks(each).map(octets).collect();
-        let frames = packets.len() as f64;
-        let kbps = |octets: f64| Rate::kbps((octets * 8.0 / 1000.0) as u64);
-        let part = if each == 1 { frames / 100.0 } else { BUSY };
-        let own = |octets: &f64| kbps(octets * PORT * part / frames);
-        let all = of_subscribers.iter().sum::<f64>() / frames;
-        (kbps(all * PORT), of_subscribers.iter().map(own).collect())
+        let octets = |(flow, _): &(Flow, Address)| flow.output(Way::Down, 0).len() + WIRE as usize;
+        let mean =
+            |of: &[(Flow, Address)]| of.iter().map(octets).sum::<usize>() as f64 / of.len() as f64;
+        let rate = |octets: f64, packets: f64| Rate::kbps((octets * packets * 8.0 / 1000.0) as u64);
+        let each = match self.population.waits() {
+            true => PORT * BUSY / f64::from(self.population.subscribers),
+            false => PORT / 100.0,
+        };
+        let own = packets.chunks(self.population.frames as usize);
+        let own = own.map(|packets| rate(mean(packets), each));
+        (rate(mean(packets), PORT), own.collect())
     }
 
     /// With a queue for each of four classes, by code points.
@@ -122,7 +121,7 @@ impl Load {
             queues: Some(QueueRules {
                 profile: QueueProfile {
                     classes: vec![queue; CLASSES],
-                    overhead: Overhead::octets((HEADER + WIRE) as i16),
+                    overhead: Overhead::octets((ACCESS_HEADER + WIRE as usize) as i16),
                 },
                 weight: 1,
             }),

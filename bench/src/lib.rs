@@ -1,8 +1,8 @@
 //! What the packet path costs, and what RADIUS costs, measured.
 //!
 //! **What lives here:** the bench (`make bench`), whose parts are modules, and what they share: frames and what has to
-//! become of them (`frames`), where sessions are (`layout`), a data plane between two rings (`world`), real prefixes
-//! (`routes`). `examples/instructions` counts the instructions of each way through the graph, for `make check`.
+//! become of them (`frames`), how they go round through queues (`circulation`), where sessions are (`layout`), a data plane
+//! between two rings (`world`), real prefixes (`routes`). `examples/instructions` counts the instructions of each way through the graph, for `make check`.
 //! **Who may call it:** nobody else.
 //!
 //! ```

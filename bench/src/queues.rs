@@ -11,10 +11,10 @@ use scheduler::{
 };
 
 /// What the port sends: 100 Gbit/s.
-const PORT_KBPS: u64 = 100_000_000;
+pub const PORT_KBPS: u64 = 100_000_000;
 /// Octets of a frame, and what it takes on the wire beside them.
-const FRAME: u32 = 512;
-const WIRE: u32 = 24;
+pub const FRAME: u32 = 512;
+pub const WIRE: u32 = 24;
 /// Frames of a subscriber that waits all the time.
 pub const FRAMES: u32 = 5;
 /// Subscribers of an aggregate.
