@@ -67,15 +67,27 @@ fn octets(of: usize, classes: usize) -> f64 {
     (ALLOCATOR.allocated() - before) as f64 / HOMES as f64
 }
 
+/// Equal for each home: the thread that waits for this test allocates a few hundred octets of its own, at any time.
+fn same(a: f64, b: f64) -> bool {
+    (a - b).abs() < 0.5
+}
+
 #[test]
 fn who_has_four_classes_does_not_pay_for_those_who_have_eight() {
     let four = octets(4, 4);
     assert!(four <= 1_000.0, "{four} octets");
-    assert_eq!(octets(CLASSES, 4), four, "as no packet has come in more");
+    let of_eight = octets(CLASSES, 4);
+    assert!(
+        same(of_eight, four),
+        "{of_eight} octets, {four} with a profile of four classes, though no packet has come in more"
+    );
     let five = octets(CLASSES, 5);
     let eight = octets(CLASSES, CLASSES);
     println!("{four} octets with four classes, {eight} with eight");
-    assert_eq!(five, eight);
+    assert!(
+        same(five, eight),
+        "{five} octets with five, {eight} with eight"
+    );
     assert!(
         eight <= 2.0 * four,
         "{eight} octets, {four} with four classes"
