@@ -41,7 +41,7 @@ counters! {
     UnknownSegment = "unknown-segment",
     /// A discovery packet was not answered: it requested another service or was not for this gateway.
     DiscoveryIgnored = "discovery-ignored",
-    /// A PADI was not answered: too many PADOs were delayed (`pado-delay`).
+    /// A PADI was not answered: 65,536 others waited for their answers, because of `pado-delay` or because the gateway was busy.
     OffersFull = "offers-full",
     /// A PADR was rejected: its AC-Cookie is invalid or too old.
     BadCookie = "bad-cookie",
@@ -70,9 +70,11 @@ counters! {
     ClaimsFull = "claims-full",
     /// A PADI was not answered, or a PADR rejected: as many sessions as `limits half-open` allows are being set up.
     HalfOpenFull = "half-open-full",
-    /// A PADI was not answered: more authentications wait for the RADIUS servers than they answer in 4 seconds.
+    /// A PADI was not answered, nor repeated within 12 seconds: meanwhile more authentications waited for the RADIUS servers than they
+    /// answer in 4 seconds.
     AaaCongested = "aaa-congested",
-    /// A PADI was not answered: control packets waited for more than 100 ms, now and when it came. The control plane lacks CPU time.
+    /// A PADI was not answered, nor repeated within 12 seconds: meanwhile control packets waited for more than 100 ms. The control plane
+    /// lacks CPU time.
     ControlPlaneBusy = "control-plane-busy",
     /// A half-open session was ended for a new one: its subscriber had not authenticated within 2 seconds.
     HalfOpenShed = "half-open-shed",

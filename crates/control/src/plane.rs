@@ -345,8 +345,8 @@ pub struct ControlPlane {
     boot: u32,
     random: StdRng,
     counters: Counters,
-    /// How long control packets wait for their turn.
-    waited: Duration,
+    /// When a control packet came last, and how long it had waited for its turn.
+    waited: (Duration, Duration),
     outputs: VecDeque<Output>,
 }
 
@@ -429,7 +429,7 @@ impl ControlPlane {
             boot: restored.boot,
             random,
             counters: Counters::default(),
-            waited: Duration::ZERO,
+            waited: Default::default(),
             outputs: VecDeque::new(),
             topology,
             start: start.clone(),
@@ -455,7 +455,7 @@ impl ControlPlane {
                 self.user_planes
                     .datagram(now.at, from, bytes, &self.topology);
             }
-            Input::Waited(waited) => self.waited = waited,
+            Input::Waited(waited) => self.note_wait(now, waited),
             Input::Gtpu { from, bytes } => self.on_gtpu(now, from, bytes),
             Input::Radius {
                 socket,

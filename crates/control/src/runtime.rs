@@ -48,7 +48,7 @@ use udp::{Batch, Bundles, Receiver, Split};
 use wire::gtpu;
 
 /// Receive buffer for datagrams that arrive while the loop is busy, in octets.
-const RECEIVE_BUFFER: usize = 4 << 20;
+const RECEIVE_BUFFER: usize = 8 << 20;
 /// Datagrams taken from one socket before the others get their turn; it may be a few more.
 const PORTION: usize = 64;
 /// Maximum number of RADIUS packets that wait for the loop.

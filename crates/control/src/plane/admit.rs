@@ -35,8 +35,7 @@ impl ControlPlane {
                 let line = || LineIds::of_padi(payload, trusted);
                 let answers = self.check_back_off(now, segment, &circuit, line);
                 answers.map_err(|(counter, _)| counter)?;
-                self.check_offer(now, segment, &circuit)?;
-                self.offer(now, segment, circuit, offer)?;
+                self.on_padi(now, segment, circuit, payload, &offer)?;
             }
             Answer::Reply(reply) => self.send_by_default(port, &circuit, &reply),
             Answer::Admit(padr) => {
@@ -139,7 +138,7 @@ impl ControlPlane {
     }
 
     /// Whether a PADI is answered: a session can be had. A session of the same MAC address may leave its place.
-    fn check_offer(
+    pub(super) fn check_offer(
         &mut self,
         now: Now,
         segment: SegmentId,

@@ -1,5 +1,6 @@
-//! Delayed PADOs: where several gateways are on an access network, the delay decides which of them subscribers choose. After a power cut,
-//! homes send their PADIs at once and repeat them at once; the delay gives each a time of its own.
+//! PADIs that wait for their answer: for the delay of the access profile, by which subscribers choose one of several gateways, or until the
+//! gateway can serve one subscriber more. After a power cut homes send their PADIs at once and repeat them at once: here each has a time of
+//! its own.
 
 use super::tunnel::Refused;
 use super::{ControlPlane, Now};
@@ -9,93 +10,177 @@ use config::model::AccessProfile;
 use core::time::Duration;
 use rand::Rng;
 use session::Circuit;
-use std::collections::BTreeMap;
+use session::discovery::Answer;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-/// Maximum number of delayed PADOs.
-const MOST_OFFERS: usize = 32_768;
+/// Maximum number of PADIs that wait.
+const MOST_PADIS: usize = 65_536;
 /// Time that control packets may wait before no further session begins: its set-up would make the others wait longer.
 const MOST_WAITING: Duration = Duration::from_millis(100);
-/// Longest delay of a PADO while control packets wait for so long. Subscribers repeat a PADI after 3 s at the earliest.
+/// Longest time after which a PADI that cannot be answered yet is looked at again.
 const SPREAD: Duration = Duration::from_millis(2500);
+/// Time after which a home that has not repeated its PADI has given up. Homes repeat it after 3 to 5 s, then each time after twice as long
+/// (RFC 2516 §8).
+const GIVES_UP: Duration = Duration::from_secs(12);
 
-/// Delayed PADOs.
+/// PADIs that wait.
 #[derive(Default)]
 pub(super) struct Offers {
-    /// PADOs by the time at which they are sent, and by their number.
-    waiting: BTreeMap<(Duration, u64), Offer>,
+    /// By the time at which they are looked at, and by their number.
+    waiting: BTreeMap<(Duration, u64), Arc<Padi>>,
+    /// When the home of each will have given up.
+    gives_up: HashMap<Arc<Padi>, Duration>,
     /// Number of the next one.
     next: u64,
 }
 
-/// A delayed PADO.
-struct Offer {
+/// A PADI. A home repeats it as it was.
+#[derive(PartialEq, Eq, Hash)]
+struct Padi {
     segment: SegmentId,
     circuit: Circuit,
-    payload: Vec<u8>,
+    payload: Box<[u8]>,
+}
+
+impl Offers {
+    /// A PADI waits until then. One that waits already goes on waiting.
+    fn wait(&mut self, now: Now, until: Duration, padi: Padi) -> Result<(), Refused> {
+        if let Some(gives_up) = self.gives_up.get_mut(&padi) {
+            *gives_up = now.at + GIVES_UP;
+            return Ok(());
+        }
+        if self.waiting.len() >= MOST_PADIS {
+            return Err(Counter::OffersFull);
+        }
+        let padi = Arc::new(padi);
+        self.gives_up.insert(padi.clone(), now.at + GIVES_UP);
+        self.put(until, padi);
+        Ok(())
+    }
+
+    fn put(&mut self, until: Duration, padi: Arc<Padi>) {
+        self.waiting.insert((until, self.next), padi);
+        self.next += 1;
+    }
+
+    fn pop_due(&mut self, now: Now) -> Option<Arc<Padi>> {
+        let first = self.waiting.first_entry()?;
+        (first.key().0 <= now.at).then(|| first.remove())
+    }
 }
 
 impl ControlPlane {
-    /// Whether the control plane has too little CPU time for what is under way.
-    fn is_busy(&self) -> bool {
-        self.waited > MOST_WAITING
+    /// How long a control packet has waited that came just now. Those that come next have waited as long.
+    pub(super) fn note_wait(&mut self, now: Now, waited: Duration) {
+        self.waited = (now.at, waited);
     }
 
-    /// Sends a PADO, after the delay of the access profile; later while the control plane is busy.
-    pub(super) fn offer(
+    /// Whether the control plane has too little CPU time for what is under way. Where no packet came for a while, none waits.
+    fn is_busy(&self, now: Now) -> bool {
+        let (at, waited) = self.waited;
+        waited > MOST_WAITING && now.at <= at + MOST_WAITING
+    }
+
+    /// Answers a PADI with this PADO: now, after the delay of the access profile, or when it can.
+    pub(super) fn on_padi(
         &mut self,
         now: Now,
         segment: SegmentId,
         circuit: Circuit,
-        payload: Vec<u8>,
+        payload: &[u8],
+        offer: &[u8],
     ) -> Result<(), Refused> {
         let (sessions, most) = (self.sessions.len(), self.configuration.limits.sessions);
-        let mut delay = delay(self.view().access_profile(segment), sessions, most);
-        if self.is_busy() {
-            delay += self.random.random_range(Duration::ZERO..SPREAD);
-        }
-        if delay.is_zero() {
-            let port = self.topology.segment(segment).port;
-            self.send_by_default(port, &circuit, &payload);
-            return Ok(());
-        }
-        let Offers { waiting, next } = &mut self.offers;
-        if waiting.len() >= MOST_OFFERS {
-            return Err(Counter::OffersFull);
-        }
-        let offer = Offer {
+        let delay = delay(self.view().access_profile(segment), sessions, most);
+        let until = match self.may_offer(now, segment, &circuit) {
+            Ok(()) if delay.is_zero() => {
+                self.send_offer(segment, &circuit, offer);
+                return Ok(());
+            }
+            Ok(()) => now.at + delay,
+            Err(why) if passes(why) => now.at + delay + self.pause(),
+            Err(why) => return Err(why),
+        };
+        let padi = Padi {
             segment,
             circuit,
-            payload,
+            payload: payload.into(),
         };
-        waiting.insert((now.at + delay, *next), offer);
-        *next += 1;
-        Ok(())
+        self.offers.wait(now, until, padi)
     }
 
-    /// Sends the PADOs whose time has come, unless the control plane is busy now.
+    /// Whether a PADI can be answered now.
+    fn may_offer(
+        &mut self,
+        now: Now,
+        segment: SegmentId,
+        circuit: &Circuit,
+    ) -> Result<(), Refused> {
+        if self.is_busy(now) {
+            return Err(Counter::ControlPlaneBusy);
+        }
+        self.check_offer(now, segment, circuit)
+    }
+
+    /// A time of its own for each PADI that cannot be answered yet.
+    fn pause(&mut self) -> Duration {
+        self.random.random_range(Duration::ZERO..SPREAD)
+    }
+
+    fn send_offer(&mut self, segment: SegmentId, circuit: &Circuit, offer: &[u8]) {
+        let port = self.topology.segment(segment).port;
+        self.send_by_default(port, circuit, offer);
+    }
+
+    /// Answers the PADIs whose time has come. Those that cannot be answered yet wait on, until their homes have given up.
     pub(super) fn send_offers(&mut self, now: Now) {
-        while let Some(first) = self.offers.waiting.first_entry()
-            && first.key().0 <= now.at
-        {
-            let Offer {
-                segment,
-                circuit,
-                payload,
-            } = first.remove();
-            if self.is_busy() {
-                self.counters.count(Counter::ControlPlaneBusy);
-            } else if self.topology.has_segment(segment) {
-                let port = self.topology.segment(segment).port;
-                self.send_by_default(port, &circuit, &payload);
+        while let Some(padi) = self.offers.pop_due(now) {
+            if let Err(counter) = self.look_at_padi(now, padi) {
+                self.counters.count(counter);
             }
         }
     }
 
-    /// Time of the next delayed PADO.
+    fn look_at_padi(&mut self, now: Now, padi: Arc<Padi>) -> Result<(), Refused> {
+        let Padi {
+            segment,
+            circuit,
+            payload,
+        } = &*padi;
+        let may = match self.topology.has_segment(*segment) {
+            true => self.may_offer(now, *segment, circuit),
+            false => Err(Counter::UnknownSegment),
+        };
+        let gives_up = self.offers.gives_up.get(&padi).copied();
+        if let Err(why) = may
+            && passes(why)
+            && gives_up.is_some_and(|at| now.at < at)
+        {
+            let until = now.at + self.pause();
+            self.offers.put(until, padi);
+            return Ok(());
+        }
+        self.offers.gives_up.remove(&padi);
+        may?;
+        // a PADO of now, whose cookie has all of its time before it
+        let discovery = &self.access(*segment).discovery;
+        if let Answer::Offer(offer) = discovery.on_frame(now.at, circuit, payload) {
+            self.send_offer(*segment, circuit, &offer);
+        }
+        Ok(())
+    }
+
+    /// Time at which the next PADI is looked at.
     pub(super) fn offer_at(&self) -> Option<Duration> {
         let first = self.offers.waiting.first_key_value();
         first.map(|((at, _), _)| *at)
     }
+}
+
+/// Whether a reason for which a PADI is not answered is one of a moment.
+fn passes(why: Refused) -> bool {
+    matches!(why, Counter::ControlPlaneBusy | Counter::AaaCongested)
 }
 
 /// Delay of PADO with so many sessions of at most so many.
