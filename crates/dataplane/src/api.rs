@@ -169,6 +169,8 @@ pub struct Limits {
     pub routes: usize,
     /// Packets that wait on their way from one worker to another.
     pub handed_over: u32,
+    /// Packets of a worker that wait for the control thread, a power of two.
+    pub punted: u32,
     /// Policies of the packets of a direction.
     pub policies: u16,
 }
@@ -184,6 +186,7 @@ impl Default for Limits {
             groups: 1024,
             routes: 1 << 21,
             handed_over: 2048,
+            punted: 2048,
             policies: 4096,
         }
     }

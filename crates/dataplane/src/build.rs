@@ -146,7 +146,7 @@ impl Common<'_> {
         let most_ports = dpdk::MAX_PORTS as usize;
         let (removed_tx, removed_rx) = rtrb::RingBuffer::new(most_ports);
         let (transfer_tx, transfer_rx) = rtrb::RingBuffer::new(QUEUE);
-        let (punt_tx, punt_rx) = eal.ring(&format!("{}punts", self.name), punts.queue)?;
+        let (punt_tx, punt_rx) = eal.ring(&format!("{}punts", self.name), limits.punted)?;
         let (inject_tx, inject_rx) = eal.ring(&format!("{}injects", self.name), INJECTS)?;
         let link = Link {
             commands: command_tx,
@@ -185,7 +185,7 @@ impl Common<'_> {
             held: HeldPackets::new(HELD * limits.handed_over as usize),
             adopted: Vec::with_capacity(QUEUE),
             transfers: transfer_tx,
-            punter: Punter::new(&punts, punt_tx, second),
+            punter: Punter::new(&punts, punt_tx, limits.punted, second),
             injects: inject_rx,
             taken: (0..workers).map(|_| None).collect(),
             handed: (0..workers).map(|_| None).collect(),

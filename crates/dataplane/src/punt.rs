@@ -237,8 +237,6 @@ pub struct PuntLimits {
     pub per_session: PuntRate,
     /// When whoever exceeds a rate is not listened to at all.
     pub hold_down: HoldDown,
-    /// How many packets may wait for the control thread.
-    pub queue: u32,
 }
 
 impl PuntLimits {
@@ -294,7 +292,6 @@ impl Default for PuntLimits {
                 per_second: 50,
                 burst: 40,
             },
-            queue: 2048,
         }
     }
 }

@@ -48,6 +48,8 @@ const SMALLEST: u64 = 8 * 84;
 /// Descriptors in a queue.
 const RX_DESCRIPTORS: u16 = 1024;
 const TX_DESCRIPTORS: u16 = 1024;
+/// Descriptors in a receive queue of net_af_xdp: as many as it gives the kernel packets for, whatever is asked for.
+const AF_XDP_RX_DESCRIPTORS: u16 = 2048;
 
 /// An open port and its queues. When the port and all its queues are dropped, it is stopped and closed and lets go of its
 /// device, which can be opened again then; the driver takes its time for that, so no packet should wait for it. Whatever is
@@ -231,7 +233,10 @@ fn start(
     holds: Option<u32>,
 ) -> Result<Port, Error> {
     let mtu = options.mtu.unwrap_or(0);
-    let mut descriptors = RX_DESCRIPTORS;
+    let mut descriptors = match name.starts_with("net_af_xdp") {
+        true => AF_XDP_RX_DESCRIPTORS,
+        false => RX_DESCRIPTORS,
+    };
     let open = Arc::new(Open(id));
     // SAFETY: EAL runs, `id` is a port that nobody polls yet, and the pool lives for ever.
     let r = unsafe {

@@ -20,7 +20,7 @@ use policy::{PacketSettings, TrafficPolicies};
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 use wire::pfcp::{BbfUpFeatures, KnownSettings, Lanes, NodeId, SluiceFeatures, UpFunctionFeatures};
 
 use crate::configure::{Source, capabilities};
@@ -33,12 +33,16 @@ use crate::netlink::socket::{Monitor, RECEIVE_BUFFER, Requester};
 use crate::run::{Clock, UserPlane};
 
 /// Size of a 2 KiB buffer with its headers and the pool's share, in octets.
-const BUFFER: u32 = 2432;
+const BUFFER: u64 = 2432;
 /// Buffers for packets of the control thread: twice what waits for a worker, because workers keep some that they have freed.
 const INJECT_BUFFERS: u32 = 4096;
 
+/// Niceness of the workers' threads: three times the share of an ordinary thread.
+const NICENESS: i32 = -5;
+
 /// Receive buffer of a socket, in octets.
-const SOCKET_BUFFER: usize = 4 << 20;
+const SOCKET_BUFFER: usize = 8 << 20;
+
 /// Why a user plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -95,7 +99,12 @@ impl WorkerThreads {
         for (number, worker) in workers.into_iter().enumerate() {
             let stop = started.stop.clone();
             let thread = std::thread::Builder::new().name(format!("sluice-worker{number}"));
-            let spawn = || thread.spawn(move || worker.run(&stop));
+            let spawn = || {
+                thread.spawn(move || {
+                    come_first();
+                    worker.run(&stop);
+                })
+            };
             started.threads.push(match cores.get(number) {
                 Some(core) => bound(*core, spawn)??,
                 None => spawn()?,
@@ -126,6 +135,14 @@ impl Drop for WorkerThreads {
             // A worker's panic was printed when it happened.
             let _ = thread.join();
         }
+    }
+}
+
+/// Lets a worker's thread come before others on a core that it has to share: while it waits for its turn, its ports' rings overflow. In
+/// Linux a thread has a priority of its own. Who may not set it, does without.
+fn come_first() {
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        debug!(%error, "a worker has no priority over other threads");
     }
 }
 
@@ -175,6 +192,7 @@ pub async fn start(
         sessions: engine.places(),
         adjacencies: MAX_ADJACENCIES as u32,
         groups: MAX_GROUPS as u32,
+        punted: most_punted(document),
         ..Limits::default()
     };
     let (host, wanted) = (Host::read(Path::new("/")), Wanted::from(document));
@@ -362,17 +380,29 @@ fn node_config(document: &Document, now: Now, sequence: u32) -> pfcp::Config {
     config
 }
 
+/// Buffers for the packets of all ports: half of the memory, the rest being for the drivers' rings.
+fn buffers(document: &Document) -> u32 {
+    let octets = u64::from(document.memory) << 20;
+    let buffers = octets / 2 / BUFFER;
+    (buffers as u32)
+        .saturating_sub(INJECT_BUFFERS)
+        .max(INJECT_BUFFERS)
+}
+
+/// Packets of each worker that may wait for the control thread: a third of the buffers for all workers, and no more than are worth
+/// waiting for.
+fn most_punted(document: &Document) -> u32 {
+    let each = buffers(document) / 3 / u32::from(document.workers);
+    1 << each.clamp(256, 16_384).ilog2()
+}
+
 fn start_dpdk(document: &Document, huge_pages: bool) -> Result<Source, StartError> {
-    let memory = document.memory;
     let options = EalOptions {
-        memory_mib: memory,
+        memory_mib: document.memory,
         huge_pages,
     };
     let eal = Eal::start(&options)?;
-    // Half of the memory for packets, the rest for the drivers' rings.
-    let buffers = memory * (1 << 20) / 2 / BUFFER;
-    let buffers = buffers.saturating_sub(INJECT_BUFFERS).max(INJECT_BUFFERS);
-    let pool = eal.pool("packets", buffers)?;
+    let pool = eal.pool("packets", buffers(document))?;
     let queues = document.workers;
     Ok(Source { eal, pool, queues })
 }
@@ -381,6 +411,29 @@ fn start_dpdk(document: &Document, huge_pages: bool) -> Result<Source, StartErro
 mod tests {
     use super::*;
     use std::thread::spawn;
+
+    #[test]
+    fn packets_for_the_control_thread_take_a_third_of_the_buffers_at_most() {
+        for (memory, workers, buffered, punted) in [
+            (64, 1, 9_701, 2048),
+            (256, 1, 51_092, 16_384),
+            (256, 8, 51_092, 2048),
+            (64, 16, 9_701, 256),
+            (65_536, 1, 14_124_085, 16_384),
+        ] {
+            let text = format!(
+                "node-id: up1
+address: 192.0.2.2
+control-planes: [192.0.2.1]
+memory: {memory}
+workers: {workers}
+"
+            );
+            let document: Document = config::parse(&text, "up.yaml").unwrap();
+            assert_eq!(buffers(&document), buffered, "{memory} MiB");
+            assert_eq!(most_punted(&document), punted, "{memory} MiB");
+        }
+    }
 
     #[test]
     fn a_thread_is_bound_to_its_core_and_whoever_starts_it_is_not() {

@@ -427,7 +427,7 @@ impl TryFrom<String> for Destination {
 pub struct Punts {
     per_session: Option<Rate>,
     hold_down: Option<Hold>,
-    queue: Option<u32>,
+    pub queue: Option<u32>,
     /// By the kinds' names.
     #[serde(flatten)]
     kinds: BTreeMap<String, Kind>,
@@ -483,7 +483,6 @@ impl Punts {
         let mut limits = PuntLimits::default();
         limits.per_session = self.per_session.map_or(limits.per_session, PuntRate::from);
         limits.hold_down = self.hold_down.map_or(limits.hold_down, HoldDown::from);
-        limits.queue = self.queue.unwrap_or(limits.queue);
         self.kinds.iter().try_fold(limits, |limits, (name, kind)| {
             let Kind {
                 per_second,

@@ -189,6 +189,7 @@ impl Plane {
             instances: names.instances.len() as u16,
             sessions: names.sessions.len() as u32 * u32::from(conf.workers),
             handed_over: conf.hand_over_queue,
+            punted: conf.punts.queue.unwrap_or(Limits::default().punted),
             adjacencies: names.adjacencies.len() as u32,
             groups: names.groups.len() as u32,
             ..Limits::default()

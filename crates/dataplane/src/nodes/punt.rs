@@ -30,7 +30,8 @@ pub(crate) struct Punter {
 }
 
 impl Punter {
-    pub fn new(limits: &PuntLimits, queue: Producer, hz: u64) -> Self {
+    /// The queue holds up to `size` packets.
+    pub fn new(limits: &PuntLimits, queue: Producer, size: u32, hz: u64) -> Self {
         let bucket = |rate| (Bucket::FULL, Rate::new(rate, hz));
         Punter {
             limits: *limits,
@@ -38,7 +39,7 @@ impl Punter {
             per_session: Rate::new(limits.per_session, hz),
             guard: Guard::new(limits, hz),
             queue,
-            half: (limits.queue as usize / 2).max(1),
+            half: (size as usize / 2).max(1),
             hz,
         }
     }

@@ -16,7 +16,7 @@ use crate::lag::Lag;
 /// Packets that one datagram or device may bring for the worker.
 const MOST_INJECTS: usize = 128;
 /// How long frames for subscribers wait in their socket for the workers. A worker that is only behind has taken what it has by then.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Room in the workers' queues for packets.
 #[derive(Debug, Default)]
