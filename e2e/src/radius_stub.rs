@@ -8,6 +8,7 @@ use crate::radius::{ALONE, SECRET};
 use anyhow::{Context, Result, bail};
 use lab::process::Process;
 use lab::topology::{Lab, Place};
+use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -21,6 +22,9 @@ use wire::radius::{
 
 /// What the process of the server is started with, before the path of its socket.
 pub const WORD: &str = "--radius-stub";
+
+/// Receive buffer of a socket, in octets.
+const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// What it has counted.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -100,8 +104,8 @@ pub fn serve(socket: &Path) -> Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    let authentication = UdpSocket::bind((ALONE.address, ALONE.authentication))?;
-    let accounting = UdpSocket::bind((ALONE.address, ALONE.accounting))?;
+    let authentication = listen(ALONE.authentication)?;
+    let accounting = listen(ALONE.accounting)?;
     let listener = UnixListener::bind(socket)?;
     let server = Server::default();
     std::thread::scope(|scope| {
@@ -113,6 +117,13 @@ pub fn serve(socket: &Path) -> Result<()> {
         }
         bail!("the socket is closed")
     })
+}
+
+/// A socket that has room for what comes while others use the core.
+fn listen(port: u16) -> Result<UdpSocket> {
+    let socket = UdpSocket::bind((ALONE.address, port))?;
+    setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER)?;
+    Ok(socket)
 }
 
 #[derive(Default)]
