@@ -277,8 +277,8 @@ mod tests {
         let at = Duration::from_millis;
         assert!(room.takes(true, at(0)));
         assert!(!room.takes(false, at(10)));
-        assert!(!room.takes(false, at(109)));
-        assert!(room.takes(false, at(110)));
+        assert!(!room.takes(false, at(309)));
+        assert!(room.takes(false, at(310)));
         assert!(room.takes(false, at(5_000)), "it stands still");
         assert!(room.takes(true, at(5_001)));
         assert!(!room.takes(false, at(5_002)), "it is behind again");
