@@ -60,6 +60,7 @@ pub mod icmp;
 mod lag;
 pub mod ledger;
 pub mod managed;
+mod moved;
 pub mod netlink;
 pub mod policies;
 pub mod portal;
@@ -68,4 +69,5 @@ mod start;
 pub mod table;
 
 pub use documents::DocumentReader;
+pub use moved::Moved;
 pub use start::{Parts, SetLevel, StartError, WorkerThreads, engine_config, node, start, was_told};

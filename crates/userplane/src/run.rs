@@ -36,6 +36,7 @@ use crate::documents::{Documents, Read};
 use crate::engine::{Engine, Now, WorkerCommand};
 use crate::fib::{Command, Fib};
 use crate::icmp::ErrorSource;
+use crate::moved::Moved;
 use crate::netlink::follower::Follower;
 use crate::netlink::socket::{Change, Requester};
 use crate::policies::{Done, PolicyChange, PolicyNumbers, TrafficPolicies};
@@ -223,6 +224,8 @@ pub struct UserPlane {
     check: Option<Box<ledger::Check>>,
     /// Move of an aggregate to another worker.
     moving: Option<moves::Moving>,
+    /// VLANs that were moved, on the disk.
+    moved: Moved,
     /// Subscriber lines whose packets are sampled.
     samples: samples::Samples,
     /// Sessions of which the hits of each rule are counted.
@@ -314,6 +317,7 @@ impl UserPlane {
             said_untold: false,
             check: None,
             moving: None,
+            moved: parts.moved,
             samples: samples::Samples::default(),
             watches: watches::RuleWatches::default(),
             questions: policies::Questions::default(),

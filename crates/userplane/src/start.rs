@@ -29,6 +29,7 @@ use crate::documents::DocumentReader;
 use crate::engine::{self, Engine, Now};
 use crate::fib::{MAX_ADJACENCIES, MAX_GROUPS};
 use crate::host::{Finding, Host, Wanted};
+use crate::moved::Moved;
 use crate::netlink::socket::{Monitor, RECEIVE_BUFFER, Requester};
 use crate::run::{Clock, UserPlane};
 
@@ -178,6 +179,7 @@ pub async fn start(
 
     let state = &document.state;
     let kept = Kept::open(state).context(|| format!("the state in {}", state.display()))?;
+    let moved = Moved::open(state).context(|| format!("the state in {}", state.display()))?;
     let mut reader = DocumentReader::new(capabilities(document.max_sessions));
     let last = kept.document().map(|last| {
         last.map(|last| {
@@ -233,6 +235,7 @@ pub async fn start(
             workers,
             configured: Configured::new(kept),
             reader,
+            moved,
             set_level,
             host: lacking,
         },
@@ -287,6 +290,8 @@ pub struct Parts {
     pub workers: WorkerThreads,
     /// Document from the management interface.
     pub configured: Configured,
+    /// VLANs that were moved to another worker.
+    pub moved: Moved,
     /// Reads documents.
     pub reader: DocumentReader,
     /// Sets the log level.

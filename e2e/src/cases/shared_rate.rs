@@ -93,19 +93,29 @@ set {port} segments all egress-rate {RATE}"
         (0.8..1.2).contains(&is_one) && (0.75..1.33).contains(&equal),
         "{first} and {second} kbit/s of {both}"
     );
-    let told = site
-        .sluice()
-        .run(&["show", "qos", "aggregates", &name, "--json"])?;
-    let told: Vec<Aggregate> = serde_json::from_str(&told)?;
-    ensure!(
-        matches!(
+    let is_at_one = |site: &mut Site| -> Result<bool> {
+        let words = ["show", "qos", "aggregates", &name, "--json"];
+        let told: Vec<Aggregate> = serde_json::from_str(&site.sluice().run(&words)?)?;
+        Ok(matches!(
             told[..],
             [Aggregate {
                 worker: Some(1),
                 workers: 1
             }]
-        ),
-        "{told:?}"
+        ))
+    };
+    ensure!(is_at_one(site)?, "the segment is not at worker 1 alone");
+
+    site.restart_user_plane(lab)?;
+    site.wait_for("the segment at worker 1 again", PATIENCE, |site| {
+        Ok(site.sessions()?.len() == usize::from(HOMES) && is_at_one(site)?)
+    })?;
+    let [first, second] = homes.rates(&network);
+    println!("        the same after the user plane was killed: {first:.1} and {second:.1}");
+    let (is_one, equal) = ((first + second) / both, first / second);
+    ensure!(
+        (0.8..1.2).contains(&is_one) && (0.75..1.33).contains(&equal),
+        "{first} and {second} kbit/s of {both}"
     );
 
     site.sluice()

@@ -206,6 +206,7 @@ impl UserPlane {
         if let Some(defaults) = self.off_ports.remove(name) {
             self.engine.put_on_port(&defaults, index);
         }
+        self.move_again(name);
         if document.egress_rate.is_some() {
             self.set_egress_rate(name, document)?;
         }
