@@ -41,7 +41,8 @@ counters! {
     UnknownSegment = "unknown-segment",
     /// A discovery packet was not answered: it requested another service or was not for this gateway.
     DiscoveryIgnored = "discovery-ignored",
-    /// A PADI was not answered: 65,536 others waited for their answers, because of `pado-delay` or because the gateway was busy.
+    /// A PADI was not answered: too many others waited for their answers (65,536, or 16 MiB of them), because of `pado-delay` or because the
+    /// gateway was busy.
     OffersFull = "offers-full",
     /// A PADR was rejected: its AC-Cookie is invalid or too old.
     BadCookie = "bad-cookie",

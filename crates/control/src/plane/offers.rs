@@ -14,8 +14,9 @@ use session::discovery::Answer;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Maximum number of PADIs that wait.
+/// Maximum number of PADIs that wait, and of their octets: most have fewer than 100, and may have 1,484 (RFC 2516 §5.1).
 const MOST_PADIS: usize = 65_536;
+const MOST_OCTETS: usize = 16 << 20;
 /// Time that control packets may wait before no further session begins: its set-up would make the others wait longer.
 const MOST_WAITING: Duration = Duration::from_millis(100);
 /// Longest time after which a PADI that cannot be answered yet is looked at again.
@@ -31,6 +32,8 @@ pub(super) struct Offers {
     waiting: BTreeMap<(Duration, u64), Arc<Padi>>,
     /// When the home of each will have given up.
     gives_up: HashMap<Arc<Padi>, Duration>,
+    /// Their octets.
+    octets: usize,
     /// Number of the next one.
     next: u64,
 }
@@ -45,18 +48,27 @@ struct Padi {
 
 impl Offers {
     /// A PADI waits until then. One that waits already goes on waiting.
-    fn wait(&mut self, now: Now, until: Duration, padi: Padi) -> Result<(), Refused> {
+    fn wait(&mut self, now: Duration, until: Duration, padi: Padi) -> Result<(), Refused> {
         if let Some(gives_up) = self.gives_up.get_mut(&padi) {
-            *gives_up = now.at + GIVES_UP;
+            *gives_up = now + GIVES_UP;
             return Ok(());
         }
-        if self.waiting.len() >= MOST_PADIS {
+        let octets = self.octets + padi.payload.len();
+        if self.waiting.len() >= MOST_PADIS || octets > MOST_OCTETS {
             return Err(Counter::OffersFull);
         }
+        self.octets = octets;
         let padi = Arc::new(padi);
-        self.gives_up.insert(padi.clone(), now.at + GIVES_UP);
+        self.gives_up.insert(padi.clone(), now + GIVES_UP);
         self.put(until, padi);
         Ok(())
+    }
+
+    /// A PADI does not wait any more.
+    fn forget(&mut self, padi: &Padi) {
+        if self.gives_up.remove(padi).is_some() {
+            self.octets -= padi.payload.len();
+        }
     }
 
     fn put(&mut self, until: Duration, padi: Arc<Padi>) {
@@ -64,9 +76,9 @@ impl Offers {
         self.next += 1;
     }
 
-    fn pop_due(&mut self, now: Now) -> Option<Arc<Padi>> {
+    fn pop_due(&mut self, now: Duration) -> Option<Arc<Padi>> {
         let first = self.waiting.first_entry()?;
-        (first.key().0 <= now.at).then(|| first.remove())
+        (first.key().0 <= now).then(|| first.remove())
     }
 }
 
@@ -107,7 +119,7 @@ impl ControlPlane {
             circuit,
             payload: payload.into(),
         };
-        self.offers.wait(now, until, padi)
+        self.offers.wait(now.at, until, padi)
     }
 
     /// Whether a PADI can be answered now.
@@ -135,7 +147,7 @@ impl ControlPlane {
 
     /// Answers the PADIs whose time has come. Those that cannot be answered yet wait on, until their homes have given up.
     pub(super) fn send_offers(&mut self, now: Now) {
-        while let Some(padi) = self.offers.pop_due(now) {
+        while let Some(padi) = self.offers.pop_due(now.at) {
             if let Err(counter) = self.look_at_padi(now, padi) {
                 self.counters.count(counter);
             }
@@ -161,7 +173,7 @@ impl ControlPlane {
             self.offers.put(until, padi);
             return Ok(());
         }
-        self.offers.gives_up.remove(&padi);
+        self.offers.forget(&padi);
         may?;
         // a PADO of now, whose cookie has all of its time before it
         let discovery = &self.access(*segment).discovery;
@@ -195,6 +207,44 @@ fn delay(profile: &AccessProfile, sessions: usize, most: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::eth::{MacAddr, Tags};
+
+    #[test]
+    fn as_many_padis_and_octets_wait_as_may_and_one_that_is_repeated_once() {
+        let padi = |n: u32, octets: usize| {
+            let [a, b, c, d] = n.to_be_bytes();
+            Padi {
+                segment: SegmentId(1),
+                circuit: Circuit {
+                    logical_port: (*b"access0").into(),
+                    tags: Tags::default(),
+                    mac: MacAddr([2, 0, a, b, c, d]),
+                },
+                payload: vec![0; octets].into(),
+            }
+        };
+        let (now, until) = (Duration::ZERO, Duration::from_secs(1));
+        let mut offers = Offers::default();
+        let most = MOST_PADIS as u32;
+        for _ in 0..2 {
+            for n in 0..most {
+                offers.wait(now, until, padi(n, 60)).unwrap();
+            }
+        }
+        assert_eq!(offers.waiting.len(), MOST_PADIS);
+        assert_eq!(
+            offers.wait(now, until, padi(most, 60)),
+            Err(Counter::OffersFull)
+        );
+        assert!(offers.pop_due(now).is_none());
+        while let Some(padi) = offers.pop_due(until) {
+            offers.forget(&padi);
+        }
+        assert_eq!((offers.octets, offers.gives_up.len()), (0, 0));
+        let waits = |n: &u32| offers.wait(now, until, padi(*n, 1484)).is_ok();
+        let large = (0..most).take_while(waits).count();
+        assert_eq!(large, MOST_OCTETS / 1484);
+    }
 
     #[test]
     fn the_delay_grows_with_the_load() {
