@@ -62,6 +62,8 @@ pub enum Fault {
     LagMemberUnused,
     /// No member of a port's LAG is used.
     LagDown,
+    /// Several workers keep the rate of an aggregate, each for its own sessions.
+    AggregateSplit,
 }
 
 impl Fault {
@@ -87,6 +89,7 @@ impl Fault {
             Fault::LineFlooding => "line-flooding",
             Fault::LagMemberUnused => "lag-member-unused",
             Fault::LagDown => "lag-down",
+            Fault::AggregateSplit => "aggregate-split",
         }
     }
 
@@ -108,7 +111,8 @@ impl Fault {
             | Fault::PoolAlmostExhausted
             | Fault::HistoryDamaged
             | Fault::LineFlooding
-            | Fault::LagMemberUnused => Severity::Minor,
+            | Fault::LagMemberUnused
+            | Fault::AggregateSplit => Severity::Minor,
             Fault::CommitUnconfirmed | Fault::HistoryTooSmall | Fault::HostLacking => {
                 Severity::Warning
             }
@@ -128,6 +132,8 @@ impl Fault {
             | Fault::PoolExhausted
             | Fault::SessionTableFull
             | Fault::LineFlooding => seconds(0, 60),
+            // sessions that come back are not counted until then
+            Fault::AggregateSplit => seconds(3, 10),
             // when a user plane starts, both ends take a second to agree
             Fault::LagMemberUnused | Fault::LagDown => seconds(3, 10),
             Fault::StoreSlow => seconds(2, 10),
@@ -359,6 +365,7 @@ mod tests {
             (Fault::LineFlooding, 16),
             (Fault::LagMemberUnused, 17),
             (Fault::LagDown, 18),
+            (Fault::AggregateSplit, 19),
         ];
         for (fault, position) in positions {
             assert_eq!(postcard::to_allocvec(&fault), Ok(vec![position]));

@@ -277,6 +277,9 @@ impl Keeper {
         }));
         wrong.extend(crate::floods::floods(self.management.offenders()));
         wrong.extend(crate::lags::unused(&self.management.lag_members()));
+        wrong.extend(crate::split_aggregates::split(
+            &self.management.split_aggregates(),
+        ));
         if let Some(by) = self.transactions().history().confirm_by() {
             let version = self.transactions().version();
             let left = by.saturating_sub(unix_time());

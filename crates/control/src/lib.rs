@@ -58,6 +58,7 @@ pub mod runtime;
 pub mod session_ids;
 mod sessions;
 mod shared;
+mod split_aggregates;
 pub mod store;
 mod subscribers;
 mod teids;

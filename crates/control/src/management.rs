@@ -10,7 +10,7 @@ use config::start::Tls;
 use config::{Configuration, Fault, Path};
 use futures_util::future::join_all;
 use mi::{Client, Document, DocumentFault, Endpoint, State};
-use northbound::{LagMember, Managed, Offender};
+use northbound::{LagMember, Managed, Offender, QueueAggregate};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -229,6 +229,16 @@ impl Management {
             state.map_or_else(Vec::new, |state| state.lag_members.clone())
         });
         members.collect()
+    }
+
+    /// Aggregates with a rate that several workers of a user plane keep.
+    pub fn split_aggregates(&self) -> Vec<QueueAggregate> {
+        let split = self.links.values().flat_map(|link| {
+            let standing = link.standing.borrow();
+            let state = standing.state.as_ref().filter(|_| standing.reached);
+            state.map_or_else(Vec::new, |state| state.split_aggregates.clone())
+        });
+        split.collect()
     }
 
     /// State of each user plane's document.

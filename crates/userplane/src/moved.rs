@@ -83,7 +83,9 @@ impl Moved {
         for (&vlan, &worker) in self.ports.get(port).into_iter().flatten() {
             let ranges = workers.entry(worker).or_default();
             match ranges.last_mut() {
-                Some(last) if last.end() + 1 == vlan => *last = *last.start()..=vlan,
+                Some(last) if last.end().checked_add(1) == Some(vlan) => {
+                    *last = *last.start()..=vlan
+                }
                 _ => ranges.push(vlan..=vlan),
             }
         }

@@ -84,6 +84,11 @@ set {port} segments all egress-rate {RATE}"
     ensure!(is_twice, "{first} and {second} kbit/s of twice {both}");
 
     let name = format!("{CONFIGURED_AS}/{ACCESS_PORT}/all");
+    let is_told = |site: &Site| -> Result<bool> {
+        let alarms = site.sluice().run(&["show", "alarms"])?;
+        Ok(alarms.contains("aggregate-split") && alarms.contains(&name))
+    };
+    site.wait_for("the alarm", PATIENCE, |site| is_told(site))?;
     let moved = ["move", "aggregate", &name, "--worker", "1"];
     println!("        {}", site.sluice().run(&moved)?.trim());
     let [first, second] = homes.rates(&network);
@@ -105,6 +110,7 @@ set {port} segments all egress-rate {RATE}"
         ))
     };
     ensure!(is_at_one(site)?, "the segment is not at worker 1 alone");
+    site.wait_for("no alarm", PATIENCE, |site| Ok(!is_told(site)?))?;
 
     site.restart_user_plane(lab)?;
     site.wait_for("the segment at worker 1 again", PATIENCE, |site| {

@@ -176,6 +176,7 @@ impl UserPlane {
             handed_over: worker.handed_over,
             taken_over: worker.taken_over,
         };
+        let (queue_aggregates, split_aggregates) = self.notable_queues();
         State {
             in_force: self.configured.in_force().cloned(),
             ports: self.show_ports(),
@@ -185,7 +186,8 @@ impl UserPlane {
             sampled: self.samples.sessions(),
             host: self.host.clone(),
             offenders: self.show_offenders(),
-            queue_aggregates: self.busiest_queues(),
+            queue_aggregates,
+            split_aggregates,
             lag_members: self.show_lag_members(),
         }
     }

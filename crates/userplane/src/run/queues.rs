@@ -240,18 +240,25 @@ impl UserPlane {
         ListQueueAggregatesResponse { aggregates, more }
     }
 
-    /// Those that use most of their rates, and of these those with the longest delays.
-    pub(super) fn busiest_queues(&self) -> Vec<QueueAggregate> {
+    /// Those that use most of their rates, and of these those with the longest delays; and parts of ports whose rate several workers keep.
+    pub(super) fn notable_queues(&self) -> (Vec<QueueAggregate>, Vec<QueueAggregate>) {
         let mut rows = self.queue_rows();
+        let split = rows.iter().filter(|row| is_split(row)).take(SHOWN);
+        let split = split.cloned().collect();
         rows.sort_by_key(|row| Reverse((share(row), row.delay_milliseconds, row.drops)));
         rows.truncate(SHOWN);
-        rows
+        (rows, split)
     }
 }
 
 /// Where a row stands in the table.
 fn place(row: &QueueAggregate) -> (&str, &str, Option<u32>) {
     (&row.port, &row.segment, row.s_tag)
+}
+
+/// Whether several workers have sessions of a part of a port, and each keeps its rate for its own. (They share the rate of a port.)
+fn is_split(row: &QueueAggregate) -> bool {
+    !row.segment.is_empty() && row.rate_bits_per_second.is_some() && row.workers > 1
 }
 
 /// The part of its rate that is used, in hundredths.
@@ -304,6 +311,20 @@ mod tests {
             assert_eq!((counts.waiting.subscribers, counts.drops), (9, 6));
             assert_eq!(counts.waiting_packets, 21);
         }
+    }
+
+    #[test]
+    fn only_parts_of_ports_with_a_rate_are_split() {
+        let row = |segment: &str, rate, workers| QueueAggregate {
+            segment: segment.into(),
+            rate_bits_per_second: rate,
+            workers,
+            ..QueueAggregate::default()
+        };
+        assert!(is_split(&row("olt1", Some(1000), 2)));
+        assert!(!is_split(&row("olt1", Some(1000), 1)));
+        assert!(!is_split(&row("olt1", None, 2)));
+        assert!(!is_split(&row("", Some(1000), 2)), "a port");
     }
 
     #[test]
