@@ -94,7 +94,7 @@ scale: packages-test web
 
 bench: packages-bench
 	$(CARGO) build --release -p bench
-	@$(SUDO) $(BIN)/bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) $(if $(DOCS),--docs docs)
+	@$(SUDO) env MIMALLOC_MINIMAL_PURGE_SIZE=2048 $(BIN)/bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) $(if $(DOCS),--docs docs)
 
 qos-plots:
 	@$(CARGO) run --quiet --release -p scheduler --example plots -- docs/qos

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How long a process may take to end by itself after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
+/// Setting of the daemons' allocator, as their units have it (`deploy/systemd`).
+const ALLOCATOR: (&str, &str) = ("MIMALLOC_MINIMAL_PURGE_SIZE", "2048");
 /// How often the end of a process is looked for.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -33,7 +35,9 @@ impl Process {
     pub fn spawn(dir: &Path, name: &str, mut command: Command) -> Result<Self> {
         let log = dir.join(format!("{name}.log"));
         let out = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let (setting, value) = ALLOCATOR;
         command
+            .env(setting, value)
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
             .stderr(out)
@@ -266,6 +270,25 @@ fn signal(id: i32, signal: Signal) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_allocators_setting_is_that_of_the_units() {
+        let (setting, value) = ALLOCATOR;
+        let up = include_str!("../../../deploy/systemd/sluice-up.service");
+        let cp = include_str!("../../../deploy/systemd/sluice-cp.service");
+        for unit in [up, cp] {
+            let wanted = format!("Environment={setting}={value}");
+            assert!(unit.lines().any(|line| line == wanted), "no {wanted}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new("printenv");
+        command.arg(setting);
+        let mut printed = Process::spawn(dir.path(), "printenv", command).unwrap();
+        while printed.ended().unwrap().is_none() {
+            sleep(POLL);
+        }
+        assert_eq!(fs::read_to_string(printed.log()).unwrap().trim(), value);
+    }
 
     #[test]
     fn a_recorded_process_is_ended_and_a_stranger_with_its_id_is_not() {

@@ -395,7 +395,7 @@ fn buffers(document: &Document) -> u32 {
 }
 
 /// Packets of each worker that may wait for the control thread: a third of the buffers for all workers, and no more than are worth
-/// waiting for.
+/// waiting for; 256 where many workers have few buffers.
 fn most_punted(document: &Document) -> u32 {
     let each = buffers(document) / 3 / u32::from(document.workers);
     1 << each.clamp(256, 16_384).ilog2()
