@@ -101,7 +101,7 @@ fn generate(hosts: &[String], certificate: &Path, key: &Path) -> Result<(), Stri
     ];
     let folder = certificate.parent().unwrap_or(Path::new("."));
     let written = config::folder::make(folder).and_then(|()| {
-        let write = |(path, text): (&Path, String)| crate::files::replace(path, text.as_bytes());
+        let write = |(path, text): (&Path, String)| config::folder::replace(path, text.as_bytes());
         parts.into_iter().try_for_each(write)
     });
     written.map_err(|error| said(folder, &error))?;

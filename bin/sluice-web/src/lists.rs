@@ -122,7 +122,7 @@ impl<T: Entry> ListFile<T> {
         let mut entries = self.read()?;
         let done = change(&mut entries)?;
         let text = serde_json::to_vec_pretty(&entries).map_err(|error| error.to_string())?;
-        crate::files::replace(&self.path, &text).map_err(said)?;
+        config::folder::replace(&self.path, &text).map_err(said)?;
         Ok(done)
     }
 }

@@ -11,7 +11,6 @@ mod completions;
 mod cookie;
 mod destinations;
 mod feed;
-mod files;
 mod gateway;
 mod gnmi;
 mod lease;

@@ -84,8 +84,8 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             worker.hold(port, owners);
             None
         }
-        Command::SetOwners(port, owners) => {
-            (worker.tables.sessions).set_owners(port, Some(owners), true);
+        Command::SetOwners(port, owners, keeps_taken) => {
+            (worker.tables.sessions).set_owners(port, Some(owners), keeps_taken);
             None
         }
         Command::Fence(unqueued) => {

@@ -337,7 +337,7 @@ impl Controller {
     }
 
     /// Whether a command about a port will be taken, which no adjacency's may be behind.
-    fn settled(&mut self) -> Result<(), Busy> {
+    pub(crate) fn settled(&mut self) -> Result<(), Busy> {
         match self.catch_up() {
             true => self.room(),
             false => Err(Busy),

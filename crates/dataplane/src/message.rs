@@ -50,8 +50,9 @@ pub(crate) enum Command {
     SetPolicy(PolicyIndex, Option<Arc<CompiledPolicy>>),
     /// Hold what comes for VLANs of a port that move here.
     Hold(PortIndex, Arc<Owners>),
-    /// VLANs of a port are other workers' from now on.
-    SetOwners(PortIndex, Arc<Owners>),
+    /// VLANs of a port are other workers' from now on. With the flag frames that other workers have handed over go by the owners of before,
+    /// until the end of the move.
+    SetOwners(PortIndex, Arc<Owners>, bool),
     /// Commands wait until what other workers had handed over by now is done; with the flag also until what waits in no session's queue
     /// has left.
     Fence(bool),

@@ -157,6 +157,30 @@ impl Controller {
         self.aliases.forget(index);
     }
 
+    /// Says which workers have VLANs of an access port that has no sessions: each (outer) VLAN id with its worker; untagged frames count as
+    /// VLAN 0. Of a port that has some they are [moved](Controller::relocate).
+    ///
+    /// # Errors
+    /// There is no such port or worker, or the workers do not take commands now.
+    pub fn set_owners(
+        &mut self,
+        port: PortIndex,
+        workers: impl IntoIterator<Item = (u16, u16)>,
+    ) -> Result<(), PortError> {
+        self.settled()?;
+        self.ports.device(port)?;
+        let mut owners = [BY_LANE; 4096];
+        for (vlan, worker) in workers {
+            if worker >= self.shard.workers() {
+                return Err(PortError::Unknown(port));
+            }
+            owners[usize::from(vlan) & 0xfff] = worker as u8;
+        }
+        let owners = self.kept.keep(owners);
+        self.owners.insert(port, owners.clone());
+        Ok(self.send_all(|_| Command::SetOwners(port, owners.clone(), false))?)
+    }
+
     /// Moves VLANs to a worker. No packet is lost, but for lack of room, and those of a flow stay in order. Until it is done
     /// ([`Controller::is_moving`]), commands about sessions are refused.
     ///
@@ -264,7 +288,7 @@ impl Controller {
         }
         // The routes lead to the new worker: whoever has this command sends nothing to the former ones any more.
         self.send_all_but(moving.worker, || {
-            Command::SetOwners(moving.port, moving.owners.clone())
+            Command::SetOwners(moving.port, moving.owners.clone(), true)
         });
         // The new worker as well, which may be at a burst whose destinations it has looked up before.
         self.send_to(moving.worker, Command::Fence(false));

@@ -4,10 +4,10 @@
 //! which does not wait for the disk.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use config::folder;
@@ -15,8 +15,6 @@ use tracing::warn;
 
 /// The file's name in the folder of the user plane's state.
 const NAME: &str = "moved";
-/// What is being written, or was when the user plane died.
-const NEXT: &str = "moved.next";
 /// Changes that wait for the disk.
 const WAITING: usize = 16;
 
@@ -49,10 +47,9 @@ impl Moved {
             Err(error) => return Err(error),
         };
         let (jobs, asked) = sync_channel::<(String, Then)>(WAITING);
-        let state = state.to_owned();
         let work = move || {
             for (text, then) in asked {
-                then(write(&state, &text));
+                then(folder::replace(&path, text.as_bytes()));
             }
         };
         std::thread::Builder::new()
@@ -64,12 +61,8 @@ impl Moved {
     /// Notes the worker of VLANs of a port. [`Moved::keep`] writes it.
     pub fn note(&mut self, port: &str, vlans: &[RangeInclusive<u16>], worker: u16) {
         let of_port = self.ports.entry(port.to_owned()).or_default();
-        of_port.extend(
-            vlans
-                .iter()
-                .flat_map(|range| range.clone())
-                .map(|vlan| (vlan, worker)),
-        );
+        let vlans = vlans.iter().flat_map(|range| range.clone());
+        of_port.extend(vlans.map(|vlan| (vlan, worker)));
     }
 
     /// Forgets ports that are not there any more. [`Moved::keep`] writes it.
@@ -77,19 +70,10 @@ impl Moved {
         self.ports.retain(|port, _| is_there(port));
     }
 
-    /// VLANs of a port by their worker.
-    pub fn of(&self, port: &str) -> BTreeMap<u16, Vec<RangeInclusive<u16>>> {
-        let mut workers = BTreeMap::<u16, Vec<RangeInclusive<u16>>>::new();
-        for (&vlan, &worker) in self.ports.get(port).into_iter().flatten() {
-            let ranges = workers.entry(worker).or_default();
-            match ranges.last_mut() {
-                Some(last) if last.end().checked_add(1) == Some(vlan) => {
-                    *last = *last.start()..=vlan
-                }
-                _ => ranges.push(vlan..=vlan),
-            }
-        }
-        workers
+    /// The VLANs of a port that were moved, each with its worker.
+    pub fn of(&self, port: &str) -> impl Iterator<Item = (u16, u16)> {
+        let vlans = self.ports.get(port).into_iter().flatten();
+        vlans.map(|(vlan, worker)| (*vlan, *worker))
     }
 
     /// Writes what was noted, and says when it is on the disk. Later changes come later.
@@ -102,19 +86,14 @@ impl Moved {
     }
 }
 
-fn write(state: &Path, text: &str) -> io::Result<()> {
-    let next: PathBuf = state.join(NEXT);
-    let mut file = File::create(&next)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&next, state.join(NAME))?;
-    folder::sync(state)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+
+    fn of(moved: &Moved, port: &str) -> Vec<(u16, u16)> {
+        moved.of(port).collect()
+    }
 
     fn keep(moved: &Moved) -> io::Result<()> {
         let (done, wait) = channel();
@@ -126,23 +105,21 @@ mod tests {
     fn a_restart_finds_the_last_worker_of_each_vlan() {
         let state = tempfile::tempdir().unwrap();
         let mut moved = Moved::open(state.path()).unwrap();
-        assert!(moved.of("access0").is_empty());
+        assert_eq!(of(&moved, "access0"), []);
         moved.note("access0", &[100..=103, 200..=200], 1);
         moved.note("access0", &[102..=102], 2);
         moved.note("access1", &[0..=0], 1);
         keep(&moved).unwrap();
         moved.note("access0", &[300..=300], 3); // it was not written
         let mut again = Moved::open(state.path()).unwrap();
-        let of_two = [
-            (1, vec![100..=101, 103..=103, 200..=200]),
-            (2, vec![102..=102]),
-        ];
-        assert_eq!(again.of("access0"), of_two.into());
-        assert_eq!(again.of("access1"), [(1, vec![0..=0])].into());
+        let both = [(100, 1), (101, 1), (102, 2), (103, 1), (200, 1)];
+        assert_eq!(of(&again, "access0"), both);
+        assert_eq!(of(&again, "access1"), [(0, 1)]);
         again.retain(|port| port == "access1");
         keep(&again).unwrap();
         let last = Moved::open(state.path()).unwrap();
-        assert!(last.of("access0").is_empty() && !last.of("access1").is_empty());
+        assert_eq!(of(&last, "access0"), []);
+        assert_eq!(of(&last, "access1"), [(0, 1)]);
     }
 
     #[test]
@@ -150,11 +127,11 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         fs::write(state.path().join(NAME), "{\"access0\":").unwrap();
         let mut moved = Moved::open(state.path()).unwrap();
-        assert!(moved.of("access0").is_empty());
+        assert_eq!(of(&moved, "access0"), []);
         moved.note("access0", &[100..=100], 1);
         keep(&moved).unwrap();
         let again = Moved::open(state.path()).unwrap();
-        assert_eq!(again.of("access0"), [(1, vec![100..=100])].into());
+        assert_eq!(of(&again, "access0"), [(100, 1)]);
         fs::remove_dir_all(state.path()).unwrap();
         assert!(keep(&moved).is_err());
     }

@@ -225,7 +225,7 @@ pub struct UserPlane {
     /// Move of an aggregate to another worker.
     moving: Option<moves::Moving>,
     /// VLANs that were moved, on the disk.
-    moved: Moved,
+    pub(crate) moved: Moved,
     /// Subscriber lines whose packets are sampled.
     samples: samples::Samples,
     /// Sessions of which the hits of each rule are counted.

@@ -1,6 +1,6 @@
 //! How far a destination has got: a file of the state folder, so that a restart goes on behind it.
 
-use crate::files;
+use config::folder;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl CursorFile {
     /// # Errors
     /// What the system says.
     pub fn write(&self, cursor: Cursor) -> io::Result<()> {
-        files::replace(&self.0, &serde_json::to_vec(&cursor)?)
+        folder::replace(&self.0, &serde_json::to_vec(&cursor)?)
     }
 }
 

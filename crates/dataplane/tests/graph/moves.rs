@@ -408,6 +408,34 @@ fn sessions_come_go_and_change_where_their_vlan_is() {
     assert!(passes(&mut w, &next));
 }
 
+/// As when a port is opened again.
+#[test]
+fn sessions_of_a_port_that_had_none_begin_where_their_vlan_was_said_to_be() {
+    let (all, mut w) = (homes(8), world(1));
+    let access = PortIndex(ACCESS);
+    let of_none = w.controller.set_owners(access, [(100, WORKERS)]);
+    assert_eq!(of_none, Err(PortError::Unknown(access)));
+    w.controller.set_owners(access, [(100, 3)]).unwrap();
+    assert!(!w.controller.is_moving());
+    let of = [100, 101].map(|vlan| w.controller.owner(access, vlan));
+    assert_eq!(of, [Some(3), None]);
+    for (home, n) in all.iter().zip(0..) {
+        let index = match home.tags[0].1 {
+            100 => 4 * (50 + n) + 3,
+            _ => home.index,
+        };
+        let entry = SessionEntry {
+            index: SessionIndex(index),
+            ..World::entry(home)
+        };
+        w.controller.set_session(entry).unwrap();
+        w.send(ACCESS, &up(home, 1));
+        w.send(CORE, &down(home, 1));
+    }
+    w.settle();
+    assert_eq!((w.events(), w.receive().len()), (vec![], 2 * all.len()));
+}
+
 /// The same with the workers on threads.
 #[test]
 fn flows_stay_in_order_while_their_vlans_move_between_threads() {

@@ -14,7 +14,7 @@ use dataplane::{
 };
 use dpdk::{PortOptions, Spread};
 use ipnet::IpNet;
-use tracing::info;
+use tracing::{info, warn};
 use wire::eth::MacAddr;
 
 use super::{Source, fault, is_access, priority_source, source_check};
@@ -206,7 +206,7 @@ impl UserPlane {
         if let Some(defaults) = self.off_ports.remove(name) {
             self.engine.put_on_port(&defaults, index);
         }
-        self.move_again(name);
+        self.move_again(name)?;
         if document.egress_rate.is_some() {
             self.set_egress_rate(name, document)?;
         }
@@ -377,6 +377,31 @@ impl UserPlane {
             true => self.set_segment_rates(name),
             false => Ok(()),
         }
+    }
+
+    /// VLANs of a port that has been opened are at the workers to which they were moved before.
+    fn move_again(&mut self, name: &str) -> Result<(), Fault> {
+        let workers = self.controller.workers().count();
+        let is_there = |(_, worker): &(u16, u16)| usize::from(*worker) < workers;
+        let (there, gone): (Vec<_>, Vec<_>) = self.moved.of(name).partition(is_there);
+        if !gone.is_empty() {
+            warn!(
+                port = name,
+                vlans = gone.len(),
+                workers,
+                "VLANs were moved to workers that are not there: they are at those that the lanes of their sessions say"
+            );
+        }
+        if there.is_empty() {
+            return Ok(());
+        }
+        let path = Path::from_iter(["ports", name]);
+        let port = self.ports[name].index;
+        self.catch_up(&path)?;
+        let set = self.controller.set_owners(port, there.iter().copied());
+        set.map_err(|error| fault(&path, error))?;
+        self.engine.set_owners(port, there);
+        Ok(())
     }
 
     /// Has the workers keep the rates of a port's segments.

@@ -65,6 +65,14 @@ impl<T: Copy> Engine<T> {
         inside.intersection(&elsewhere).count()
     }
 
+    /// Says which workers have VLANs of a port: sessions that come later have places of theirs.
+    pub fn set_owners(&mut self, port: PortIndex, workers: impl IntoIterator<Item = (u16, u16)>) {
+        let owners = workers
+            .into_iter()
+            .map(|(vlan, worker)| ((port, vlan), worker));
+        self.owners.extend(owners);
+    }
+
     /// Makes VLANs a worker's: sessions that come later have places of that, and these sessions get some.
     pub fn relocate(
         &mut self,
@@ -73,9 +81,8 @@ impl<T: Copy> Engine<T> {
         worker: u16,
         sessions: Vec<SessionIndex>,
     ) -> Relocation {
-        for vlan in vlans.iter().flat_map(|range| range.clone()) {
-            self.owners.insert((port, vlan), worker);
-        }
+        let all = vlans.iter().flat_map(|range| range.clone());
+        self.set_owners(port, all.map(|vlan| (vlan, worker)));
         let moved = sessions.into_iter().filter_map(|index| {
             let place = self.table.relocate(index, worker)?;
             Some((index, place))

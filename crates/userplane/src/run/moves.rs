@@ -6,7 +6,7 @@ use dataplane::{MOST_MOVED, PortIndex};
 use mi::{Answer, MoveAggregateRequest, Response};
 use northbound::{MoveAggregateResponse, Refusal};
 use tokio::sync::oneshot;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::{Busy, ForWorker, UserPlane};
 
@@ -16,8 +16,6 @@ pub(crate) struct Aggregate {
     port: PortIndex,
     vlans: Vec<RangeInclusive<u16>>,
     worker: u16,
-    /// Whether somebody has asked for the move just now. Otherwise somebody had before the port was closed.
-    is_asked: bool,
 }
 
 /// A move that is asked for or under way.
@@ -83,7 +81,6 @@ impl UserPlane {
             port,
             vlans,
             worker: worker as u16,
-            is_asked: true,
         };
         match self.sessions_to_move(&aggregate).len() {
             0..=MOST_MOVED => Ok(aggregate),
@@ -94,56 +91,33 @@ impl UserPlane {
     }
 
     fn sessions_to_move(&self, aggregate: &Aggregate) -> Vec<dataplane::SessionIndex> {
-        let (port, worker) = (aggregate.port, aggregate.worker);
-        self.engine.to_move(port, &aggregate.vlans, worker)
-    }
-
-    /// Moves VLANs of a port that has been opened to where they were moved before.
-    pub(crate) fn move_again(&mut self, name: &str) {
-        let (port, workers) = (self.ports[name].index, self.controller.workers().count());
-        for (worker, vlans) in self.moved.of(name) {
-            if usize::from(worker) >= workers {
-                warn!(
-                    port = name,
-                    worker,
-                    ?vlans,
-                    "VLANs were moved to a worker that is not there: they are at those that their sessions' lanes say"
-                );
-                continue;
-            }
-            self.for_worker(ForWorker::Move(Aggregate {
-                port,
-                vlans,
-                worker,
-                is_asked: false,
-            }));
-        }
+        let Aggregate {
+            port,
+            vlans,
+            worker,
+        } = aggregate;
+        self.engine.to_move(*port, vlans, *worker)
     }
 
     /// Begins a move, behind all commands that were given before.
     pub(super) fn begin_move(&mut self, aggregate: &Aggregate) -> Result<(), Busy> {
         let mut ports = self.ports.iter();
         let Some((name, _)) = ports.find(|(_, port)| port.index == aggregate.port) else {
-            if aggregate.is_asked
-                && let Some(Moving { reply, .. }) = self.moving.take()
-            {
+            if let Some(Moving { reply, .. }) = self.moving.take() {
                 let gone = Refusal::NotFound("the port was closed meanwhile".into());
                 let _ = reply.send(Err(gone)); // the caller may have gone away
             }
             return Ok(());
         };
-        let name = name.clone();
         let sessions = self.sessions_to_move(aggregate);
         if !self.controller.takes_move(sessions.len()) {
             return Err(Busy);
         }
-        if aggregate.is_asked
-            && let Some(moving) = &mut self.moving
-        {
-            let (ports, returning) = (&self.ports, &self.off_ports);
-            let is_there = |port: &str| ports.contains_key(port) || returning.contains_key(port);
-            self.moved.retain(is_there);
-            self.moved.note(&name, &aggregate.vlans, aggregate.worker);
+        let (ports, returning) = (&self.ports, &self.off_ports);
+        let is_there = |port: &str| ports.contains_key(port) || returning.contains_key(port);
+        self.moved.retain(is_there);
+        self.moved.note(name, &aggregate.vlans, aggregate.worker);
+        if let Some(moving) = &mut self.moving {
             let (port, worker) = (aggregate.port, aggregate.worker);
             let split = self.engine.split_by_move(port, &aggregate.vlans, worker);
             moving.moved = Some(MoveAggregateResponse {
@@ -155,7 +129,6 @@ impl UserPlane {
             port,
             vlans,
             worker,
-            ..
         } = aggregate.clone();
         let relocation = self.engine.relocate(port, vlans, worker, sessions);
         let begun = self.controller.relocate(relocation);
