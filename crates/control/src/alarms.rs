@@ -132,7 +132,7 @@ impl Fault {
             | Fault::PoolExhausted
             | Fault::SessionTableFull
             | Fault::LineFlooding => seconds(0, 60),
-            // sessions that come back are not counted until then
+            // while it moves, one reading may find its sessions at both workers
             Fault::AggregateSplit => seconds(3, 10),
             // when a user plane starts, both ends take a second to agree
             Fault::LagMemberUnused | Fault::LagDown => seconds(3, 10),

@@ -223,22 +223,22 @@ impl Management {
 
     /// Members of the user planes' link aggregation groups.
     pub fn lag_members(&self) -> Vec<LagMember> {
-        let members = self.links.values().flat_map(|link| {
-            let standing = link.standing.borrow();
-            let state = standing.state.as_ref().filter(|_| standing.reached);
-            state.map_or_else(Vec::new, |state| state.lag_members.clone())
-        });
-        members.collect()
+        self.told(|state| &state.lag_members)
     }
 
     /// Aggregates with a rate that several workers of a user plane keep.
     pub fn split_aggregates(&self) -> Vec<QueueAggregate> {
-        let split = self.links.values().flat_map(|link| {
+        self.told(|state| &state.split_aggregates)
+    }
+
+    /// A part of what user planes tell that can be reached.
+    fn told<T: Clone>(&self, part: impl Fn(&State) -> &Vec<T>) -> Vec<T> {
+        let told = self.links.values().flat_map(|link| {
             let standing = link.standing.borrow();
             let state = standing.state.as_ref().filter(|_| standing.reached);
-            state.map_or_else(Vec::new, |state| state.split_aggregates.clone())
+            state.map_or_else(Vec::new, |state| part(state).clone())
         });
-        split.collect()
+        told.collect()
     }
 
     /// State of each user plane's document.

@@ -345,8 +345,6 @@ pub struct ControlPlane {
     boot: u32,
     random: StdRng,
     counters: Counters,
-    /// When a control packet came last, and how long it had waited for its turn.
-    waited: (Duration, Duration),
     outputs: VecDeque<Output>,
 }
 
@@ -429,7 +427,6 @@ impl ControlPlane {
             boot: restored.boot,
             random,
             counters: Counters::default(),
-            waited: Default::default(),
             outputs: VecDeque::new(),
             topology,
             start: start.clone(),

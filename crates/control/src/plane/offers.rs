@@ -36,6 +36,8 @@ pub(super) struct Offers {
     octets: usize,
     /// Number of the next one.
     next: u64,
+    /// When a control packet came last, and how long it had waited for its turn.
+    waited: (Duration, Duration),
 }
 
 /// A PADI. A home repeats it as it was.
@@ -85,13 +87,14 @@ impl Offers {
 impl ControlPlane {
     /// How long a control packet has waited that came just now. Those that come next have waited as long.
     pub(super) fn note_wait(&mut self, now: Now, waited: Duration) {
-        self.waited = (now.at, waited);
+        self.offers.waited = (now.at, waited);
     }
 
-    /// Whether the control plane has too little CPU time for what is under way. Where no packet came for a while, none waits.
+    /// Whether the control plane has too little CPU time for what is under way. Where no packet came for as long as the last one had
+    /// waited, none waits.
     fn is_busy(&self, now: Now) -> bool {
-        let (at, waited) = self.waited;
-        waited > MOST_WAITING && now.at <= at + MOST_WAITING
+        let (at, waited) = self.offers.waited;
+        waited > MOST_WAITING && now.at <= at + waited
     }
 
     /// Answers a PADI with this PADO: now, after the delay of the access profile, or when it can.
@@ -111,7 +114,7 @@ impl ControlPlane {
                 return Ok(());
             }
             Ok(()) => now.at + delay,
-            Err(why) if passes(why) => now.at + delay + self.pause(),
+            Err(why) if is_momentary(why) => now.at + delay + self.pause(),
             Err(why) => return Err(why),
         };
         let padi = Padi {
@@ -166,7 +169,7 @@ impl ControlPlane {
         };
         let gives_up = self.offers.gives_up.get(&padi).copied();
         if let Err(why) = may
-            && passes(why)
+            && is_momentary(why)
             && gives_up.is_some_and(|at| now.at < at)
         {
             let until = now.at + self.pause();
@@ -190,8 +193,8 @@ impl ControlPlane {
     }
 }
 
-/// Whether a reason for which a PADI is not answered is one of a moment.
-fn passes(why: Refused) -> bool {
+/// Whether a reason for which a PADI is not answered will be over soon.
+fn is_momentary(why: Refused) -> bool {
     matches!(why, Counter::ControlPlaneBusy | Counter::AaaCongested)
 }
 

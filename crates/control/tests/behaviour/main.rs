@@ -25,6 +25,7 @@ mod liar;
 mod mschapv2;
 mod names;
 mod next_pools;
+mod overload;
 mod plane;
 mod radius_records;
 mod reauthorize;
