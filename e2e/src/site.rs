@@ -12,8 +12,7 @@ use lab::topology::{
     ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, DELEGATED_V6, INTERNET_V4, INTERNET_V6, Lab,
     Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane,
 };
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use northbound::{DropCounter, Neighbour, Route, Session};
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -294,7 +293,7 @@ impl Site {
 
     /// kill -9 and a new start of the user plane.
     pub fn restart_user_plane(&mut self, lab: &Lab) -> Result<()> {
-        kill(Pid::from_raw(self.up.id()), Signal::SIGKILL)?;
+        self.up.signal(Signal::SIGKILL)?;
         self.up.stop()?;
         let file = self.dir.join("up.yaml");
         self.up = daemon(lab, Place::UserPlane(UP), "sluice-up", &file)?;

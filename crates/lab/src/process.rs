@@ -280,6 +280,8 @@ mod tests {
             let wanted = format!("Environment={setting}={value}");
             assert!(unit.lines().any(|line| line == wanted), "no {wanted}");
         }
+        let bench = format!("env {setting}={value} $(BIN)/bench");
+        assert!(include_str!("../../../Makefile").contains(&bench));
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("printenv");
         command.arg(setting);

@@ -417,6 +417,18 @@ mod tests {
     use super::*;
     use std::thread::spawn;
 
+    /// Who may not set it does without: the test needs root.
+    #[test]
+    fn a_workers_thread_comes_before_the_one_that_started_it() {
+        let own = || rustix::process::getpriority_process(None).unwrap();
+        let before = own();
+        let worker = spawn(move || {
+            come_first();
+            own()
+        });
+        assert_eq!((worker.join().unwrap(), own()), (NICENESS, before));
+    }
+
     #[test]
     fn packets_for_the_control_thread_take_a_third_of_the_buffers_at_most() {
         for (memory, workers, buffered, punted) in [

@@ -89,15 +89,19 @@ set {port} segments all egress-rate {RATE}"
         Ok(alarms.contains("aggregate-split") && alarms.contains(&name))
     };
     site.wait_for("the alarm", PATIENCE, |site| is_told(site))?;
+    let ensure_kept = |first: f64, second: f64| -> Result<()> {
+        let (is_one, equal) = ((first + second) / both, first / second);
+        ensure!(
+            (0.8..1.2).contains(&is_one) && (0.75..1.33).contains(&equal),
+            "{first} and {second} kbit/s of {both}"
+        );
+        Ok(())
+    };
     let moved = ["move", "aggregate", &name, "--worker", "1"];
     println!("        {}", site.sluice().run(&moved)?.trim());
     let [first, second] = homes.rates(&network);
     println!("        the same at worker 1: {first:.1} and {second:.1}");
-    let (is_one, equal) = ((first + second) / both, first / second);
-    ensure!(
-        (0.8..1.2).contains(&is_one) && (0.75..1.33).contains(&equal),
-        "{first} and {second} kbit/s of {both}"
-    );
+    ensure_kept(first, second)?;
     let is_at_one = |site: &mut Site| -> Result<bool> {
         let words = ["show", "qos", "aggregates", &name, "--json"];
         let told: Vec<Aggregate> = serde_json::from_str(&site.sluice().run(&words)?)?;
@@ -118,11 +122,7 @@ set {port} segments all egress-rate {RATE}"
     })?;
     let [first, second] = homes.rates(&network);
     println!("        the same after the user plane was killed: {first:.1} and {second:.1}");
-    let (is_one, equal) = ((first + second) / both, first / second);
-    ensure!(
-        (0.8..1.2).contains(&is_one) && (0.75..1.33).contains(&equal),
-        "{first} and {second} kbit/s of {both}"
-    );
+    ensure_kept(first, second)?;
 
     site.sluice()
         .configure(&format!("delete {port} segments all egress-rate"))?;
