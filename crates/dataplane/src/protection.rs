@@ -20,7 +20,7 @@ use wire::eth::{Frame, MacAddr};
 pub enum Level {
     /// A MAC address on an access line, or on the link of a core port. The same address has another rate on another line.
     Mac,
-    /// An access line: circuit and remote id of the access node (TR-101), or else both VLAN ids. With neither, the line is unknown and
+    /// An access line: both VLAN ids, or else circuit and remote id of the access node (TR-101). With neither, the line is unknown and
     /// has no rate.
     Line,
     /// The outer VLAN of an access port.
@@ -87,8 +87,8 @@ impl Levels {
     }
 }
 
-/// Hold-down: time for which all discovery packets of a MAC address on its access line are dropped. The line must be known by ids of the
-/// access node or by two VLAN ids: otherwise another home could forge the address and have it held down.
+/// Hold-down: time for which all discovery packets of a MAC address on its access line are dropped. The line must be known by two VLAN
+/// ids or by ids of the access node: otherwise another home could forge the address and have it held down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldDown {
     /// Packets above the rate after which it begins; 0: never.
@@ -127,7 +127,7 @@ pub struct Offence {
     pub vlans: [Option<u16>; 2],
     /// The MAC address; for a wider level, the last one that was seen.
     pub mac: MacAddr,
-    /// Begin of the circuit id, with zeros behind it.
+    /// Begin of the circuit id, with zeros behind it. Zeros alone where both VLAN ids name the line.
     pub circuit: [u8; CIRCUIT],
     /// Packets dropped since it began.
     pub dropped: u64,
@@ -145,7 +145,7 @@ pub(crate) struct Origin<'a> {
     pub port: PortIndex,
     pub vlans: [Option<u16>; 2],
     pub mac: MacAddr,
-    /// Circuit and remote id.
+    /// Circuit and remote id, where they are what names the line.
     pub ids: [&'a [u8]; 2],
 }
 
@@ -171,9 +171,12 @@ impl<'a> Origin<'a> {
         };
         origin.mac = header.source;
         if has_line {
-            origin.vlans = header.tags.vids().into();
+            let (outer, inner) = header.tags.vids();
+            // VLAN id 0 is a priority, which the home can have added, and no VLAN (IEEE 802.1Q §9.6).
+            origin.vlans = [outer, inner.filter(|vid| *vid != 0)];
         }
-        if matches!(kind, PuntKind::Discovery) {
+        // Two VLAN ids are the access node's word. Ids beside them can be the home's own, and each would have a bucket.
+        if matches!(kind, PuntKind::Discovery) && origin.vlans[1].is_none() {
             origin.ids = wire::pppoe::line_ids(payload);
         }
         origin

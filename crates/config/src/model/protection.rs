@@ -38,7 +38,7 @@ pub struct DiscoveryRates {
     /// Rate of each MAC address on an access line. 0: unlimited.
     #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub mac: u32,
-    /// Rate of each access line, which is known by circuit and remote id, or else by both VLAN ids. Frames with neither have no rate of a
+    /// Rate of each access line, which is known by both VLAN ids, or else by circuit and remote id. Frames with neither have no rate of a
     /// line. Increase it where many subscribers share both VLAN ids. 0: unlimited.
     #[schemars(range(max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub line: u32,

@@ -84,11 +84,14 @@ fn a_mac_address_has_a_rate_on_its_line_and_another_on_another() {
         |w: &mut World, at, frame: Vec<u8>| through(w, ACCESS, at, std::iter::repeat_n(frame, 50));
     assert_eq!(flood(&mut w, SECOND, padi(&[100, 7], 1, "")), 4);
     assert_eq!(w.drops()["line-policed"], 46);
-    // another address there, the same one on other lines, and in the same VLANs behind another circuit
+    // another circuit is the same line there: two VLAN ids say which it is
+    assert_eq!(flood(&mut w, SECOND, padi(&[100, 7], 1, "one")), 0);
+    // another address there, the same one on other lines, and in one VLAN behind different circuits
     for (vlans, mac, circuit) in [
         (&[100, 7][..], 2, ""),
         (&[100, 8], 1, ""),
-        (&[100, 7], 1, "one"),
+        (&[100], 1, "one"),
+        (&[100], 1, "two"),
         (&[150], 1, ""),
         (&[], 1, ""),
     ] {
@@ -99,12 +102,17 @@ fn a_mac_address_has_a_rate_on_its_line_and_another_on_another() {
 
 #[test]
 fn whoever_changes_its_address_has_the_rate_of_its_line_however_the_line_is_known() {
-    for (vlans, circuit) in [(&[100, 7][..], ""), (&[100], "one"), (&[], "one")] {
+    for (vlans, circuit) in [
+        (&[100, 7][..], ""),
+        (&[100], "one"),
+        (&[100, 0], "one"),
+        (&[], "one"),
+    ] {
         let mut w = world(limits());
         let changing = (0..50).map(|mac| padi(vlans, mac, circuit));
         assert_eq!(through(&mut w, ACCESS, SECOND, changing), 10);
         let [neighbour, other] = match vlans {
-            [_, _] => [padi(&[100, 8], 0, ""), padi(&[101, 7], 0, "")],
+            [_, 7] => [padi(&[100, 8], 0, ""), padi(&[101, 7], 0, "")],
             _ => [padi(vlans, 0, "two"), padi(&[101], 0, "one")],
         };
         for frame in [neighbour, other] {
@@ -159,6 +167,49 @@ fn whoever_goes_on_is_held_down_for_twice_as_long_each_time() {
     now += 61 * SECOND;
     assert_eq!(flood(&mut w, now, 4 + 100), 4);
     assert_eq!(flood(&mut w, now + 11 * SECOND, 1), 1);
+}
+
+#[test]
+fn a_home_with_its_own_vlan_ids_does_not_get_another_line_with_another_circuit_id() {
+    let mut limits = limits();
+    limits.hold_down.after = 100;
+    let mut w = world(limits);
+    let circuits = |mac: fn(u32) -> u32, names: std::ops::Range<u32>| {
+        names.map(move |n| padi(&[100, 7], mac(n), &format!("olt9 1/{n}")))
+    };
+    // one address, with another circuit in each packet
+    assert_eq!(
+        through(&mut w, ACCESS, SECOND, circuits(|_| 1, 0..4 + 100)),
+        4
+    );
+    assert_eq!(
+        through(&mut w, ACCESS, 4 * SECOND, circuits(|_| 1, 200..230)),
+        0
+    );
+    assert_eq!(w.drops()["held-down"], 30);
+    // another address with each has what is left of the line
+    assert_eq!(
+        through(&mut w, ACCESS, 4 * SECOND, circuits(|n| n, 300..350)),
+        10
+    );
+    // nothing of it is its neighbour's
+    let neighbour = std::iter::repeat_n(padi(&[100, 8], 1, "olt1 1/8"), 4);
+    assert_eq!(through(&mut w, ACCESS, 4 * SECOND, neighbour), 4);
+    // what is told names the line by its VLAN ids, and by no name that the home has chosen
+    w.settle_at(BEGIN + 5 * SECOND);
+    let mut told = offences(&mut w);
+    told.sort_by_key(|offence| offence.level);
+    let levels: Vec<_> = told.iter().map(|offence| offence.level).collect();
+    assert_eq!(levels.last(), Some(&Level::Line), "{told:?}");
+    assert!(
+        levels[..levels.len() - 1]
+            .iter()
+            .all(|level| *level == Level::Mac)
+    );
+    for offence in &told {
+        assert_eq!(offence.vlans, [Some(100), Some(7)]);
+        assert_eq!(offence.circuit, [0; CIRCUIT]);
+    }
 }
 
 #[test]
