@@ -183,7 +183,8 @@ punts! {
     /// A control packet of a session (frame): a PADT, PPP's own protocols, ICMPv6 133–137, DHCPv6. Each session has a rate of its
     /// own besides ([`PuntLimits::per_session`]).
     Session(session: SessionIndex) "session" Packet 100_000 at once 10_000,
-    /// An LCP echo of a session (frame). That a session lives does not compete with what others have to say.
+    /// An LCP echo of a session (frame). That a session lives competes neither with what others have to say nor with what else it says
+    /// itself: each session has the same rate for its echoes once more.
     Echo(session: SessionIndex) "echo" Packet 50_000 at once 5_000,
     /// A packet of a session that a rule redirects (frame). The control thread answers it in the place of its destination.
     Redirect(session: SessionIndex) "redirect" Packet 10_000 at once 2_000 [mac 100, line 200, port 8_000],
@@ -233,7 +234,7 @@ pub(crate) type EachKind<T> = [T; PuntKind::ALL.len()];
 pub struct PuntLimits {
     rates: EachKind<PuntRate>,
     levels: EachKind<Levels>,
-    /// Control packets of one session.
+    /// Control packets of one session, and as many of its echoes.
     pub per_session: PuntRate,
     /// When whoever exceeds a rate is not listened to at all.
     pub hold_down: HoldDown,

@@ -69,7 +69,7 @@ impl Default for DiscoveryRates {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SessionRates {
-    /// Rate of each session, including its LCP echoes.
+    /// Rate of each session. Its LCP echoes have the same rate of their own.
     #[schemars(range(min = 1, max = 10_000_000), extend("x-unit" = "packets per second"))]
     pub session: u32,
     /// Rate of all sessions together.

@@ -112,11 +112,12 @@ impl Punter {
         shared: &Shared,
     ) -> Result<(), (DropReason, Mbuf)> {
         // The sender's own rates first, so that one that sends too much does not use up what is there for all.
-        if let PuntKind::Session(index) | PuntKind::Echo(index) = kind
-            && sessions
-                .punts(index)
-                .is_some_and(|bucket| !bucket.take(now, self.per_session))
-        {
+        let own = match kind {
+            PuntKind::Session(index) => sessions.punts(index).map(|own| &mut own.control),
+            PuntKind::Echo(index) => sessions.punts(index).map(|own| &mut own.echoes),
+            _ => None,
+        };
+        if own.is_some_and(|bucket| !bucket.take(now, self.per_session)) {
             return Err((DropReason::SessionPoliced, mbuf));
         }
         if let Err(reason) = (self.guard).admit(kind, part, PortIndex(port), mbuf.data(), now) {

@@ -33,10 +33,17 @@ struct Known {
     bank: u16,
     /// Its place among the upstream entries.
     slot: u32,
-    /// Its bucket for punted packets.
-    punts: Bucket,
+    /// Its buckets for punted packets.
+    punts: Punts,
     /// What its lines had no room for.
     carried: Carried,
+}
+
+/// A session's buckets for punted packets. Echoes have their own: whatever else a home says, its session does not end by missed echoes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Punts {
+    pub control: Bucket,
+    pub echoes: Bucket,
 }
 
 /// All sessions of a worker.
@@ -334,8 +341,8 @@ impl Sessions {
         true
     }
 
-    /// The bucket for punted packets of a session that exists.
-    pub fn punts(&mut self, index: SessionIndex) -> Option<&mut Bucket> {
+    /// The buckets for punted packets of a session that exists.
+    pub fn punts(&mut self, index: SessionIndex) -> Option<&mut Punts> {
         let place = self.place(index);
         Some(&mut self.known.get_mut(place)?.as_mut()?.punts)
     }
@@ -370,7 +377,7 @@ impl Sessions {
         self.policing.set(index, former_entry, Some(&entry));
         let before = match former {
             Some(known) => (self.vacate(&known), known.punts, known.carried),
-            None => (Up::NONE, Bucket::FULL, Carried::default()),
+            None => (Up::NONE, Punts::default(), Carried::default()),
         };
         self.put(index, entry, (sources, generation), before);
     }
@@ -383,13 +390,13 @@ impl Sessions {
         }
     }
 
-    /// Puts a session into a place, with the counters of its upstream entry, its bucket and what was carried over before.
+    /// Puts a session into a place, with the counters of its upstream entry, its buckets and what was carried over before.
     fn put(
         &mut self,
         index: usize,
         entry: SessionEntry,
         (sources, generation): (Sources, u32),
-        (was, punts, carried): (Up, Bucket, Carried),
+        (was, punts, carried): (Up, Punts, Carried),
     ) {
         let bank = self
             .bank(entry.port.0, outer_vid(entry.tags))

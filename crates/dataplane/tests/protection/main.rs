@@ -339,3 +339,32 @@ fn rates_are_changed_while_packets_come() {
     w.settle_at(BEGIN + SECOND);
     assert_eq!(flood(&mut w, 10 * SECOND), 4);
 }
+
+#[test]
+fn echoes_of_a_session_have_another_rate_than_what_else_it_says() {
+    let mut limits = no_policing();
+    limits.per_session = PuntRate {
+        per_second: 10,
+        burst: 10,
+    };
+    let mut w = world(limits);
+    let homes = [1, 2].map(|n| Home::new(n, ACCESS, &[(0x8100, 100), (0x8100, n.into())]));
+    w.online(&homes);
+    let says = |w: &mut World, at, home: usize, code, times| {
+        let lcp = homes[home].sends(0xc021, &[code, 1, 0, 8, 0, 0, 0, 0]);
+        through(w, ACCESS, at, std::iter::repeat_n(lcp, times))
+    };
+    let (request, echo) = (1, 9);
+    // as many configure requests as there is time for
+    for at in [SECOND, 2 * SECOND, 3 * SECOND] {
+        assert_eq!(says(&mut w, at, 0, request, 100), 10);
+        assert_eq!(says(&mut w, at, 0, echo, 10), 10);
+    }
+    assert_eq!(w.drops()["session-policed"], 270);
+    // echoes without end have their limit, and leave what else there is to say its own
+    for at in [4 * SECOND, 5 * SECOND] {
+        assert_eq!(says(&mut w, at, 1, echo, 100), 10);
+        assert_eq!(says(&mut w, at, 1, request, 10), 10);
+    }
+    assert_eq!(w.drops()["session-policed"], 450);
+}

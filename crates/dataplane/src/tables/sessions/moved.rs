@@ -1,8 +1,7 @@
 //! Sessions that leave their worker for another one, with all that was counted and all tokens.
 use super::policing::PolicedState;
-use super::{Carried, Down, Sessions, Sources, Up};
+use super::{Carried, Down, Punts, Sessions, Sources, Up};
 use crate::api::{SessionEntry, SessionIndex};
-use crate::police::Bucket;
 
 /// A session between two workers.
 pub(crate) struct MovedSession {
@@ -10,7 +9,7 @@ pub(crate) struct MovedSession {
     sources: Sources,
     up: Up,
     down: Down,
-    punts: Bucket,
+    punts: Punts,
     carried: Carried,
     policing: PolicedState,
 }
