@@ -8,8 +8,8 @@ mod frames;
 #[path = "../graph/world.rs"]
 mod world;
 
-use crate::frames::Home;
-use crate::world::{ACCESS, ACCESS2, World, no_policing};
+use crate::frames::{GATEWAY, Home, Mac, frame, v4};
+use crate::world::{ACCESS, ACCESS2, CORE, CORE2, LOCAL_V4, ROUTER, World, no_policing};
 use dataplane::*;
 use std::time::Duration;
 
@@ -267,7 +267,7 @@ fn a_hold_down_is_no_weapon() {
     for frame in [
         home.sends(0xc021, &[9, 1, 0, 8, 0, 0, 0, 0]),
         home.sends(0x8021, &[1, 1, 0, 4]),
-        home.discovers(crate::frames::GATEWAY, 0xa7, home.id),
+        home.discovers(GATEWAY, 0xa7, home.id),
     ] {
         assert_eq!(through(&mut w, ACCESS, 7 * SECOND, [frame].into_iter()), 1);
     }
@@ -367,4 +367,73 @@ fn echoes_of_a_session_have_another_rate_than_what_else_it_says() {
         assert_eq!(says(&mut w, at, 1, request, 10), 10);
     }
     assert_eq!(w.drops()["session-policed"], 450);
+}
+
+/// With three packets a second of one MAC address and 20 of a port, of this kind alone.
+fn of_kind(name: &str) -> PuntLimits {
+    let levels = Levels {
+        mac: Some(3),
+        port: Some(20),
+        ..Levels::NONE
+    };
+    no_policing().with_levels(name, levels).unwrap()
+}
+
+/// What is let through of a core port's frames: 50 of one address, as many at the same time at another port, and 50 of as many addresses.
+fn of_neighbours(kind: &str, frame: impl Fn(Mac) -> Vec<u8>) -> [usize; 3] {
+    let mut w = world(of_kind(kind));
+    let ours = "100.64.0.254/32".parse().unwrap();
+    let set = (w.controller).set_route(InstanceIndex(1), ours, Destination::Local);
+    set.unwrap();
+    w.settle_at(BEGIN + SECOND);
+    let neighbour = |n: u8| frame([2, 0, 0, 0, 9, n]);
+    let flood = || std::iter::repeat_n(neighbour(0), 50);
+    [
+        through(&mut w, CORE, SECOND, flood()),
+        through(&mut w, CORE2, SECOND, flood()),
+        through(&mut w, CORE, 3 * SECOND, (1..51).map(neighbour)),
+    ]
+}
+
+#[test]
+fn a_neighbour_on_a_core_port_has_a_rate_for_resolution_and_one_for_what_is_for_us() {
+    let arp = |from: Mac| {
+        let mut arp = frame([0xff; 6], from, &[0; 28]);
+        arp[12..14].copy_from_slice(&[8, 6]);
+        arp
+    };
+    // 6 at once of an address, 10 of a port
+    assert_eq!(of_neighbours("resolution", arp), [6, 6, 10]);
+    let ping = |from: Mac| frame(GATEWAY, from, &v4([8; 4], LOCAL_V4, 64, 0, b"ping"));
+    assert_eq!(of_neighbours("for-us", ping), [6, 6, 10]);
+    // what floods as one kind still resolves as another
+    let mut w = world(of_kind("for-us"));
+    through(&mut w, CORE, SECOND, std::iter::repeat_n(ping(ROUTER), 50));
+    let few = std::iter::repeat_n(arp(ROUTER), 40);
+    assert_eq!(through(&mut w, CORE, SECOND, few), 40);
+}
+
+#[test]
+fn a_home_has_a_rate_on_its_line_for_what_it_sends_to_the_gateway_itself() {
+    let mut w = world(of_kind("local"));
+    let homes: Vec<Home> = (1..30)
+        .map(|n| Home::new(n, ACCESS, &[(0x8100, 100), (0x8100, n.into())]))
+        .collect();
+    w.online(&homes);
+    let ping = |home: &Home| home.sends_ip(&v4(home.v4, LOCAL_V4, 64, 0, b"ping"));
+    let flood = std::iter::repeat_n(ping(&homes[0]), 50);
+    assert_eq!(through(&mut w, ACCESS, SECOND, flood), 6);
+    assert_eq!(w.drops()["line-policed"], 44);
+    // its neighbour has its own, within that of the port
+    let flood = std::iter::repeat_n(ping(&homes[1]), 50);
+    assert_eq!(through(&mut w, ACCESS, SECOND, flood), 4);
+    assert_eq!(
+        through(&mut w, ACCESS, 3 * SECOND, homes.iter().map(ping)),
+        10
+    );
+    // nobody is held down for it
+    w.settle_at(BEGIN + 4 * SECOND);
+    let told = offences(&mut w);
+    assert!(!told.is_empty() && told.iter().all(|offence| offence.strikes == 0));
+    assert!(told.iter().any(|told| told.vlans == [Some(100), Some(1)]));
 }
