@@ -45,8 +45,8 @@ fn main() -> ExitCode {
         println!("{}: valid", arguments.start.display());
         return ExitCode::SUCCESS;
     }
-    let set_level = Box::new(logging::start());
-    match control::runtime::run(start, dictionary, initial, set_level) {
+    let (set_level, _written) = logging::start();
+    match control::runtime::run(start, dictionary, initial, Box::new(set_level)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");

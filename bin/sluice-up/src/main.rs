@@ -67,7 +67,8 @@ fn main() -> ExitCode {
         None => {}
     }
     let file = start.expect("it is required");
-    let set_level = Box::new(logging::start());
+    let (set_level, _written) = logging::start();
+    let set_level = Box::new(set_level);
     let (start, initial) = match read(&file, check) {
         Ok(read) => read,
         Err(said) => {

@@ -86,7 +86,7 @@ fn main() -> ExitCode {
                 println!("the start file is valid");
                 return ExitCode::SUCCESS;
             }
-            let _set_level = logging::start();
+            let (_set_level, _written) = logging::start();
             server::run(&start, plans)
         }
     };
