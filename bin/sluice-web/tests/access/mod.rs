@@ -72,6 +72,54 @@ fn wrong_tokens_lock_an_address_out() {
     assert!(locked.detail().contains("wait five minutes"));
 }
 
+/// Requests of an address at once, and in a second for longer, as decision 0044 says.
+const AT_ONCE: usize = 100;
+const IN_A_SECOND: usize = 20;
+/// Connections of an address, as it says.
+const CONNECTIONS: usize = 32;
+
+#[test]
+fn an_address_that_asks_too_often_is_told_to_wait() {
+    let web = Web::start();
+    let begun = std::time::Instant::now();
+    let asked = 400;
+    // `[1-400]` is curl's: so many requests by one connection
+    let paths = format!("/metrics?[1-{asked}]");
+    let done = web.curl("", &paths, &[]).wait_with_output().unwrap();
+    let seconds = begun.elapsed().as_secs() as usize + 1;
+    let text = String::from_utf8(done.stdout).unwrap();
+    let heads = text.lines().filter(|line| line.starts_with("HTTP/"));
+    let (refused, served): (Vec<&str>, Vec<&str>) = heads.partition(|head| head.contains(" 429"));
+    assert_eq!(refused.len() + served.len(), asked, "{text}");
+    let most = AT_ONCE + IN_A_SECOND * seconds;
+    assert!(served.len() >= AT_ONCE, "{} are served", served.len());
+    assert!(
+        served.len() <= most && most < asked,
+        "{} in {seconds} s",
+        served.len()
+    );
+    assert!(text.contains("retry-after: 1"), "{text}");
+    // a second later it is served again
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_ne!(web.ask("", "/metrics", &[]).status, 429);
+}
+
+#[test]
+fn an_address_has_so_many_connections() {
+    let web = Web::start();
+    let connect = || std::net::TcpStream::connect(&web.at).unwrap();
+    let mut held: Vec<_> = (0..CONNECTIONS).map(|_| connect()).collect();
+    let refused = web.curl("", "/metrics", &[]).wait_with_output().unwrap();
+    assert!(!refused.status.success(), "{refused:?}");
+    held.pop();
+    let reply = || web.curl("", "/metrics", &[]).wait_with_output().unwrap();
+    let is_served = (0..50).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        reply().status.success()
+    });
+    assert!(is_served);
+}
+
 #[test]
 fn a_head_that_is_too_large_and_a_client_without_tls_get_nothing() {
     let web = Web::start();

@@ -3,17 +3,24 @@
 use super::*;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-/// Writes an authority (`NAME-ca.pem`), and a certificate and key of a client that it has signed (`NAME.pem`, `NAME.key`).
-fn client(folder: &Path, name: &str) {
-    let write = |end: &str, text: String| std::fs::write(folder.join(format!("{name}{end}")), text);
+/// Writes an authority (`NAME-ca.pem`).
+fn authority(folder: &Path, name: &str) -> Issuer<'static, KeyPair> {
     let key = KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new([]).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    write("-ca.pem", authority.self_signed(&key).unwrap().pem()).unwrap();
-    let issuer = Issuer::new(authority, key);
+    let text = authority.self_signed(&key).unwrap().pem();
+    std::fs::write(folder.join(format!("{name}-ca.pem")), text).unwrap();
+    Issuer::new(authority, key)
+}
+
+/// Writes a certificate and key of a client (`NAME.pem`, `NAME.key`) that this authority has signed, to expire in this year.
+fn client(folder: &Path, name: &str, issuer: &Issuer<'static, KeyPair>, expires: i32) {
+    let write = |end: &str, text: String| std::fs::write(folder.join(format!("{name}{end}")), text);
     let key = KeyPair::generate().unwrap();
-    let own = CertificateParams::new([format!("{name}.example.net")]).unwrap();
-    write(".pem", own.signed_by(&key, &issuer).unwrap().pem()).unwrap();
+    let mut own = CertificateParams::new([format!("{name}.example.net")]).unwrap();
+    own.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    own.not_after = rcgen::date_time_ymd(expires, 1, 1);
+    write(".pem", own.signed_by(&key, issuer).unwrap().pem()).unwrap();
     write(".key", key.serialize_pem()).unwrap();
 }
 
@@ -21,10 +28,11 @@ fn client(folder: &Path, name: &str) {
 fn clients_without_a_certificate_of_the_authority_do_not_get_in() {
     let plane = Plane::start();
     let folder = plane.folder.path().to_owned();
-    client(&folder, "noc");
-    client(&folder, "stranger");
-    let authority = folder.join("noc-ca.pem");
-    let clients = format!("client-authority: {}", authority.display());
+    let noc = authority(&folder, "noc");
+    client(&folder, "noc", &noc, 4000);
+    client(&folder, "expired", &noc, 2021);
+    client(&folder, "stranger", &authority(&folder, "stranger"), 4000);
+    let clients = format!("client-authority: {}", folder.join("noc-ca.pem").display());
     let web = Web::start_of(plane, "info", &clients);
     let token = web.token("noc", "view", &[]);
     let own = |name: &str| {
@@ -47,7 +55,7 @@ fn clients_without_a_certificate_of_the_authority_do_not_get_in() {
     assert!(ask(&token, &own("noc")).contains(" 200"));
     // a certificate is no right
     assert!(ask("", &own("noc")).contains(" 401"));
-    for more in [&[][..], &own("stranger")] {
+    for more in [&[][..], &own("stranger"), &own("expired")] {
         assert_eq!(ask(&token, more), "", "{more:?}");
     }
     // gNMI has the same door
@@ -61,5 +69,6 @@ fn clients_without_a_certificate_of_the_authority_do_not_get_in() {
     };
     assert!(gnmi(&own("noc")));
     assert!(!gnmi(&own("stranger")));
+    assert!(!gnmi(&own("expired")));
     assert!(!gnmi(&[]));
 }
