@@ -19,7 +19,7 @@ use pfcp::bng::{Told, Usage};
 use policy::{Access, Binding, Bindings, Forwarding, Policy, Role};
 use serde::{Deserialize, Serialize};
 use session::discovery::Padr;
-use session::{Circuit, Link, Phase, Status};
+use session::{Circuit, Deadline, Link, Phase, Status};
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 use wire::access_loop::AccessLoop;
@@ -191,7 +191,7 @@ pub(crate) enum Stage {
     /// At least one address family has been open.
     Online,
     /// It has ended, and the user plane has not reported its last counters yet.
-    Closing(Ending),
+    Closing(Box<Ending>),
 }
 
 /// Cause and time of a session's end.
@@ -252,15 +252,15 @@ pub(crate) struct Who {
 }
 
 /// Accounting state of a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Account {
     /// Time at which its first address family opened.
     pub started: Option<Started>,
     /// Usage that the user plane has reported.
     pub usage: Usage,
-    pub next_interim: Option<Duration>,
+    pub next_interim: Deadline,
     /// Time at which its session time-out ends it.
-    pub ends_at: Option<Duration>,
+    pub ends_at: Deadline,
     /// Usage reports that are in `usage`.
     pub reports: Reports,
 }
@@ -276,6 +276,18 @@ pub(crate) struct Started {
     pub unix: u32,
 }
 
+impl Default for Account {
+    fn default() -> Self {
+        Account {
+            started: None,
+            usage: Usage::default(),
+            next_interim: Deadline::NEVER,
+            ends_at: Deadline::NEVER,
+            reports: Reports::default(),
+        }
+    }
+}
+
 impl Account {
     /// Duration of the session so far.
     pub fn lasted(&self, now: Duration) -> Duration {
@@ -289,19 +301,21 @@ impl Account {
     /// Sets the time of the next interim record: a multiple of the interval since the start with its jitter, also after restarts.
     pub fn arm_interim(&mut self, now: Duration, interval: Option<Duration>, jitter: Jitter) {
         let lasted = self.lasted(now);
-        self.next_interim = interval.and_then(|interval| {
+        let next = interval.and_then(|interval| {
             let interval = interval.max(Duration::from_secs(1));
             let passed = (lasted.as_nanos() / interval.as_nanos()) as u32;
             let to_come = (passed.max(1)..).map(|number| jitter.time_of(number, interval));
             let next = to_come.into_iter().find(|at| *at > lasted);
-            next.map(|at| now + (at - lasted))
+            next.map(|at| Deadline::after(now, at - lasted))
         });
+        self.next_interim = next.unwrap_or(Deadline::NEVER);
     }
 
     /// Sets the time at which the session time-out ends the session.
     pub fn arm_timeout(&mut self, now: Duration, granted: Option<Duration>) {
         let lasted = self.lasted(now);
-        self.ends_at = granted.map(|granted| now + granted.saturating_sub(lasted));
+        let at = granted.map(|granted| Deadline::after(now, granted.saturating_sub(lasted)));
+        self.ends_at = at.unwrap_or(Deadline::NEVER);
     }
 }
 
@@ -470,11 +484,11 @@ impl Entry {
 
     /// Makes it a session that waits for its last counters.
     pub fn close(&mut self, ending: Ending) {
-        self.stage = Stage::Closing(ending);
+        self.stage = Stage::Closing(Box::new(ending));
         self.link = None;
         self.take_proposed();
-        self.account.next_interim = None;
-        self.account.ends_at = None;
+        self.account.next_interim = Deadline::NEVER;
+        self.account.ends_at = Deadline::NEVER;
     }
 
     /// Takes the policy that was to replace the one in force.
@@ -587,9 +601,9 @@ impl Entry {
     /// Time of the session's next timer.
     pub fn wake_at(&self) -> Option<Duration> {
         let link = self.link.as_ref().and_then(|link| link.poll_at());
-        let account = [self.account.next_interim, self.account.ends_at];
-        let times = [link, self.under_way.delete_at].into_iter().chain(account);
-        times.flatten().min()
+        let account = self.account.next_interim.min(self.account.ends_at).get();
+        let times = [link, self.under_way.delete_at, account];
+        times.into_iter().flatten().min()
     }
 }
 
@@ -633,10 +647,10 @@ mod tests {
                 percent: 0,
             };
             account.arm_interim(at(now), Some(at(60)), none);
-            assert_eq!(account.next_interim, Some(at(next)), "at {now}");
+            assert_eq!(account.next_interim.get(), Some(at(next)), "at {now}");
         }
         account.arm_timeout(at(500), Some(at(1000)));
-        assert_eq!(account.ends_at, Some(at(1075)));
+        assert_eq!(account.ends_at.get(), Some(at(1075)));
     }
 
     #[test]

@@ -55,9 +55,13 @@ mod tests {
                 let mut now = Duration::ZERO;
                 for number in 1..200 {
                     account.arm_interim(now, Some(at(100)), jitter);
-                    let next = account.next_interim.unwrap();
+                    let next = account.next_interim.get().unwrap();
                     account.arm_interim((now + next) / 2, Some(at(100)), jitter);
-                    assert_eq!(account.next_interim, Some(next), "whenever it is computed");
+                    assert_eq!(
+                        account.next_interim.get(),
+                        Some(next),
+                        "whenever it is computed"
+                    );
                     assert!(next.abs_diff(at(100) * number) <= (longest - at(100)) / 2);
                     gaps.extend((number > 1).then(|| next - now));
                     firsts.extend((number == 1).then_some(next));

@@ -148,7 +148,7 @@ pub(crate) struct Eighth {
 pub(crate) struct Ninth {
     /// [`Usage::ipv6`].
     pub ipv6: StoredVolume,
-    /// [`Usage::unknown`]. Before version 9 no family was known.
+    /// Of all of it if [`Usage::lacks_families`], else of nothing. Before version 9 no family was known.
     pub unknown: StoredVolume,
 }
 
@@ -320,7 +320,7 @@ impl Record {
         Usage {
             total: volume(self.usage),
             ipv6: volume(ninth.ipv6),
-            unknown: volume(ninth.unknown),
+            lacks_families: ninth.unknown != StoredVolume::default(),
         }
     }
 }

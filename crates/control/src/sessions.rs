@@ -651,7 +651,8 @@ mod tests {
     fn a_timer_is_that_of_the_session_and_ends_with_it() {
         let mut table = filled(2);
         for index in 0..2 {
-            table[index].account.next_interim = Some(Duration::from_secs(5));
+            let next = session::Deadline::after(Duration::ZERO, Duration::from_secs(5));
+            table[index].account.next_interim = next;
             table.arm(index);
         }
         table.close(1, ENDING);

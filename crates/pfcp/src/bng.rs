@@ -201,8 +201,8 @@ pub struct Usage {
     pub total: Volume,
     /// IPv6's part of the total.
     pub ipv6: Volume,
-    /// Part of the total whose address family is not known: that of user planes whose reports do not tell.
-    pub unknown: Volume,
+    /// Whether the address family of some of the total is not known: user planes exist whose reports do not tell.
+    pub lacks_families: bool,
 }
 
 impl Usage {
@@ -211,7 +211,7 @@ impl Usage {
         Usage {
             total: ipv4.plus(ipv6),
             ipv6,
-            unknown: Volume::default(),
+            lacks_families: false,
         }
     }
 
@@ -223,7 +223,7 @@ impl Usage {
             down_octets,
             ..
         } = self.total;
-        let is_known = self.unknown == Volume::default() && up_octets.max(down_octets) < u64::MAX;
+        let is_known = !self.lacks_families && up_octets.max(down_octets) < u64::MAX;
         is_known.then(|| [self.total.since(self.ipv6), self.ipv6])
     }
 
@@ -232,7 +232,7 @@ impl Usage {
         Usage {
             total: self.total.since(earlier.total),
             ipv6: self.ipv6.since(earlier.ipv6),
-            unknown: self.unknown.since(earlier.unknown),
+            lacks_families: self.lacks_families,
         }
     }
 
@@ -241,7 +241,7 @@ impl Usage {
         Usage {
             total: self.total.plus(other.total),
             ipv6: self.ipv6.plus(other.ipv6),
-            unknown: self.unknown.plus(other.unknown),
+            lacks_families: self.lacks_families || other.lacks_families,
         }
     }
 
@@ -252,7 +252,7 @@ impl Usage {
         Usage {
             total,
             ipv6: ipv6.unwrap_or_default().at_most(total),
-            unknown: ipv6.map_or(total, |_| Volume::default()),
+            lacks_families: ipv6.is_none() && total != Volume::default(),
         }
     }
 }

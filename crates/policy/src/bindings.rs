@@ -1,10 +1,11 @@
 //! The addresses and prefixes of a session.
 
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv6Net};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use triomphe::ThinArc;
 
 /// Maximum number of bindings of one session.
 pub const MOST_BINDINGS: usize = 64;
@@ -83,9 +84,30 @@ impl fmt::Display for Binding {
     }
 }
 
-/// Bindings of one session: sorted, each prefix once, and without contradiction. Clones share them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Bindings(Arc<[Binding]>);
+/// Bindings of one session: sorted, each prefix once, and without contradiction. Clones share them. It is one pointer, since a session has
+/// several clones; `None`: there are none.
+#[derive(Clone, Default)]
+pub struct Bindings(Option<ThinArc<(), Binding>>);
+
+impl PartialEq for Bindings {
+    fn eq(&self, other: &Self) -> bool {
+        self.all() == other.all()
+    }
+}
+
+impl Eq for Bindings {}
+
+impl Hash for Bindings {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.all().hash(state);
+    }
+}
+
+impl fmt::Debug for Bindings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Bindings").field(&self.all()).finish()
+    }
+}
 
 /// Why bindings cannot belong to one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,22 +172,32 @@ impl Bindings {
                 check_pair(other, binding)?;
             }
         }
-        Ok(Bindings(bindings.into()))
+        Ok(Bindings::sorted(&bindings))
+    }
+
+    /// Bindings that are sorted and without contradiction.
+    fn sorted(bindings: &[Binding]) -> Self {
+        let shared = (!bindings.is_empty()).then(|| ThinArc::from_header_and_slice((), bindings));
+        Bindings(shared)
+    }
+
+    fn all(&self) -> &[Binding] {
+        self.0.as_ref().map_or(&[], |shared| &shared.slice)
     }
 
     /// All of them, by role.
     pub fn iter(&self) -> impl Iterator<Item = &Binding> {
-        self.0.iter()
+        self.all().iter()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// The IPv4 host address.
     pub fn ipv4(&self) -> Option<Ipv4Addr> {
-        self.0.iter().find_map(|binding| match binding {
+        self.all().iter().find_map(|binding| match binding {
             Binding {
                 role: Role::Host,
                 prefix: IpNet::V4(net),
@@ -182,7 +214,7 @@ impl Bindings {
 
     /// All IPv6 prefixes of the link, in order.
     pub fn links(&self) -> impl Iterator<Item = Ipv6Net> {
-        self.0.iter().filter_map(|binding| match binding {
+        self.all().iter().filter_map(|binding| match binding {
             Binding {
                 role: Role::Link,
                 prefix: IpNet::V6(net),
@@ -194,7 +226,7 @@ impl Bindings {
 
     /// The IPv6 host address.
     pub fn ipv6_address(&self) -> Option<Ipv6Addr> {
-        self.0.iter().find_map(|binding| match binding {
+        self.all().iter().find_map(|binding| match binding {
             Binding {
                 role: Role::Host,
                 prefix: IpNet::V6(net),
@@ -206,7 +238,7 @@ impl Bindings {
 
     /// The delegated prefixes.
     pub fn delegated(&self) -> impl Iterator<Item = Ipv6Net> {
-        self.0
+        self.all()
             .iter()
             .filter_map(|binding| match (binding.role, binding.prefix) {
                 (Role::Delegated, IpNet::V6(net)) => Some(net),
@@ -217,7 +249,7 @@ impl Bindings {
     /// All but [`Bindings::ipv4`] and [`Bindings::ipv6`].
     pub fn others(&self) -> impl Iterator<Item = &Binding> {
         let first = self.ipv6().map(IpNet::from);
-        self.0.iter().filter(move |binding| match binding.role {
+        self.all().iter().filter(move |binding| match binding.role {
             Role::Host => !binding.is_ipv4(),
             Role::Link => Some(binding.prefix) != first,
             Role::Delegated | Role::Route => true,
@@ -227,7 +259,7 @@ impl Bindings {
     /// These for rules that have room for one link prefix: further ones are delegated prefixes, which are forwarded alike.
     pub fn with_one_link(&self) -> Bindings {
         let first = self.ipv6().map(IpNet::from);
-        let bindings = self.0.iter().map(|binding| Binding {
+        let bindings = self.all().iter().map(|binding| Binding {
             role: match binding.role {
                 Role::Link if Some(binding.prefix) != first => Role::Delegated,
                 role => role,
@@ -241,12 +273,12 @@ impl Bindings {
 
     /// The bindings for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(&Binding) -> bool) -> Bindings {
-        self.changed_to(self.0.iter().filter(|b| keep(b)).copied().collect())
+        self.changed_to(self.all().iter().filter(|b| keep(b)).copied().collect())
     }
 
     /// These with the announcement that follows from their roles alone, as long as nobody looks at the pools.
     pub fn regardless_of_pools(&self) -> Bindings {
-        let bindings = self.0.iter();
+        let bindings = self.all().iter();
         let regardless = bindings.map(|binding| Binding {
             is_announced: binding.role == Role::Route,
             ..*binding
@@ -256,7 +288,7 @@ impl Bindings {
 
     /// These with other metrics of their routes.
     pub fn with_metrics(&self, metric: impl Fn(&Binding) -> Option<u32>) -> Bindings {
-        let bindings = self.0.iter().map(|binding| Binding {
+        let bindings = self.all().iter().map(|binding| Binding {
             metric: metric(binding).filter(|_| binding.role == Role::Route),
             ..*binding
         });
@@ -265,9 +297,9 @@ impl Bindings {
 
     /// These after a change; shared if nothing differs, so that a session has its bindings in memory once.
     fn changed_to(&self, bindings: Vec<Binding>) -> Bindings {
-        match *self.0 == *bindings {
+        match *self.all() == *bindings {
             true => self.clone(),
-            false => Bindings(bindings.into()),
+            false => Bindings::sorted(&bindings),
         }
     }
 
@@ -276,13 +308,14 @@ impl Bindings {
     /// # Errors
     /// What it contradicts.
     pub fn with(&self, binding: Binding) -> Result<Bindings, Contradiction> {
-        Bindings::new(self.0.iter().copied().chain([binding]))
+        Bindings::new(self.all().iter().copied().chain([binding]))
     }
 
     /// A host address and a link prefix, which never contradict each other.
     pub fn of(ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) -> Bindings {
         let host = ipv4.map(|address| Binding::host(address.into()));
-        Bindings(host.into_iter().chain(ipv6.map(Binding::link)).collect())
+        let bindings: Vec<Binding> = host.into_iter().chain(ipv6.map(Binding::link)).collect();
+        Bindings::sorted(&bindings)
     }
 }
 

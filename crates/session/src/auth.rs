@@ -32,7 +32,6 @@ pub(crate) struct Authenticator {
     challenge: [u8; 16],
     /// AAA's proof for a peer of MS-CHAPv2, for a Success that is repeated. Most sessions have none.
     proof: Option<Box<[u8; 20]>>,
-    deadline: Deadline,
     /// Whether nothing that the peer has sent since says that it received our Success.
     unheard: bool,
 }
@@ -47,7 +46,6 @@ impl Authenticator {
             tries: 0,
             challenge: random.chap_challenge,
             proof: None,
-            deadline: Deadline::NEVER,
             unheard: false,
         }
     }
@@ -67,7 +65,6 @@ impl Authenticator {
             tries: 0,
             challenge: [0; 16],
             proof,
-            deadline: Deadline::NEVER,
             unheard: false,
         }
     }
@@ -104,10 +101,6 @@ impl Authenticator {
         self.stage == Stage::Waiting
     }
 
-    pub(crate) fn deadline(&self) -> Deadline {
-        self.deadline
-    }
-
     /// Starts the authentication when the link comes up, with a new challenge each time.
     pub(crate) fn start(&mut self, core: &mut Core, protocol: AuthProtocol) {
         if self.attempt > 0 {
@@ -139,20 +132,26 @@ impl Authenticator {
 
     /// Goes on challenging a peer that cannot be reached.
     pub(crate) fn excuse(&mut self, core: &mut Core) {
-        self.tries = self.tries.max(u8::from(self.deadline.is_due(core.now)));
+        self.tries = self.tries.max(u8::from(Self::is_due(core)));
     }
 
     /// Stops when the link goes down.
-    pub(crate) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self, core: &mut Core) {
         self.stage = Stage::Idle;
-        self.deadline = Deadline::NEVER;
+        repeat(core, Deadline::NEVER);
+    }
+
+    /// Whether the peer has not answered its challenge in time.
+    fn is_due(core: &Core) -> bool {
+        core.timer(|work| work.challenge).is_due(core.now())
     }
 
     /// Sends the challenge again. Returns an error if the peer has not answered the last one.
     pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Result<(), NoAnswer> {
-        if !self.deadline.take_if_due(core.now) {
+        if !Self::is_due(core) {
             return Ok(());
         }
+        repeat(core, Deadline::NEVER);
         if self.tries == 0 {
             self.stage = Stage::Failed;
             return Err(NoAnswer);
@@ -212,7 +211,7 @@ impl Authenticator {
         match self.stage {
             Stage::Asked => {
                 let method = self.response(id, value)?;
-                self.deadline = Deadline::NEVER;
+                repeat(core, Deadline::NEVER);
                 self.ask(core, name, method);
                 Ok(())
             }
@@ -302,7 +301,10 @@ impl Authenticator {
 
     fn send_challenge(&mut self, core: &mut Core) {
         self.tries = self.tries.saturating_sub(1);
-        self.deadline = Deadline::after(core.now, core.config.restart_interval);
+        repeat(
+            core,
+            Deadline::after(core.now(), core.config.restart_interval),
+        );
         let mut frame = Vec::with_capacity(64);
         chap::Packet::Challenge {
             id: self.id,
@@ -375,6 +377,11 @@ impl Authenticator {
             .finalize();
         self.challenge.copy_from_slice(&digest[..16]);
     }
+}
+
+/// Sets the time at which the challenge is repeated.
+fn repeat(core: &mut Core, at: Deadline) {
+    core.set_timer(at, |work| &mut work.challenge);
 }
 
 /// PAP's length field has one octet. Longer texts are useless with CHAP, too.

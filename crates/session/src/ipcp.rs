@@ -29,6 +29,7 @@ pub(crate) const NO_GRANT: Ipv4Grant = Ipv4Grant {
 
 impl Protocol for Ipcp {
     const NUMBER: u16 = ppp::IPCP;
+    const TIMER: usize = 1;
 
     fn request(&self, out: &mut Vec<u8>) {
         if self.ask_address {

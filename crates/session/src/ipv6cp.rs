@@ -2,6 +2,7 @@
 use crate::layer::{Protocol, Refusal, Verdict};
 use crate::time::Rng;
 use crate::types::{Discarded, SessionConfig};
+use core::num::NonZeroU64;
 use wire::ipv6cp::Opt;
 use wire::ppp::{self, RawOption};
 
@@ -9,7 +10,7 @@ pub(crate) struct Ipv6cp {
     pub(crate) ours: u64,
     pub(crate) peer: u64,
     /// Identifier that the peer must use; `None` if it may choose.
-    required: Option<u64>,
+    required: Option<NonZeroU64>,
 }
 
 impl Ipv6cp {
@@ -17,7 +18,7 @@ impl Ipv6cp {
         Ipv6cp {
             ours,
             peer: 0,
-            required,
+            required: required.and_then(NonZeroU64::new),
         }
     }
 
@@ -25,12 +26,13 @@ impl Ipv6cp {
         Ipv6cp {
             ours,
             peer,
-            required,
+            required: required.and_then(NonZeroU64::new),
         }
     }
 
     fn suggestion(&self, rng: &mut Rng) -> u64 {
-        let mut id = self.required.unwrap_or_else(|| rng.nonzero_u64());
+        let required = self.required.map(NonZeroU64::get);
+        let mut id = required.unwrap_or_else(|| rng.nonzero_u64());
         while id == self.ours {
             id = rng.nonzero_u64();
         }
@@ -42,12 +44,13 @@ impl Ipv6cp {
             && id != self.ours
             && self
                 .required
-                .is_none_or(|required| required == id || required == self.ours)
+                .is_none_or(|required| [id, self.ours].contains(&required.get()))
     }
 }
 
 impl Protocol for Ipv6cp {
     const NUMBER: u16 = ppp::IPV6CP;
+    const TIMER: usize = 2;
 
     fn request(&self, out: &mut Vec<u8>) {
         Opt::InterfaceId(self.ours).emit(out);

@@ -42,7 +42,7 @@ impl Keepalive {
     pub(crate) fn resume(&mut self, core: &mut Core) {
         if !core.config.echo_interval.is_zero() {
             let delay = core.rng.between(Duration::ZERO, core.config.echo_interval);
-            self.at = Deadline::after(core.now, delay);
+            self.at = Deadline::after(core.now(), delay);
         }
     }
 
@@ -55,13 +55,13 @@ impl Keepalive {
     fn send_probe(&mut self, core: &mut Core, magic: u32) {
         self.probes -= 1;
         self.send(core, magic);
-        self.at = Deadline::after(core.now, PROBE_INTERVAL);
+        self.at = Deadline::after(core.now(), PROBE_INTERVAL);
     }
 
     /// Restarts the count of missed replies: the peer's silence so far proves nothing.
     pub(crate) fn excuse(&mut self, core: &mut Core) {
         self.missed = 0;
-        if self.at.take_if_due(core.now) {
+        if self.at.take_if_due(core.now()) {
             self.probes = 0;
             self.arm(core);
         }
@@ -79,7 +79,7 @@ impl Keepalive {
     }
 
     pub(crate) fn on_timeout(&mut self, core: &mut Core, magic: u32) -> Result<(), Lost> {
-        if !self.at.take_if_due(core.now) {
+        if !self.at.take_if_due(core.now()) {
             return Ok(());
         }
         if self.probes > 0 {
@@ -144,7 +144,7 @@ impl Keepalive {
             let delay = core
                 .rng
                 .between(interval.mul_f64(0.9), interval.mul_f64(1.1));
-            self.at = Deadline::after(core.now, delay);
+            self.at = Deadline::after(core.now(), delay);
         }
     }
 }

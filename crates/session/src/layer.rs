@@ -2,7 +2,7 @@
 //! mean.
 use crate::automaton::{Actions, Event, State, transition};
 use crate::session::Ppp;
-use crate::time::{Deadline, Rng};
+use crate::time::{Deadline, Rng, nanoseconds};
 use crate::types::{Cause, Discarded, Output, SessionConfig};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ use wire::ppp::{self, Control};
 pub(crate) struct Core {
     pub(crate) config: Arc<SessionConfig>,
     pub(crate) rng: Rng,
-    /// Time of the input that is being handled.
-    pub(crate) now: Duration,
+    /// Time of the input that is being handled, in nanoseconds.
+    now: u64,
     work: Option<Box<Work>>,
 }
 
@@ -27,6 +27,10 @@ pub(crate) struct Work {
     pub(crate) start: Deadline,
     /// Time-out of a session without an open address family.
     pub(crate) setup: Deadline,
+    /// Time at which a challenge is repeated.
+    pub(crate) challenge: Deadline,
+    /// Restart timers of LCP, IPCP and IPV6CP.
+    restart: [Deadline; 3],
 }
 
 impl Default for Work {
@@ -36,6 +40,8 @@ impl Default for Work {
             held: None,
             start: Deadline::NEVER,
             setup: Deadline::NEVER,
+            challenge: Deadline::NEVER,
+            restart: [Deadline::NEVER; 3],
         }
     }
 }
@@ -47,7 +53,9 @@ impl Work {
     }
 
     fn deadline(&self) -> Deadline {
-        self.start.min(self.setup)
+        let restart = self.restart.into_iter().min();
+        let first = self.start.min(self.setup).min(self.challenge);
+        first.min(restart.unwrap_or(Deadline::NEVER))
     }
 }
 
@@ -56,9 +64,19 @@ impl Core {
         Core {
             config,
             rng,
-            now,
+            now: nanoseconds(now),
             work: None,
         }
+    }
+
+    /// Time of the input that is being handled.
+    pub(crate) fn now(&self) -> Duration {
+        Duration::from_nanos(self.now)
+    }
+
+    /// Begins to handle an input.
+    pub(crate) fn begin(&mut self, now: Duration) {
+        self.now = nanoseconds(now);
     }
 
     /// The session's work, to add to it.
@@ -73,9 +91,21 @@ impl Core {
 
     /// Time of the next step of the work.
     pub(crate) fn deadline(&self) -> Deadline {
-        self.work
-            .as_ref()
-            .map_or(Deadline::NEVER, |work| work.deadline())
+        self.timer(Work::deadline)
+    }
+
+    /// Sets a timer of the work.
+    pub(crate) fn set_timer(&mut self, at: Deadline, of: impl Fn(&mut Work) -> &mut Deadline) {
+        if at != Deadline::NEVER {
+            *of(self.work()) = at;
+        } else if let Some(work) = self.work_left() {
+            *of(work) = at;
+        }
+    }
+
+    /// A timer of the work.
+    pub(crate) fn timer(&self, of: impl Fn(&Work) -> Deadline) -> Deadline {
+        self.work.as_deref().map_or(Deadline::NEVER, of)
     }
 
     pub(crate) fn output(&mut self, output: Output<Ppp>) {
@@ -119,6 +149,8 @@ pub(crate) enum Verdict {
 pub(crate) trait Protocol {
     /// Number of the protocol.
     const NUMBER: u16;
+    /// Place of its restart timer.
+    const TIMER: usize;
 
     /// Writes our options, as we want them now.
     fn request(&self, out: &mut Vec<u8>);
@@ -179,7 +211,7 @@ struct Answer<'a> {
     data: &'a [u8],
 }
 
-/// Running control protocol: 24 octets besides the options.
+/// Running control protocol: six octets besides the options. Its restart timer is in [`Work`].
 pub(crate) struct Layer<P> {
     pub(crate) options: P,
     state: State,
@@ -193,7 +225,6 @@ pub(crate) struct Layer<P> {
     refused: u8,
     /// Naks and Rejects received since the last Ack.
     refusals: u8,
-    deadline: Deadline,
 }
 
 impl<P: Protocol> Layer<P> {
@@ -212,7 +243,6 @@ impl<P: Protocol> Layer<P> {
             tries,
             refused: 0,
             refusals: 0,
-            deadline: Deadline::NEVER,
         }
     }
 
@@ -224,8 +254,9 @@ impl<P: Protocol> Layer<P> {
         self.id
     }
 
-    pub(crate) fn deadline(&self) -> Deadline {
-        self.deadline
+    /// Whether its restart timer has expired.
+    pub(crate) fn is_due(core: &Core) -> bool {
+        core.timer(|work| work.restart[P::TIMER]).is_due(core.now())
     }
 
     /// Handles an event that no packet caused.
@@ -238,9 +269,10 @@ impl<P: Protocol> Layer<P> {
 
     /// Handles the restart timer, if it is due.
     pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Notes {
-        if !self.deadline.take_if_due(core.now) {
+        if !Self::is_due(core) {
             return Notes::default();
         }
+        Self::restart(core, Deadline::NEVER);
         let event = if self.tries > 0 {
             Event::Timeout
         } else {
@@ -471,12 +503,14 @@ impl<P: Protocol> Layer<P> {
         }
         self.send_requests(core, actions, event);
         self.send_answers(core, actions, answer);
+        let restart = core.timer(|work| work.restart[P::TIMER]);
         if !self.state.is_timed() {
-            self.deadline = Deadline::NEVER;
+            Self::restart(core, Deadline::NEVER);
         } else if actions.has(Actions::SCR | Actions::STR | Actions::ZRC)
-            || self.deadline == Deadline::NEVER
+            || restart == Deadline::NEVER
         {
-            self.deadline = Deadline::after(core.now, core.config.restart_interval);
+            let at = Deadline::after(core.now(), core.config.restart_interval);
+            Self::restart(core, at);
         }
         Notes {
             up: actions.has(Actions::TLU),
@@ -485,6 +519,10 @@ impl<P: Protocol> Layer<P> {
             echo: actions.has(Actions::SER),
             ..Notes::default()
         }
+    }
+
+    fn restart(core: &mut Core, at: Deadline) {
+        core.set_timer(at, |work| &mut work.restart[P::TIMER]);
     }
 
     fn send_requests(&mut self, core: &mut Core, actions: Actions, event: Event) {

@@ -86,6 +86,7 @@ impl Lcp {
 
 impl Protocol for Lcp {
     const NUMBER: u16 = ppp::LCP;
+    const TIMER: usize = 0;
 
     fn request(&self, out: &mut Vec<u8>) {
         if self.ask_mru {

@@ -65,4 +65,5 @@ pub use lcp::AuthProtocol;
 pub use link::Link;
 pub use reconfigure::ReconfigureKey;
 pub use snapshot::{Passed, Snapshot};
+pub use time::Deadline;
 pub use types::*;

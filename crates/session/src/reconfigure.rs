@@ -122,7 +122,7 @@ impl Reconfigure {
             };
             let config = &core.config.dhcp;
             let information = reconfigure::key_information(&client.key(config, ends));
-            let replay = after.next_replay(config, core.now);
+            let replay = after.next_replay(config, core.now());
             Opt::ReconfigureAccept.emit(reply);
             reconfigure::key_option(replay, &information).emit(reply);
             after.client = Some(Box::new(client));
@@ -157,10 +157,10 @@ impl Reconfigure {
 
     /// Sends the Reconfigure that is due. IPV6CP must be open.
     pub(crate) fn on_timeout(&mut self, core: &mut Core, ends: Ends) {
-        if !self.at().is_due(core.now) {
+        if !self.at().is_due(core.now()) {
             return;
         }
-        let replay = self.next_replay(&core.config.dhcp, core.now);
+        let replay = self.next_replay(&core.config.dhcp, core.now());
         let Some(client) = &mut self.client else {
             return;
         };
@@ -177,7 +177,7 @@ impl Reconfigure {
         core.send_frame(frame);
         client.sent += 1;
         client.at = match client.sent < MOST {
-            true => Deadline::after(core.now, TIMEOUT * (1 << (client.sent - 1))),
+            true => Deadline::after(core.now(), TIMEOUT * (1 << (client.sent - 1))),
             false => Deadline::NEVER,
         };
     }

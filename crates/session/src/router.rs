@@ -30,9 +30,13 @@ pub(crate) struct Router {
     sent: u8,
     /// Bindings whose prefixes were advertised last.
     advertised: Bindings,
-    /// Prefixes that are being withdrawn, with the number of unsolicited advertisements that are left to say so.
-    withdrawn: Vec<(Ipv6Net, u8)>,
+    /// What is being withdrawn. Most sessions have nothing.
+    withdrawn: Option<Box<Withdrawn>>,
 }
+
+/// Prefixes that are being withdrawn, with the number of unsolicited advertisements that are left to say so.
+#[derive(Default)]
+struct Withdrawn(Vec<(Ipv6Net, u8)>);
 
 /// Interface identifiers of both ends of the link.
 #[derive(Clone, Copy)]
@@ -49,7 +53,7 @@ impl Router {
             reconfigure: Reconfigure::silent(),
             sent: 0,
             advertised: Bindings::default(),
-            withdrawn: Vec::new(),
+            withdrawn: None,
         }
     }
 
@@ -64,11 +68,11 @@ impl Router {
     pub(crate) fn resumed(core: &mut Core, grant: &Ipv6Grant) -> Self {
         let delay = core.rng.between(Duration::ZERO, core.config.ra.interval);
         Router {
-            at: Deadline::after(core.now, delay),
+            at: Deadline::after(core.now(), delay),
             reconfigure: Reconfigure::silent(),
             sent: INITIAL,
             advertised: grant.bindings.clone(),
-            withdrawn: Vec::new(),
+            withdrawn: None,
         }
     }
 
@@ -87,26 +91,33 @@ impl Router {
             self.sent += 1;
             delay = delay.min(INITIAL_INTERVAL);
         }
-        self.at = Deadline::after(core.now, delay);
+        self.at = Deadline::after(core.now(), delay);
         let to = if ends.peer == 0 {
             ALL_NODES
         } else {
             link_local(ends.peer)
         };
         self.send_advertisement(core, ends, to, grant);
-        self.withdrawn.iter_mut().for_each(|(_, left)| *left -= 1);
-        self.withdrawn.retain(|(_, left)| *left > 0);
+        if let Some(Withdrawn(prefixes)) = self.withdrawn.as_deref_mut() {
+            prefixes.iter_mut().for_each(|(_, left)| *left -= 1);
+            prefixes.retain(|(_, left)| *left > 0);
+        }
+        self.withdrawn.take_if(|withdrawn| withdrawn.0.is_empty());
     }
 
     /// Notes prefixes that were advertised and are missing in the grant.
     fn update_withdrawn(&mut self, grant: &Ipv6Grant) {
         let is_granted = |prefix: &Ipv6Net| grant.bindings.links().any(|own| own == *prefix);
         let advertised = std::mem::replace(&mut self.advertised, grant.bindings.clone());
-        self.withdrawn.retain(|(prefix, _)| !is_granted(prefix));
-        let gone = advertised.links().filter(|p| !is_granted(p));
-        self.withdrawn.extend(gone.map(|prefix| (prefix, INITIAL)));
-        let surplus = self.withdrawn.len().saturating_sub(MOST_WITHDRAWN);
-        self.withdrawn.drain(..surplus);
+        let gone: Vec<Ipv6Net> = advertised.links().filter(|p| !is_granted(p)).collect();
+        if gone.is_empty() && self.withdrawn.is_none() {
+            return;
+        }
+        let Withdrawn(prefixes) = &mut **self.withdrawn.get_or_insert_default();
+        prefixes.retain(|(prefix, _)| !is_granted(prefix));
+        prefixes.extend(gone.into_iter().map(|prefix| (prefix, INITIAL)));
+        let surplus = prefixes.len().saturating_sub(MOST_WITHDRAWN);
+        prefixes.drain(..surplus);
     }
 
     /// Handles a packet that the user plane redirected: neighbour discovery or DHCPv6.
@@ -163,7 +174,8 @@ impl Router {
     fn send_advertisement(&self, core: &mut Core, ends: Ends, to: Ipv6Addr, grant: &Ipv6Grant) {
         let ra = &core.config.ra;
         let lifetimes = (ra.valid_lifetime, ra.preferred_lifetime);
-        let withdrawn = self.withdrawn.iter().map(|(prefix, _)| *prefix);
+        let withdrawn = self.withdrawn.iter().flat_map(|withdrawn| &withdrawn.0);
+        let withdrawn = withdrawn.map(|(prefix, _)| *prefix);
         let withdrawn = withdrawn.map(|prefix| prefix_option(prefix, (0, 0)));
         let prefixes = grant
             .bindings

@@ -181,7 +181,7 @@ impl Session {
 
     /// Begins to handle an input.
     fn begin(&mut self, now: Duration) -> Result<(), Discarded> {
-        self.core.now = now;
+        self.core.begin(now);
         match self.phase {
             Phase::Closed => Err(Discarded("session is over")),
             _ => Ok(()),
@@ -196,15 +196,11 @@ impl Session {
         if self.phase == Phase::Closed {
             return None;
         }
-        self.lcp
+        self.core
             .deadline()
-            .min(self.auth.deadline())
-            .min(self.ipcp.deadline())
-            .min(self.ipv6cp.deadline())
             .min(self.keepalive.at)
             .min(self.router.at)
             .min(self.reconfigure_at())
-            .min(self.core.deadline())
             .get()
     }
 
@@ -246,7 +242,7 @@ impl Session {
             self.router.advertise_change(&mut self.core, ends, before);
         }
         if !is_told {
-            self.router.reconfigure.begin(self.core.now);
+            self.router.reconfigure.begin(self.core.now());
             self.send_reconfigure();
         }
     }
@@ -272,7 +268,7 @@ impl Session {
         if self.auth.on_timeout(&mut self.core).is_err() {
             self.close(Cause::AuthFailed);
         }
-        if self.ipcp.deadline().is_due(now) || self.ipv6cp.deadline().is_due(now) {
+        if Layer::<Ipcp>::is_due(&self.core) || Layer::<Ipv6cp>::is_due(&self.core) {
             self.auth.remind(&mut self.core);
         }
         let may_be_open = self.ipv4_rules != RulesState::Off || self.ipcp.state() == State::AckSent;
@@ -420,10 +416,10 @@ impl Session {
         };
         self.core.work().setup = match self.phase {
             Phase::Terminate => Deadline::NEVER,
-            _ => Deadline::after(self.core.now, self.core.config.setup_timeout),
+            _ => Deadline::after(self.core.now(), self.core.config.setup_timeout),
         };
         self.keepalive.stop();
-        self.auth.stop();
+        self.auth.stop(&mut self.core);
         self.ipcp.on_event(&mut self.core, Event::Down);
         self.ipv6cp.on_event(&mut self.core, Event::Down);
         self.settle_rules();
@@ -667,7 +663,7 @@ impl Session {
         self.cause.get_or_insert(cause);
         self.phase = Phase::Terminate;
         self.end_setup();
-        self.auth.stop();
+        self.auth.stop(&mut self.core);
         let notes = self.lcp.on_event(&mut self.core, Event::Close);
         self.after_lcp(notes);
         if !self.lcp.state().is_timed() {

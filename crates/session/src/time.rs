@@ -1,24 +1,26 @@
 //! Deadlines of eight octets, and a random number generator for values that need not be secret.
 use core::time::Duration;
 
-/// Point in time in nanoseconds, or never. It is half the size of `Option<Duration>`, and a session has seven.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Deadline(u64);
+/// Point in time in nanoseconds, or never. It is half the size of `Option<Duration>`, and a session has several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(u64);
 
 impl Deadline {
-    pub(crate) const NEVER: Deadline = Deadline(u64::MAX);
+    /// No point in time.
+    pub const NEVER: Deadline = Deadline(u64::MAX);
 
-    pub(crate) fn after(now: Duration, delay: Duration) -> Self {
-        // The range is five centuries. A later deadline never comes.
-        Deadline(u64::try_from(now.saturating_add(delay).as_nanos()).unwrap_or(u64::MAX))
+    /// The time `delay` after `now`; [`Deadline::NEVER`] if that is more than five centuries ahead.
+    pub fn after(now: Duration, delay: Duration) -> Self {
+        Deadline(nanoseconds(now.saturating_add(delay)))
     }
 
-    pub(crate) fn is_due(self, now: Duration) -> bool {
+    /// Whether the deadline has passed.
+    pub fn is_due(self, now: Duration) -> bool {
         self != Self::NEVER && u128::from(self.0) <= now.as_nanos()
     }
 
     /// Whether the deadline has passed. Clears it then.
-    pub(crate) fn take_if_due(&mut self, now: Duration) -> bool {
+    pub fn take_if_due(&mut self, now: Duration) -> bool {
         let due = self.is_due(now);
         if due {
             *self = Self::NEVER;
@@ -26,9 +28,15 @@ impl Deadline {
         due
     }
 
-    pub(crate) fn get(self) -> Option<Duration> {
+    /// The time; `None`: never.
+    pub fn get(self) -> Option<Duration> {
         (self != Self::NEVER).then(|| Duration::from_nanos(self.0))
     }
+}
+
+/// In nanoseconds. The range is five centuries.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// SplitMix64: eight octets of state. Not for secrets by itself; see [`crate::auth`] for challenges.

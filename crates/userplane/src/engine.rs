@@ -208,27 +208,28 @@ pub struct Counters {
     pub unreported_octets: u64,
 }
 
-/// Worker answer that a session waits for.
+/// Worker answer that a session waits for. It is small, since most sessions wait for none.
 #[derive(Debug)]
 enum Operation<T> {
     None,
-    Establish {
-        to: T,
-        refused: Option<Refusal>,
-    },
+    Establish(Box<Asked<T>>),
     Modify(Box<Modification<T>>),
     /// Restore the session after a rejected modification.
-    Restore {
-        to: T,
-        rejection: Rejection,
-    },
+    Restore(Box<(T, Rejection)>),
     /// Counters for a report.
     Report,
     /// Counters for the idle check.
     Look,
     /// Counters for the check whether the subscriber lives.
     Check,
-    Remove(After<T>),
+    Remove(Box<After<T>>),
+}
+
+/// Establishment that the worker has not answered yet.
+#[derive(Debug)]
+struct Asked<T> {
+    to: T,
+    refused: Option<Refusal>,
 }
 
 #[derive(Debug)]
@@ -490,29 +491,25 @@ impl<T: Copy> Engine<T> {
             }
         }
         match (operation, removed) {
-            (Operation::Establish { to, refused: None }, false) => {
-                self.established(now, index, to);
-            }
-            (
-                Operation::Establish {
-                    to,
-                    refused: Some(refusal),
-                },
-                _,
-            ) => {
-                self.remove(index, After::Refuse(to, rejection(refusal)));
-            }
+            (Operation::Establish(asked), removed) => match asked.refused {
+                None if removed => session.operation = Operation::Establish(asked),
+                None => self.established(now, index, asked.to),
+                Some(refusal) => {
+                    self.remove(index, After::Refuse(asked.to, rejection(refusal)));
+                }
+            },
             (Operation::Modify(modification), _) if modification.refused.is_some() => {
                 self.restore(now, index, *modification);
             }
             (Operation::Modify(modification), false) => self.modified(now, index, *modification),
-            (Operation::Restore { to, rejection }, false) => {
+            (Operation::Restore(failed), false) => {
+                let (to, rejection) = *failed;
                 self.refuse_modification(to, session_seid(&self.table, index), &rejection);
             }
             (Operation::Report, false) => self.report(now, index),
             (Operation::Look, false) => self.looked(now, index),
             (Operation::Check, false) => self.checked(now, index),
-            (Operation::Remove(after), true) => return self.removed(now, index, after),
+            (Operation::Remove(after), true) => return self.removed(now, index, *after),
             // This answers an earlier query than the one that is waited for.
             (operation, _) => session.operation = operation,
         }
@@ -526,7 +523,7 @@ impl<T: Copy> Engine<T> {
         };
         self.counters.worker_refused += 1;
         match &mut session.operation {
-            Operation::Establish { refused, .. } => *refused = Some(reason),
+            Operation::Establish(asked) => asked.refused = Some(reason),
             Operation::Modify(modification) => modification.refused = Some(reason),
             _ => {}
         }

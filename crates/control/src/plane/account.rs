@@ -101,11 +101,11 @@ impl ControlPlane {
 
     /// The session's end is recorded. The caller deletes what is stored of it in the same batch.
     pub(super) fn close_account(&mut self, now: Now, index: u32) {
-        let Stage::Closing(ending) = self.entry(index).stage else {
+        let Stage::Closing(ending) = &self.entry(index).stage else {
             return;
         };
+        let cause = terminate_cause(ending.cause);
         if self.entry(index).account.started.is_some() {
-            let cause = terminate_cause(ending.cause);
             self.record(now, index, AccountingKind::Stop(cause));
         }
     }
@@ -204,7 +204,7 @@ impl ControlPlane {
             metric: route.metric,
         });
         let inputs = self.view().policy_inputs(entry);
-        let (session_time, event_time) = match entry.stage {
+        let (session_time, event_time) = match &entry.stage {
             Stage::Closing(ending) => (ending.lasted, ending.unix),
             _ => (entry.account.lasted(now.at), now.unix),
         };

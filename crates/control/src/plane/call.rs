@@ -372,7 +372,7 @@ impl ControlPlane {
                 .as_ref()
                 .map_or(Vec::new(), |w| w.texts()),
             next_connection: self.pools_to_come(entry),
-            online_seconds: match entry.stage {
+            online_seconds: match &entry.stage {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),
             },

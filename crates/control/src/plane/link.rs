@@ -75,16 +75,10 @@ impl ControlPlane {
         if let Some(link) = &mut entry.link {
             link.on_timeout(now.at, watch);
         }
-        if entry.account.next_interim.is_some_and(|at| at <= now.at) {
+        if entry.account.next_interim.is_due(now.at) {
             self.ask_interim(now, index);
         }
-        let over = self
-            .entry(index)
-            .account
-            .ends_at
-            .is_some_and(|at| at <= now.at);
-        if over {
-            self.entry(index).account.ends_at = None;
+        if self.entry(index).account.ends_at.take_if_due(now.at) {
             self.on_time_over(now, index);
         } else {
             self.carry_out(now, index);

@@ -4,7 +4,8 @@ use super::{ControlPlane, Now};
 use crate::entry::{Ending, Sequence};
 use crate::evaluate::AaaAnswer;
 use crate::records::{
-    Eighth, Fifth, Fourth, Ninth, Record, Second, Seventh, Sixth, Third, stored_volume, to_bytes,
+    Eighth, Fifth, Fourth, Ninth, Record, Second, Seventh, Sixth, StoredVolume, Third,
+    stored_volume, to_bytes,
 };
 use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, UserPlaneId};
@@ -151,7 +152,10 @@ impl ControlPlane {
             }),
             ninth: Some(Ninth {
                 ipv6: stored_volume(entry.account.usage.ipv6),
-                unknown: stored_volume(entry.account.usage.unknown),
+                unknown: match entry.account.usage.lacks_families {
+                    true => stored_volume(entry.account.usage.total),
+                    false => StoredVolume::default(),
+                },
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());

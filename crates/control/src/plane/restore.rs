@@ -468,7 +468,7 @@ impl ControlPlane {
                 service: eighth.service,
             }),
             stage: match ending {
-                Some(ending) => Stage::Closing(ending),
+                Some(ending) => Stage::Closing(Box::new(ending)),
                 None if started.is_some() || record.families != [false; 2] => Stage::Online,
                 None => Stage::Connecting,
             },

@@ -15,7 +15,7 @@ use super::departed::Last;
 use super::idle::Idleness;
 use super::keepalive::Watch;
 use super::{
-    After, Engine, Establishment, MAX_DEFAULT_SESSIONS, Modification, Now, Operation, Rules,
+    After, Asked, Engine, Establishment, MAX_DEFAULT_SESSIONS, Modification, Now, Operation, Rules,
     Session, Unacknowledged, Wanted, WorkerCommand, cause, offending, own_seid, rejection,
     session_seid,
 };
@@ -140,7 +140,8 @@ impl<T: Copy> Engine<T> {
             CompiledSession::Subscriber { entry, .. } => {
                 entry.index = seid.index;
                 let entry = entry.clone();
-                session.operation = Operation::Establish { to, refused: None };
+                let asked = Asked { to, refused: None };
+                session.operation = Operation::Establish(Box::new(asked));
                 self.change_nets(false, &[], &nets);
                 self.worker(WorkerCommand::Set(entry));
                 self.worker(WorkerCommand::Read(seid.index));
@@ -401,10 +402,8 @@ impl<T: Copy> Engine<T> {
         session.rules = failed.rules;
         let refused = std::mem::replace(&mut session.compiled, failed.compiled);
         let nets = session.compiled.nets().to_vec();
-        session.operation = Operation::Restore {
-            to: failed.to,
-            rejection: rejection(refusal),
-        };
+        let failed = (failed.to, rejection(refusal));
+        session.operation = Operation::Restore(Box::new(failed));
         if let CompiledSession::Subscriber { entry, .. } = &session.compiled {
             let entry = entry.clone();
             self.change_nets(false, refused.nets(), &nets);
@@ -425,7 +424,8 @@ impl<T: Copy> Engine<T> {
             return;
         }
         let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
-        let interrupted = std::mem::replace(&mut session.operation, Operation::Remove(after));
+        let removal = Operation::Remove(Box::new(after));
+        let interrupted = std::mem::replace(&mut session.operation, removal);
         // Deletions keep waiting: the removal that they ask for is under way.
         let waiting = std::mem::take(&mut session.waiting).into_iter();
         let (deletions, waiting): (VecDeque<_>, VecDeque<_>) =
@@ -444,7 +444,7 @@ impl<T: Copy> Engine<T> {
                 if let Some(session) = self.table.get_mut(index) {
                     let operation = std::mem::replace(&mut session.operation, Operation::None);
                     if let Operation::Remove(after) = operation {
-                        self.removed(Now::default(), index, after);
+                        self.removed(Now::default(), index, *after);
                     }
                 }
             }
@@ -520,9 +520,9 @@ impl<T: Copy> Engine<T> {
     fn abandon(&mut self, interrupted: Operation<T>, waiting: VecDeque<(T, Wanted)>) {
         let gone = cause(Cause::SESSION_CONTEXT_NOT_FOUND);
         match interrupted {
-            Operation::Establish { to, .. } => self.refuse_establishment(to, 0, None, &gone),
+            Operation::Establish(asked) => self.refuse_establishment(asked.to, 0, None, &gone),
             Operation::Modify(modification) => self.refuse_modification(modification.to, 0, &gone),
-            Operation::Restore { to, .. } => self.refuse_modification(to, 0, &gone),
+            Operation::Restore(failed) => self.refuse_modification(failed.0, 0, &gone),
             Operation::None
             | Operation::Report
             | Operation::Look

@@ -15,50 +15,86 @@ const LOOKS: u32 = 8;
 /// Minimum time between two checks.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Idle state of a session.
+/// Idle state of a session; nothing without an idle timeout.
 #[derive(Debug, Default)]
-pub(super) struct Idleness {
+pub(super) struct Idleness(Option<Box<Idle>>);
+
+#[derive(Debug)]
+struct Idle {
     /// Idle timeout, and whether packets to the subscriber count.
-    rule: Option<(Duration, bool)>,
+    rule: Rule,
     /// Packets counted at the last change, and the time of that change.
     packets: u64,
     since: Duration,
     /// Time of the next check.
-    pub look_at: Option<Duration>,
-    /// Whether the session is idle now. Its reports say so.
-    pub is_idle: bool,
+    look_at: Duration,
+    is_idle: bool,
 }
 
+type Rule = (Duration, bool);
+
 impl Idleness {
-    fn counted(&self, counters: Usage) -> u64 {
-        let Volume {
-            up_packets,
-            down_packets,
-            ..
-        } = counters.total;
-        match self.rule {
-            Some((_, true)) => up_packets.wrapping_add(down_packets),
-            _ => up_packets,
-        }
+    /// Idleness that begins now.
+    fn begin(now: Duration, rule: Option<Rule>, counters: Usage) -> Self {
+        let idle = rule.map(|rule| Idle {
+            rule,
+            packets: counted(rule, counters),
+            since: now,
+            look_at: now + interval(rule),
+            is_idle: false,
+        });
+        Idleness(idle.map(Box::new))
+    }
+
+    fn rule(&self) -> Option<Rule> {
+        self.0.as_ref().map(|idle| idle.rule)
+    }
+
+    /// Time of the next check.
+    pub fn look_at(&self) -> Option<Duration> {
+        self.0.as_ref().map(|idle| idle.look_at)
+    }
+
+    /// Whether the session is idle now. Its reports say so.
+    pub fn is_idle(&self) -> bool {
+        self.0.as_ref().is_some_and(|idle| idle.is_idle)
     }
 
     /// Checks the counters. Returns true if the session has become idle.
     fn look(&mut self, now: Duration, counters: Usage) -> bool {
-        let Some((timeout, _)) = self.rule else {
+        let Some(idle) = &mut self.0 else {
             return false;
         };
-        let packets = self.counted(counters);
-        if packets != self.packets {
-            (self.packets, self.since, self.is_idle) = (packets, now, false);
+        let packets = counted(idle.rule, counters);
+        if packets != idle.packets {
+            (idle.packets, idle.since, idle.is_idle) = (packets, now, false);
         }
-        let is_idle = now.saturating_sub(self.since) >= timeout;
-        let becomes = is_idle && !self.is_idle;
-        self.is_idle = is_idle;
+        let (timeout, _) = idle.rule;
+        let is_idle = now.saturating_sub(idle.since) >= timeout;
+        let becomes = is_idle && !idle.is_idle;
+        idle.is_idle = is_idle;
         becomes
     }
 }
 
-fn rule(packets: &PacketSettings) -> Option<(Duration, bool)> {
+fn counted((_, both_ways): Rule, counters: Usage) -> u64 {
+    let Volume {
+        up_packets,
+        down_packets,
+        ..
+    } = counters.total;
+    match both_ways {
+        true => up_packets.wrapping_add(down_packets),
+        false => up_packets,
+    }
+}
+
+/// Time between two checks.
+fn interval((timeout, _): Rule) -> Duration {
+    (timeout / LOOKS).max(SHORTEST)
+}
+
+fn rule(packets: &PacketSettings) -> Option<Rule> {
     Some((packets.idle_timeout?, packets.idle_both_ways))
 }
 
@@ -72,41 +108,33 @@ impl<T: Copy> Engine<T> {
             return;
         };
         let rule = rule(&entry.packets);
-        if rule == session.idleness.rule {
+        if rule == session.idleness.rule() {
             return;
         }
-        let idleness = &mut session.idleness;
-        *idleness = Idleness {
-            rule,
-            since: now.monotonic,
-            ..Idleness::default()
-        };
-        idleness.packets = idleness.counted(session.counters);
-        self.arm_look(now, index);
+        session.idleness = Idleness::begin(now.monotonic, rule, session.counters);
+        self.arm_look(index);
     }
 
-    fn arm_look(&mut self, now: Now, index: SessionIndex) {
-        let (Some(seid), Some(session)) = (self.table.seid(index), self.table.get_mut(index))
-        else {
-            return;
-        };
-        let interval = |(timeout, _): (Duration, bool)| (timeout / LOOKS).max(SHORTEST);
-        let rule = session.idleness.rule;
-        session.idleness.look_at = rule.map(|rule| now.monotonic + interval(rule));
-        if let Some(at) = session.idleness.look_at {
+    fn arm_look(&mut self, index: SessionIndex) {
+        let session = self.table.get(index);
+        let at = session.and_then(|session| session.idleness.look_at());
+        if let (Some(at), Some(seid)) = (at, self.table.seid(index)) {
             self.arm_timer(at, seid);
         }
     }
 
     /// Queries the counters for the idle check.
     pub(super) fn look_due(&mut self, now: Now, seid: Seid) {
-        if let Some(session) = self.table.get_mut(seid.index)
-            && matches!(session.operation, Operation::None)
-        {
-            session.operation = Operation::Look;
-            self.worker(WorkerCommand::Read(seid.index));
+        if let Some(session) = self.table.get_mut(seid.index) {
+            if let Some(idle) = &mut session.idleness.0 {
+                idle.look_at = now.monotonic + interval(idle.rule);
+            }
+            if matches!(session.operation, Operation::None) {
+                session.operation = Operation::Look;
+                self.worker(WorkerCommand::Read(seid.index));
+            }
         }
-        self.arm_look(now, seid.index);
+        self.arm_look(seid.index);
     }
 
     /// Handles the counters for the idle check. Reports a session that has become idle, with its usage.

@@ -1,6 +1,7 @@
 //! Resource audit of the engine: compares places, tunnels, prefixes and timers with their sessions.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use dataplane::{InstanceIndex, SessionEntry, SessionIndex};
 use northbound::{Differences, Ledger};
@@ -64,12 +65,8 @@ impl<T: Copy> Engine<T> {
             }
         }
         self.repair_nets();
-        for (seid, _) in self.compare_timers(scratch).missing {
-            let session = self.table.get(seid.index);
-            let times = session.map(|s| [s.report_at, s.idleness.look_at]);
-            for at in times.into_iter().flatten().flatten() {
-                self.timers.push(std::cmp::Reverse((at, seid)));
-            }
+        for (timer, _) in self.compare_timers(scratch).missing {
+            self.timers.push(std::cmp::Reverse(timer));
         }
         for (token, _) in self.compare_reports(scratch, open).missing {
             self.reported(token, None);
@@ -210,18 +207,20 @@ impl<T: Copy> Engine<T> {
     }
 
     /// Void timers are not compared: they are found void when they are due.
-    fn compare_timers(&self, ledger: &mut Ledger) -> Differences<Seid, Name> {
+    fn compare_timers(&self, ledger: &mut Ledger) -> Differences<(Duration, Seid), Name> {
         let is_due = |seid: Seid, at| {
             let session = self.table.resolve(seid);
             session.is_some_and(|session| session.is_armed(at))
         };
         let armed = self.timers.iter().map(|reversed| reversed.0);
-        let booked = armed.filter(|(at, seid)| is_due(*seid, *at));
-        let booked: BTreeSet<Seid> = booked.map(|(_, seid)| seid).collect();
-        let owned = self.table.iter().filter(|(_, s)| s.report_at.is_some());
-        let owned =
-            owned.filter_map(|(index, session)| Some((self.table.seid(index)?, name(session))));
-        ledger.compare(&kinds::TIMER, booked, owned, |seid| {
+        let booked: BTreeSet<_> = armed.filter(|(at, seid)| is_due(*seid, *at)).collect();
+        let owned = self.table.iter().flat_map(|(index, session)| {
+            let times: BTreeSet<Duration> = session.timers().into_iter().flatten().collect();
+            let seid = self.table.seid(index);
+            let timers = times.into_iter().zip(seid.into_iter().cycle());
+            timers.map(move |timer| (timer, name(session)))
+        });
+        ledger.compare(&kinds::TIMER, booked, owned, |(_, seid)| {
             seid.index.0.to_string()
         })
     }

@@ -11,8 +11,8 @@ pub(super) const FEW: usize = 1024;
 
 impl<T> Session<T> {
     /// Times of its next usage report, idle check and check for life.
-    fn timers(&self) -> [Option<Duration>; 3] {
-        [self.report_at, self.idleness.look_at, self.watch.check_at]
+    pub(super) fn timers(&self) -> [Option<Duration>; 3] {
+        [self.report_at, self.idleness.look_at(), self.watch.check_at]
     }
 
     /// Whether the session has a timer for this time.

@@ -137,7 +137,7 @@ impl<T: Copy> Engine<T> {
         }
         kept.in_flight = kept.reports.len();
         let unanswered_echoes = session.watch.unanswered(session.counters.total.up_packets);
-        let report_type = match session.idleness.is_idle || unanswered_echoes.is_some() {
+        let report_type = match session.idleness.is_idle() || unanswered_echoes.is_some() {
             true => ReportType::USAGE | ReportType::INACTIVITY,
             false => ReportType::USAGE,
         };

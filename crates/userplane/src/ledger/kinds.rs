@@ -23,9 +23,9 @@ pub(crate) const NET: Kind = Kind::new(
     "a default session names it, but it is not announced: no packet reaches the subscribers in it",
 );
 pub(crate) const TIMER: Kind = Kind::new(
-    "report timer",
-    "it fires for a session that needs no report",
-    "the session's usage is not reported until the control plane asks for it",
+    "timer",
+    "it fires for a session that waits for nothing",
+    "the session's usage is not reported until the control plane asks for it, or nobody notices that it is idle or gone",
 );
 pub(crate) const REPORT: Kind = Kind::new(
     "usage report",

@@ -95,7 +95,7 @@ fn what_comes_and_goes_is_balanced_at_every_step() {
         "forwarding entry",
         "default session",
         "prefix block",
-        "report timer",
+        "timer",
     ];
     assert_eq!(kinds.map(|kind| held(&bench, kind)), [2, 2, 2, 1, 2, 1]);
     // Commands that the worker has not handled are not judged.
@@ -255,9 +255,24 @@ fn default_sessions_and_nets() {
 }
 
 #[test]
+fn timers_of_sessions_that_may_be_idle() {
+    let mut bench = Bench::new();
+    usage::may_be_idle(&mut bench, false);
+    assert!(bench.ledger().0.is_balanced());
+    bench.engine.timers.clear();
+    let (ledger, _) = bench.ledger();
+    assert_eq!(ledger.findings.len(), 1, "{:#?}", ledger.findings);
+    assert_eq!(ledger.findings[0].kind, "timer");
+    bench.repair();
+    assert!(bench.ledger().0.is_balanced());
+    (0..11).for_each(|_| bench.pass(10));
+    assert_eq!(usage::told(&bench), 1, "it is idle, and that is told");
+}
+
+#[test]
 fn timers_and_reports() {
     let lost = |bench: &mut Bench, _| bench.engine.timers.clear();
-    let (mut bench, first) = broken(lost, "report timer", Fault::Missing);
+    let (mut bench, first) = broken(lost, "timer", Fault::Missing);
     bench.pass(60);
     assert_eq!(bench.reports[0].0, first);
 

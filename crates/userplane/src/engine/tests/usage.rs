@@ -413,7 +413,7 @@ fn sessions_that_come_and_go_leave_no_timers_behind() {
 }
 
 /// A session with IPv4 and an idle timeout of 80 seconds.
-fn may_be_idle(bench: &mut Bench, both_ways: bool) -> (SessionSpec, u64) {
+pub(super) fn may_be_idle(bench: &mut Bench, both_ways: bool) -> (SessionSpec, u64) {
     let mut spec = spec(7);
     let bindings = &mut spec.forwarding.bindings;
     *bindings = Bindings::of(bindings.ipv4(), None);
@@ -425,7 +425,7 @@ fn may_be_idle(bench: &mut Bench, both_ways: bool) -> (SessionSpec, u64) {
 }
 
 /// Number of reports that say that a session is idle.
-fn told(bench: &Bench) -> usize {
+pub(super) fn told(bench: &Bench) -> usize {
     let reports = bench.reports.iter();
     let idle = reports.filter(|(_, r)| r.report_type.contains(ReportType::INACTIVITY));
     idle.count()
