@@ -220,7 +220,6 @@ impl Ours {
                         parent: PORT,
                         // three quarters of its subscribers' rates
                         rate: Some(Rate::kbps(case.rate() * u64::from(AGGREGATE) * 3 / 4)),
-                        weight: 1 + (at / AGGREGATE % 2) as u16,
                     });
                 }
                 settings.committed = Some(Rate::kbps(case.rate() / 4));

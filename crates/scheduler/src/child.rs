@@ -142,32 +142,35 @@ impl Places {
     }
 }
 
-/// Virtual time of an octet of a child with weight 1.
-const SHARE: u32 = 1 << 16;
+/// Virtual time of an octet of a child with weight 1 is 2^16. A share keeps as many bits behind the point, as an aggregate has the weights of
+/// thousands of homes.
+const SHARE: u64 = 1 << 16;
+const POINT: u64 = 1 << 16;
 /// Virtual time in a slot of a node's calendar: 64 octets of a child with weight 1.
 const SLOT: u32 = 22;
 
 /// The share of a child in what its parent has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// Virtual time of an octet.
+    /// Virtual time of an octet, in parts of it.
     octet: u32,
 }
 
 impl Share {
     pub const NONE: Share = Share { octet: 0 };
 
-    /// Of a weight from 1 to 1,000; 0 counts as 1.
-    pub fn new(weight: u16) -> Self {
+    /// Of a weight; 0 counts as 1.
+    pub fn new(weight: u64) -> Self {
+        let octet = (SHARE * POINT / weight.max(1)).clamp(1, u32::MAX.into());
         Share {
-            octet: SHARE / u32::from(weight.clamp(1, 1000)),
+            octet: octet as u32,
         }
     }
 
-    /// Virtual time of so many octets.
+    /// Virtual time of so many octets, which is never nothing, however large the weight is.
     #[inline(always)]
     pub fn time(self, octets: u32) -> u64 {
-        u64::from(octets) * u64::from(self.octet)
+        (u64::from(octets) * u64::from(self.octet)).div_ceil(POINT)
     }
 }
 

@@ -13,15 +13,13 @@ pub struct AggregateIndex(pub u32);
 /// The root of the tree.
 pub const PORT: AggregateIndex = AggregateIndex(0);
 
-/// Settings of an aggregate.
+/// Settings of an aggregate. Where its parent is short, its share is that of all subscribers under it together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AggregateSettings {
     /// Where its packets go next: the port, or another aggregate.
     pub parent: AggregateIndex,
     /// The most that it gets, in octets of frames with preamble, gap and check sequence. `None`: as much as its parent.
     pub rate: Option<Rate>,
-    /// Its share where its parent is short: 1 to 1,000.
-    pub weight: u16,
 }
 
 /// What a frame takes on the wire beside its octets: check sequence, preamble, gap (IEEE 802.3).
@@ -40,9 +38,11 @@ pub(crate) struct Node {
     /// When it may send.
     pub next: u64,
     pub pace: Pace,
-    /// Virtual time of its next packet, among the children of its parent.
-    pub tag: u64,
-    pub share: Share,
+    /// Virtual time of its next packet among the children of its parent, in each band.
+    pub tags: [u64; 2],
+    /// Weights of the subscribers under it, and the share that they are.
+    weights: u64,
+    share: Share,
     pub parent: u32,
     pub places: Places,
     /// It is gone, and its number may be given again when it is in no calendar.
@@ -63,8 +63,9 @@ impl Node {
         Node {
             next: 0,
             pace: Pace::new(settings.rate, hz),
-            tag: 0,
-            share: Share::new(settings.weight),
+            tags: [0; 2],
+            weights: 0,
+            share: Share::new(0),
             parent: settings.parent.0,
             places: Places::default(),
             is_vacant: false,
@@ -75,6 +76,12 @@ impl Node {
             counts: Box::default(),
             bands: Default::default(),
         }
+    }
+
+    /// The weights of subscribers under it are others.
+    pub fn weigh(&mut self, less: u16, more: u16) {
+        self.weights = self.weights + u64::from(more) - u64::from(less);
+        self.share = Share::new(self.weights);
     }
 
     /// Whether another node may have its number.
@@ -100,36 +107,27 @@ impl Node {
         !self.has(Band::Guaranteed) && (band == Band::Guaranteed || !self.has(Band::Excess))
     }
 
-    /// This node, as its parent has it. `served`: octets that it has sent just now.
+    /// This node, as a band of its parent has it.
     #[inline(always)]
-    pub fn entry(&self, at: u32, served: u32) -> Entry {
+    pub fn entry(&self, at: u32, band: Band) -> Entry {
         Entry {
             child: Child::Node(at),
-            tag: self.tag,
-            served: self.share.time(served),
+            tag: self.tags[band as usize],
         }
     }
 
-    /// Puts a child in its turn. Guaranteed packets have turns by octets, `served` being the virtual time of the child's last packet if it goes
-    /// on; the others by the child's virtual time. A child that had nothing to send for a while has no claim for that, and what it was guaranteed
-    /// in the past costs it no more than the calendar reaches: its virtual time is returned.
+    /// Puts a child in its turn, by its virtual time in the band, which is returned. A child that had nothing to send for a while has no claim
+    /// for that, and what it was guaranteed in the past costs it no more than the calendar reaches.
     #[inline(always)]
-    pub fn insert(&mut self, blocks: &mut Blocks, band: Band, mut entry: Entry) -> u64 {
+    pub fn insert(&mut self, blocks: &mut Blocks, band: Band, entry: Entry) -> u64 {
         let calendar = &mut self.bands[band as usize];
-        if band == Band::Excess && calendar.slot() >= AGE {
+        if calendar.slot() >= AGE {
             calendar.go_back(AGE);
         }
         let now = calendar.slot();
-        let due = match band {
-            Band::Guaranteed => now + slot(entry.served).min(SLOTS as u64 - 1),
-            Band::Excess => {
-                let last = begin(now + SLOTS as u64) - 1;
-                entry.tag = entry.tag.clamp(begin(now), last);
-                slot(entry.tag)
-            }
-        };
-        calendar.put(blocks, due, entry.child.id());
-        entry.tag
+        let tag = entry.tag.clamp(begin(now), begin(now + SLOTS as u64) - 1);
+        calendar.put(blocks, slot(tag), entry.child.id());
+        tag
     }
 
     /// Takes the child out that is next, and says in which slot it was.
@@ -138,6 +136,12 @@ impl Node {
         let calendar = &mut self.bands[band as usize];
         let id = calendar.pop(blocks, u64::MAX)?;
         Some((Child::of(id), calendar.slot()))
+    }
+
+    /// The virtual time at which a band has arrived.
+    #[inline(always)]
+    pub fn now(&self, band: Band) -> u64 {
+        begin(self.bands[band as usize].slot())
     }
 
     /// The child that is next.
@@ -165,16 +169,16 @@ impl Node {
         packets.map_or(usize::MAX, |packets| packets as usize + 1)
     }
 
-    /// A packet of so many octets leaves; `is_committed`: it is not counted where the rest is shared. `past`: no time before it is made
-    /// up for.
+    /// A packet of so many octets leaves, and counts in the virtual times of some bands. `past`: no time before it is made up for.
     #[inline(always)]
-    pub fn charge(&mut self, octets: u32, is_committed: bool, past: u64) {
+    pub fn charge(&mut self, octets: u32, counts: [bool; 2], past: u64) {
         let octets = octets + WIRE;
         self.packets += 1;
         self.octets += u64::from(octets);
         self.next = self.next.max(past) + self.pace.time(octets);
-        if !is_committed {
-            self.tag += self.share.time(octets);
+        let time = self.share.time(octets);
+        for (tag, counts) in self.tags.iter_mut().zip(counts) {
+            *tag += time * u64::from(counts);
         }
     }
 }
@@ -183,10 +187,8 @@ impl Node {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub child: Child,
-    /// Virtual time of its next packet.
+    /// Virtual time of its next packet in the band.
     pub tag: u64,
-    /// Virtual time of its last packet, if it goes on.
-    pub served: u64,
 }
 
 #[cfg(test)]
@@ -199,7 +201,6 @@ mod tests {
         let settings = AggregateSettings {
             parent: PORT,
             rate: None,
-            weight: 1,
         };
         let (mut blocks, mut node) = (Blocks::default(), Node::new(&settings, 1));
         let end = slot(u64::MAX) - 4 * SLOTS as u64;
@@ -210,7 +211,6 @@ mod tests {
             let entry = Entry {
                 child: Child::Subscriber(at),
                 tag: tags[at as usize],
-                served: 0,
             };
             tags[at as usize] = node.insert(blocks, Band::Excess, entry);
         };

@@ -260,7 +260,7 @@ impl<C: Chain> Scheduler<C> {
         let past = now.saturating_sub(self.slack);
         subscriber.charge_rates(further, (profile, class), octets, [past, now]);
         let parent = subscriber.parent;
-        self.charge((parent, octets), true, 0, now);
+        self.charge((parent, octets), [false; 2], 0, now);
         true
     }
 
@@ -353,11 +353,11 @@ impl<C: Chain> Scheduler<C> {
     }
 
     /// Lets the next packet of a class leave whose turn it is, and charges it to all on the way. Returns how many have left: none if CoDel has
-    /// dropped all that waited.
+    /// dropped all that waited. `is_guaranteed`: it has waited for its turn among those that are.
     pub(crate) fn serve(
         &mut self,
-        at: usize,
-        class: usize,
+        (at, class): (usize, usize),
+        is_guaranteed: bool,
         now: u64,
         leave: &mut impl FnMut(SubscriberIndex, C::Packet),
         dropped: &mut impl FnMut(Dropped, C::Packet),
@@ -376,12 +376,12 @@ impl<C: Chain> Scheduler<C> {
                 // which changes nothing, but says that the class is in the line
                 false => subscriber.charge(None, (profile, class % LINE_CLASSES), octets, times),
             };
-            self.charge((parent, octets), is_committed, 1, now);
+            self.charge((parent, octets), [is_guaranteed, !is_committed], 1, now);
         }
         self.stand(at, served, now);
         let mut above = self.subscribers[at].parent;
         while above != ROOT {
-            self.return_node(above, served, now);
+            self.return_node(above, now);
             above = self.nodes[above as usize].parent;
         }
         if class >= LINE_CLASSES {
@@ -425,17 +425,17 @@ impl<C: Chain> Scheduler<C> {
         head.map(|head| head.packet)
     }
 
-    /// Charges a packet to a node and to those above it, up to the port. `waited`: how many fewer wait there.
+    /// Charges a packet to a node and to those above it, up to the port, and to their shares in these bands. `waited`: how many fewer wait there.
     #[inline(always)]
-    fn charge(&mut self, (mut at, octets): (u32, u32), is_committed: bool, waited: u32, now: u64) {
+    fn charge(&mut self, (mut at, octets): (u32, u32), counts: [bool; 2], waited: u32, now: u64) {
         let past = now.saturating_sub(self.slack);
         while at != ROOT {
             let node = &mut self.nodes[at as usize];
-            node.charge(octets, is_committed, past);
+            node.charge(octets, counts, past);
             node.waiting -= waited;
             at = node.parent;
         }
         let past = now.saturating_sub(self.port_slack);
-        self.nodes[ROOT as usize].charge(octets, is_committed, past);
+        self.nodes[ROOT as usize].charge(octets, counts, past);
     }
 }

@@ -400,7 +400,6 @@ mod tests {
             let port = AggregateSettings {
                 parent: PORT,
                 rate: None,
-                weight: 1,
             };
             let (hz, root) = (1_000_000 * MICROSECOND, Node::new(&port, 1));
             let times = (hz, parts(200 * MICROSECOND));

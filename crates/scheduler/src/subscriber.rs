@@ -16,6 +16,9 @@ pub(crate) const LINE_CLASSES: usize = 4;
 // two lines are enough
 const _: () = assert!(CLASSES <= 2 * LINE_CLASSES);
 
+/// The largest weight.
+const MOST_WEIGHT: u16 = 1000;
+
 /// No line.
 pub(crate) const NO_LINE: u32 = u32::MAX;
 
@@ -87,6 +90,8 @@ pub(crate) struct Subscriber {
     pub class_next: [u64; LINE_CLASSES],
     /// The line of further classes; in such a line, the subscriber. [`NO_LINE`] without one.
     pub other: u32,
+    /// What it adds to the weights of those above it.
+    pub weight: u16,
 }
 
 /// No time.
@@ -113,6 +118,7 @@ impl Subscriber {
         committed: Pace::NONE,
         class_next: [0; LINE_CLASSES],
         other: NO_LINE,
+        weight: 0,
     };
 
     /// Whether packets are queued for it.
@@ -132,7 +138,8 @@ impl Subscriber {
             true => self.committed_next.min(now),
             false => NEVER,
         };
-        self.share = Share::new(settings.weight);
+        self.weight = settings.weight.clamp(1, MOST_WEIGHT);
+        self.share = Share::new(self.weight.into());
         self.profile = settings.profile.0;
         self.header = settings.header;
     }

@@ -6,6 +6,7 @@ use crate::node::{AggregateIndex, AggregateSettings, Node, PORT, SLOTS as NODE_S
 use crate::packet::Chain;
 use crate::profile::{Compiled, QueueProfile, stamp};
 use crate::queue::{Queue, Tally, WAITS};
+use crate::schedule::ROOT;
 use crate::shared::Claimant;
 use crate::sub_queues::SubQueues;
 use crate::subscriber::{
@@ -80,7 +81,6 @@ impl<C: Chain> Scheduler<C> {
         let port = AggregateSettings {
             parent: PORT,
             rate: settings.rate,
-            weight: 1,
         };
         let mut scheduler = Scheduler {
             hz: settings.hz,
@@ -245,7 +245,11 @@ impl<C: Chain> Scheduler<C> {
     pub fn set(&mut self, subscriber: SubscriberIndex, settings: &SubscriberSettings) {
         assert!(usize::from(settings.profile.0) < self.profiles.len());
         let at = subscriber.0 as usize;
-        self.subscribers[at].set(settings, self.now, self.hz);
+        let line = &mut self.subscribers[at];
+        let former = line.weight;
+        line.set(settings, self.now, self.hz);
+        let (parent, weight) = (line.parent, line.weight);
+        self.weigh(parent, former, weight);
         self.shed(at);
         self.catch_up();
         self.wake(at, self.now);
@@ -259,7 +263,9 @@ impl<C: Chain> Scheduler<C> {
         assert!((parent.0 as usize) < self.nodes.len());
         let subscriber = &mut self.subscribers[subscriber.0 as usize];
         let former = core::mem::replace(&mut subscriber.parent, parent.0);
-        let packets = u32::from(subscriber.waiting);
+        let (packets, weight) = (u32::from(subscriber.waiting), subscriber.weight);
+        self.weigh(former, weight, 0);
+        self.weigh(parent.0, 0, weight);
         self.count_above(former, |waiting| *waiting -= packets);
         self.count_above(parent.0, |waiting| *waiting += packets);
         self.nodes[former as usize].children -= 1;
@@ -283,7 +289,8 @@ impl<C: Chain> Scheduler<C> {
         }
         let further = (line.kind == Kind::Extended).then_some(line.other);
         line.backlog = 0;
-        let (parent, packets) = (line.parent, line.waiting);
+        let (parent, packets, weight) = (line.parent, line.waiting, line.weight);
+        self.weigh(parent, weight, 0);
         self.nodes[parent as usize].children -= 1;
         self.count_above(parent, |waiting| *waiting -= u32::from(packets));
         let further = further.map(|line| (line, LINE_CLASSES));
@@ -292,6 +299,15 @@ impl<C: Chain> Scheduler<C> {
                 gone(first + class, packet)
             });
             self.vacate(line);
+        }
+    }
+
+    /// The weights of subscribers under an aggregate are others. The port divides what it has, and has no share itself.
+    fn weigh(&mut self, mut at: u32, less: u16, more: u16) {
+        while at != ROOT {
+            let node = &mut self.nodes[at as usize];
+            node.weigh(less, more);
+            at = node.parent;
         }
     }
 

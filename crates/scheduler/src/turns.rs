@@ -55,7 +55,8 @@ impl<C: Chain> Scheduler<C> {
             if let Some(step) = steps.next() {
                 self.prefetch_next(&mut next[..n], step, now);
             }
-            left += self.serve(turn.at, turn.class, now, leave, dropped);
+            let is_guaranteed = turn.band == Band::Guaranteed;
+            left += self.serve((turn.at, turn.class), is_guaranteed, now, leave, dropped);
         }
         left
     }
@@ -135,9 +136,9 @@ impl<C: Chain> Scheduler<C> {
     #[inline(always)]
     fn is_turn_of_node(&mut self, at: u32, band: Band, due: u64, now: u64) -> bool {
         let node = &mut self.nodes[at as usize];
-        if band == Band::Excess && slot(node.tag) > due {
+        if band == Band::Excess && slot(node.tags[band as usize]) > due {
             // too far ahead for the calendar
-            self.insert_node(at, band, 0);
+            self.insert_node(at, band);
             return false;
         }
         node.places.leave(band);
@@ -269,7 +270,8 @@ impl<C: Chain> Scheduler<C> {
         dropped: &mut impl FnMut(Dropped, C::Packet),
     ) -> usize {
         if self.is_free_above(self.subscribers[turn.at].parent, turn.band, now) {
-            return self.serve(turn.at, turn.class, now, leave, dropped);
+            // it takes no turn from anybody
+            return self.serve((turn.at, turn.class), false, now, leave, dropped);
         }
         self.wake(turn.at, now);
         0

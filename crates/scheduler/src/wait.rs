@@ -111,7 +111,7 @@ impl<C: Chain> Scheduler<C> {
                 return;
             }
             self.nodes[at as usize].places.enter(band);
-            at = self.insert_node(at, band, 0);
+            at = self.insert_node(at, band);
         }
     }
 
@@ -126,7 +126,7 @@ impl<C: Chain> Scheduler<C> {
 
     /// Puts a node on the way of a packet that has left where it has to wait, if it has more.
     #[inline(always)]
-    pub(crate) fn return_node(&mut self, at: u32, served: u32, now: u64) {
+    pub(crate) fn return_node(&mut self, at: u32, now: u64) {
         let node = &self.nodes[at as usize];
         let misses = Band::ALL.map(|band| node.has(band) && !node.places.is_in(band));
         if misses == [false; 2] || self.waits_for_rate(at, now) {
@@ -135,7 +135,7 @@ impl<C: Chain> Scheduler<C> {
         for band in Band::ALL {
             if misses[band as usize] {
                 self.nodes[at as usize].places.enter(band);
-                self.insert_node(at, band, served);
+                self.insert_node(at, band);
             }
         }
     }
@@ -157,22 +157,30 @@ impl<C: Chain> Scheduler<C> {
     #[inline(always)]
     pub(crate) fn insert_subscriber(&mut self, at: usize, band: Band, served: u32) {
         let subscriber = &mut self.subscribers[at];
-        let entry = Entry {
-            child: Child::Subscriber(at as u32),
-            tag: subscriber.tag,
-            served: subscriber.share.time(served),
-        };
         let parent = &mut self.nodes[subscriber.parent as usize];
-        subscriber.tag = parent.insert(&mut self.blocks, band, entry);
+        let entry = |tag| Entry {
+            child: Child::Subscriber(at as u32),
+            tag,
+        };
+        match band {
+            // its committed rate ends what it is guaranteed: so a packet counts there until the next one alone
+            Band::Guaranteed => {
+                let tag = parent.now(band) + subscriber.share.time(served);
+                parent.insert(&mut self.blocks, band, entry(tag));
+            }
+            Band::Excess => {
+                subscriber.tag = parent.insert(&mut self.blocks, band, entry(subscriber.tag));
+            }
+        }
     }
 
     /// The same for a node. Returns its parent.
     #[inline(always)]
-    pub(crate) fn insert_node(&mut self, at: u32, band: Band, served: u32) -> u32 {
+    pub(crate) fn insert_node(&mut self, at: u32, band: Band) -> u32 {
         let node = &self.nodes[at as usize];
-        let (parent, entry) = (node.parent, node.entry(at, served));
+        let (parent, entry) = (node.parent, node.entry(at, band));
         let tag = self.nodes[parent as usize].insert(&mut self.blocks, band, entry);
-        self.nodes[at as usize].tag = tag;
+        self.nodes[at as usize].tags[band as usize] = tag;
         parent
     }
 

@@ -13,8 +13,8 @@ fn each_level_keeps_its_rate() {
             for level in 0..4 {
                 let at = |of: u64| (level == of).then_some(kbps);
                 let mut tree = tree(at(0));
-                let site = aggregate(&mut tree, PORT, at(1), 1);
-                let vlan = aggregate(&mut tree, site, at(2), 1);
+                let site = aggregate(&mut tree, PORT, at(1));
+                let vlan = aggregate(&mut tree, site, at(2));
                 let profile = tree.add_profile(&QueueProfile {
                     classes: vec![QueueSettings {
                         limit: 1 << 24,
@@ -87,6 +87,82 @@ fn weights_divide_what_is_short_whatever_the_number_and_size_of_packets() {
     }
 }
 
+/// Homes by themselves, with their rates in the order of their numbers.
+fn kbps_of(tree: &mut Tree, sources: &[Source], from: u64) -> Vec<u64> {
+    octets(tree, sources, (from, from + 100 * MS));
+    let sent = octets(tree, sources, (from + 100 * MS, from + 1_100 * MS));
+    sent.iter().map(|sent| sent / 125).collect()
+}
+
+/// A home has its part of the port whether it is alone in its access node or VLAN, or one of many, also of what is guaranteed. It takes its
+/// part along when it moves or changes, and leaves none when it goes.
+#[test]
+fn a_home_has_as_much_however_many_are_beside_it_in_its_aggregate() {
+    for committed in [None, Some(Rate::kbps(50_000))] {
+        for is_below in [false, true] {
+            let mut tree = tree(Some(50_000));
+            let parent = match is_below {
+                true => aggregate(&mut tree, PORT, None),
+                false => PORT,
+            };
+            let sites = [(); 2].map(|()| aggregate(&mut tree, parent, Some(45_000)));
+            let profile = tree.add_profile(&plain());
+            let settings = SubscriberSettings {
+                committed,
+                ..home(profile, None)
+            };
+            let homes = [0, 1, 1, 1, 1].map(|at| tree.add(sites[at], &settings));
+            let mut sources = homes.map(|home| Source::new(home, 1000)).to_vec();
+            let mut from = 0;
+            let mut expect = |tree: &mut Tree, sources: &[Source], parts: &[u64]| {
+                let sent = kbps_of(tree, sources, from);
+                from += 1_100 * MS;
+                let all = 50_000 * 1000 / 1024 / parts.iter().sum::<u64>();
+                for (sent, part) in sent.iter().zip(parts) {
+                    let what = format!("{committed:?} {is_below} {parts:?}: {sent}");
+                    assert!(sent.abs_diff(all * part) <= all * part / 20, "{what}");
+                }
+            };
+            expect(&mut tree, &sources, &[1, 1, 1, 1, 1]);
+            tree.place(homes[4], sites[0]);
+            expect(&mut tree, &sources, &[1, 1, 1, 1, 1]);
+            let heavy = SubscriberSettings {
+                weight: 3,
+                ..settings
+            };
+            tree.set(homes[0], &heavy);
+            expect(&mut tree, &sources, &[3, 1, 1, 1, 1]);
+            tree.set(homes[0], &settings);
+            tree.remove(sources.remove(1).to, &mut |_| ());
+            expect(&mut tree, &sources, &[1, 1, 1, 1]);
+        }
+    }
+}
+
+/// Shares are exact also where the weights are hundreds of thousands, by packets of any size.
+#[test]
+fn an_aggregate_of_many_heavy_homes_has_its_share() {
+    for octets in [60, 1500] {
+        let mut tree = tree(Some(1_000_000));
+        let profile = tree.add_profile(&plain());
+        let heavy = SubscriberSettings {
+            weight: 1000,
+            ..home(profile, None)
+        };
+        let sites = [200, 300].map(|homes| {
+            let site = aggregate(&mut tree, PORT, None);
+            let first = tree.add(site, &heavy);
+            (1..homes).for_each(|_| {
+                tree.add(site, &heavy);
+            });
+            Source::new(first, octets)
+        });
+        let sent = kbps_of(&mut tree, &sites, 0);
+        let (found, wanted) = (sent[0], (sent[0] + sent[1]) * 2 / 5);
+        assert!(found.abs_diff(wanted) <= wanted / 20, "{octets}: {sent:?}");
+    }
+}
+
 /// As well as what a port has, although all have what they want until then.
 #[test]
 fn weights_divide_what_the_caller_takes() {
@@ -120,7 +196,7 @@ fn weights_divide_what_the_caller_takes() {
 #[test]
 fn what_one_does_not_use_others_have() {
     let mut tree = tree(Some(100_000));
-    let sites = [1, 1].map(|weight| aggregate(&mut tree, PORT, Some(80_000), weight));
+    let sites = [(); 2].map(|()| aggregate(&mut tree, PORT, Some(80_000)));
     let profile = tree.add_profile(&plain());
     let alone = Source::new(tree.add(sites[0], &home(profile, Some(10_000))), 1000);
     let greedy = [(); 3].map(|()| Source::new(tree.add(sites[1], &home(profile, None)), 1000));
@@ -149,7 +225,7 @@ fn what_one_does_not_use_others_have() {
 #[test]
 fn a_committed_rate_is_kept_when_ten_times_as_much_is_asked_for() {
     let mut tree = tree(Some(1_000_000));
-    let site = aggregate(&mut tree, PORT, Some(100_000), 1);
+    let site = aggregate(&mut tree, PORT, Some(100_000));
     let profile = tree.add_profile(&plain());
     let add = |tree: &mut Tree, committed: Option<u64>| {
         let committed = committed.map(Rate::kbps);
@@ -209,7 +285,7 @@ fn classes_have_their_weights_and_strict_ones_come_first_up_to_their_rate() {
 #[test]
 fn a_packet_of_a_strict_class_waits_for_one_packet_of_the_others_at_most() {
     let mut tree = tree(Some(100_000));
-    let site = aggregate(&mut tree, PORT, None, 1);
+    let site = aggregate(&mut tree, PORT, None);
     let mut settings = plain();
     settings.classes[0].discipline = Discipline::Strict;
     let profile = tree.add_profile(&settings);
@@ -301,7 +377,7 @@ fn overhead_is_charged_to_the_subscriber_and_headers_are_not() {
 #[test]
 fn a_new_rate_holds_at_once_and_drops_nothing() {
     let mut tree = tree(None);
-    let site = aggregate(&mut tree, PORT, Some(50_000), 1);
+    let site = aggregate(&mut tree, PORT, Some(50_000));
     let profile = tree.add_profile(&plain());
     let source = Source::new(tree.add(site, &home(profile, Some(10_000))), 1000);
     let sources = [source];
@@ -440,7 +516,7 @@ fn what_leaves_at_once_is_charged_to_each_rate_and_overtakes_nobody() {
     ] {
         let mut tree = tree(Some(kbps[2]));
         let profile = tree.add_profile(&QueueProfile::default());
-        let site = aggregate(&mut tree, PORT, Some(kbps[1]), 1);
+        let site = aggregate(&mut tree, PORT, Some(kbps[1]));
         let source = Source::new(tree.add(site, &home(profile, Some(kbps[0]))), 976);
         let (mut at_once, mut later, mut last) = (0, 0, 0);
         for n in 0..4_800 {
@@ -505,7 +581,7 @@ fn a_home_that_has_waited_for_two_reasons_sends_once() {
         let mut tree = tree(None);
         let profile = tree.add_profile(&plain());
         // short, so there is a share to wait for
-        let site = aggregate(&mut tree, PORT, Some(1_500), 1);
+        let site = aggregate(&mut tree, PORT, Some(1_500));
         let committed = SubscriberSettings {
             committed: Some(Rate::kbps(200)),
             ..home(profile, Some(1_000))

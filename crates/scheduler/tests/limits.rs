@@ -33,7 +33,7 @@ fn the_lowest_rate_is_the_limit() {
             others.rotate_left(turn);
             others.insert(lowest, RATES[0]);
             let mut tree = tree(Some(others[3]));
-            let site = aggregate(&mut tree, PORT, Some(others[2]), 1);
+            let site = aggregate(&mut tree, PORT, Some(others[2]));
             let mut profile = managed(FQ_CODEL);
             profile.classes[0].rate = Some(Rate::kbps(others[0]));
             let profile = tree.add_profile(&profile);
@@ -63,8 +63,8 @@ fn the_lowest_rate_is_the_limit() {
 #[test]
 fn homes_of_one_aggregate_have_limits_of_their_own() {
     let mut tree = tree(Some(1_000_000));
-    let site = aggregate(&mut tree, PORT, Some(100_000), 1);
-    let other = aggregate(&mut tree, PORT, Some(100_000), 1);
+    let site = aggregate(&mut tree, PORT, Some(100_000));
+    let other = aggregate(&mut tree, PORT, Some(100_000));
     let profile = tree.add_profile(&managed(CODEL));
     let slow = tree.add(site, &home(profile, Some(10_000)));
     let fast: Vec<_> = (0..4)
@@ -112,7 +112,7 @@ fn a_device_that_does_not_take_more_is_the_port() {
 #[test]
 fn nobody_is_limited_where_there_is_enough() {
     let mut tree = tree(Some(200_000));
-    let site = aggregate(&mut tree, PORT, Some(190_000), 1);
+    let site = aggregate(&mut tree, PORT, Some(190_000));
     let profile = tree.add_profile(&managed(FQ_CODEL));
     let homes: Vec<_> = (0..20)
         .map(|_| tree.add(site, &home(profile, Some(10_000))))
@@ -141,8 +141,8 @@ fn nobody_is_limited_where_there_is_enough() {
 #[test]
 fn an_aggregate_is_the_sum_of_its_subscribers() {
     let mut tree = tree(Some(60_000));
-    let site = aggregate(&mut tree, PORT, Some(50_000), 1);
-    let vlans = [(); 2].map(|()| aggregate(&mut tree, site, Some(40_000), 1));
+    let site = aggregate(&mut tree, PORT, Some(50_000));
+    let vlans = [(); 2].map(|()| aggregate(&mut tree, site, Some(40_000)));
     let profiles = [
         plain(),
         managed(CODEL),
@@ -217,8 +217,8 @@ fn aggregates_come_and_go() {
     let mut now = 0;
     let mut numbers = std::collections::BTreeSet::new();
     for round in 0..50 {
-        let site = aggregate(&mut tree, PORT, Some(10_000), 1);
-        let vlan = aggregate(&mut tree, site, Some(5_000), 1);
+        let site = aggregate(&mut tree, PORT, Some(10_000));
+        let vlan = aggregate(&mut tree, site, Some(5_000));
         numbers.extend([site, vlan]);
         assert_eq!(tree.aggregate_state(site), AggregateState::default());
         let home = tree.add(vlan, &home(profile, Some(8_000)));

@@ -57,7 +57,7 @@ fn octets(of: usize, classes: usize) -> f64 {
     let mut site = PORT;
     for n in 0..HOMES {
         if n % 64 == 0 {
-            site = common::aggregate(&mut tree, PORT, Some(1_000_000), 1);
+            site = common::aggregate(&mut tree, PORT, Some(1_000_000));
         }
         let home = tree.add(site, &common::home(profile, Some(50_000)));
         for class in 0..classes {

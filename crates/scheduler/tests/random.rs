@@ -27,11 +27,10 @@ fn divide(there: f64, wants: &[(f64, f64)]) -> Vec<f64> {
     }
 }
 
-/// A random site: rate, weight, and its homes.
+/// A random site: rate, and its homes.
 #[derive(Clone, Debug)]
 struct Site {
     kbps: u64,
-    weight: u16,
     homes: Vec<Home>,
 }
 
@@ -64,11 +63,7 @@ fn home_strategy() -> impl Strategy<Value = Home> {
 
 fn site_strategy() -> impl Strategy<Value = Site> {
     let homes = proptest::collection::vec(home_strategy(), 1..8);
-    (20_000u64..80_000, 1u16..5, homes).prop_map(|(kbps, weight, homes)| Site {
-        kbps,
-        weight,
-        homes,
-    })
+    (20_000u64..80_000, homes).prop_map(|(kbps, homes)| Site { kbps, homes })
 }
 
 /// What each home gets in the end, in kbit/s on the wire, where all want as much as they can have.
@@ -86,7 +81,8 @@ fn fluid(port: f64, sites: &[Site], committed: &[Vec<f64>]) -> Vec<f64> {
             .map(|(home, own)| wire(home) - own)
             .sum();
         promised += own;
-        wants.push(((site.kbps as f64 - own).min(more), f64::from(site.weight)));
+        let weight = site.homes.iter().map(|home| f64::from(home.weight)).sum();
+        wants.push(((site.kbps as f64 - own).min(more), weight));
     }
     let sites_get = divide(port - promised, &wants);
     let mut all = Vec::new();
@@ -139,7 +135,7 @@ proptest! {
         for (at, site) in sites.iter().enumerate() {
             let worker = at % trees.len();
             let tree = &mut trees[worker];
-            let index = aggregate(tree, PORT, Some(site.kbps), site.weight);
+            let index = aggregate(tree, PORT, Some(site.kbps));
             // what may be promised: half of the home's part of the port and of the site
             let part = (port / sites.len() as u64).min(site.kbps) / site.homes.len() as u64 / 2;
             let mut own = Vec::new();
@@ -213,7 +209,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
         let sites: Vec<AggregateIndex> = (0..8)
             .map(|n| {
                 let parent = if n < 4 { PORT } else { AggregateIndex(n - 3) };
-                aggregate(&mut tree, parent, Some(30_000), 1 + n as u16)
+                aggregate(&mut tree, parent, Some(30_000))
             })
             .collect();
         let settings = |random: &mut SmallRng| SubscriberSettings {

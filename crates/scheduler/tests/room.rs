@@ -139,9 +139,9 @@ fn an_aggregate_does_not_take_the_room_of_another() {
             let mut tree = tree_with_room(Some(10_000_000), ROOM);
             let parent = match levels {
                 1 => PORT,
-                _ => aggregate(&mut tree, PORT, Some(2_000_000), 1),
+                _ => aggregate(&mut tree, PORT, Some(2_000_000)),
             };
-            let sites = [(); 2].map(|()| aggregate(&mut tree, parent, Some(1_000_000), 1));
+            let sites = [(); 2].map(|()| aggregate(&mut tree, parent, Some(1_000_000)));
             let profile = tree.add_profile(&settings(management, 256 << 10));
             let [hostile, polite] = [(sites[0], 4000), (sites[1], 50)].map(|(site, n)| {
                 let settings = home(profile, Some(100_000));
@@ -170,7 +170,7 @@ fn an_aggregate_does_not_take_the_room_of_another() {
 fn a_subscriber_does_not_take_the_room_of_others() {
     for management in MANAGEMENTS {
         let mut tree = tree_with_room(Some(10_000_000), ROOM);
-        let site = aggregate(&mut tree, PORT, Some(2_000_000), 1);
+        let site = aggregate(&mut tree, PORT, Some(2_000_000));
         let large = tree.add_profile(&settings(management, 100 << 20));
         let profile = tree.add_profile(&settings(management, 256 << 10));
         let hostile = vec![tree.add(site, &home(large, Some(50_000)))];
@@ -191,7 +191,7 @@ fn a_subscriber_does_not_take_the_room_of_others() {
 fn a_home_that_asks_for_little_finds_room_beside_many_that_ask_for_much() {
     for management in MANAGEMENTS {
         let mut tree = tree_with_room(Some(10_000_000), ROOM);
-        let site = aggregate(&mut tree, PORT, Some(1_000_000), 1);
+        let site = aggregate(&mut tree, PORT, Some(1_000_000));
         let profile = tree.add_profile(&settings(management, 256 << 10));
         let settings = home(profile, Some(100_000));
         let [hostile, polite] =
@@ -208,8 +208,8 @@ fn a_home_that_asks_for_little_finds_room_beside_many_that_ask_for_much() {
 fn who_is_busy_alone_has_at_least_half_of_the_room() {
     let fill = |homes: usize| {
         let mut tree = tree_with_room(Some(1), ROOM);
-        let site = aggregate(&mut tree, PORT, None, 1);
-        let vlan = aggregate(&mut tree, site, None, 1);
+        let site = aggregate(&mut tree, PORT, None);
+        let vlan = aggregate(&mut tree, site, None);
         let profile = tree.add_profile(&settings(Management::TailDrop, 100 << 20));
         let homes: Vec<_> = (0..homes)
             .map(|_| tree.add(vlan, &home(profile, None)))
@@ -294,8 +294,8 @@ fn a_subscriber_has_an_end_where_room_has_none() {
 #[test]
 fn what_waits_goes_with_its_home() {
     let mut tree = tree_with_room(Some(1), ROOM);
-    let site = aggregate(&mut tree, PORT, Some(1000), 1);
-    let vlans = [(); 2].map(|()| aggregate(&mut tree, site, Some(1000), 1));
+    let site = aggregate(&mut tree, PORT, Some(1000));
+    let vlans = [(); 2].map(|()| aggregate(&mut tree, site, Some(1000)));
     let profile = tree.add_profile(&settings(FQ_CODEL, 100 << 10));
     let homes = vlans.map(|vlan| tree.add(vlan, &home(profile, Some(100))));
     for class in 0..CLASSES {

@@ -63,7 +63,6 @@ impl PortQueues {
             let settings = AggregateSettings {
                 parent,
                 rate: Some(rate),
-                weight: 1,
             };
             let add = || self.scheduler.add_aggregate(&settings);
             parent = *known.entry(part).or_insert_with(add);

@@ -70,12 +70,10 @@ pub fn aggregate<C: Chain>(
     tree: &mut Scheduler<C>,
     parent: AggregateIndex,
     kbps: Option<u64>,
-    weight: u16,
 ) -> AggregateIndex {
     tree.add_aggregate(&AggregateSettings {
         parent,
         rate: kbps.map(Rate::kbps),
-        weight,
     })
 }
 
