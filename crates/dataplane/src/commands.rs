@@ -289,6 +289,10 @@ fn set_session(
             set_serial(worker, place, admitted.serial);
             let queues = &mut worker.tables.queues;
             queues.follow(place, Some(port), &worker.shared);
+            if queues.has(place) {
+                // what waits must not go on at the rate of before until another packet comes
+                worker.tables.queues_of(index, place);
+            }
             None
         }
         Err(reason) => {

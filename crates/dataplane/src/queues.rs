@@ -347,6 +347,12 @@ impl Queues {
         (line.made_of == compilation).then_some(line.subscriber)?
     }
 
+    /// Whether a session has queues, whatever its policy was when they were made.
+    pub fn has(&self, place: usize) -> bool {
+        let line = self.sessions.get(place);
+        line.is_some_and(|line| line.subscriber.is_some())
+    }
+
     /// Makes or changes the queues of a session. What waits goes on waiting.
     #[cold]
     #[inline(never)]
@@ -392,7 +398,8 @@ impl Queues {
         subscriber
     }
 
-    /// The settings of a session may have changed, or the session is gone (`None`): then its frames do not wait any more.
+    /// The settings of a session may have changed, or the session is gone (`None`): then its frames do not wait any more. Changed ones hold with
+    /// the next frame, or when the queues are [changed](Queues::renew).
     pub fn follow(&mut self, place: usize, port: Option<PortIndex>, shared: &Shared) {
         let Some(line) = self.sessions.get_mut(place) else {
             return;

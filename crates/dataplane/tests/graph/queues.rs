@@ -141,7 +141,7 @@ fn what_waits_is_kept_when_policy_and_rate_change() {
     let faster = Rate::kbps(RATE.get() * 100);
     set_session(&mut w, &homes[0], Some(2), Some(faster));
     assert!(all.len() <= 2);
-    // the next packet brings the new settings
+    // with another packet behind them
     send(&mut w, &homes[0], 15, 1);
     all.extend(left(&mut w, BEGIN + MS));
     all.extend(left(&mut w, BEGIN + 2 * MS));
@@ -154,6 +154,26 @@ fn what_waits_is_kept_when_policy_and_rate_change() {
     assert!(all.contains(&26), "{all:?}");
     assert_eq!(all.len() + rest(&mut w, 4).len(), 11);
     assert_eq!(w.drops(), Default::default());
+}
+
+/// What waits does not go on at the rate of before until another packet comes.
+#[test]
+fn a_new_rate_holds_at_once_for_what_waits() {
+    for factor in [10, 1] {
+        let (homes, mut w) = world(1, 1);
+        send(&mut w, &homes[0], 0, 18);
+        let mut all = left(&mut w, BEGIN);
+        assert!(all.len() <= 2, "{all:?}");
+        let rate = Rate::kbps(RATE.get() * factor);
+        set_session(&mut w, &homes[0], Some(1), Some(rate));
+        for ms in 1..4 {
+            all.extend(left(&mut w, BEGIN + ms * MS));
+        }
+        assert_eq!(all.len() == 18, factor == 10, "{all:?}");
+        all.extend(rest(&mut w, 4));
+        assert!(all.iter().copied().eq(0..18), "{all:?}");
+        assert_eq!(w.drops(), Default::default());
+    }
 }
 
 #[test]
