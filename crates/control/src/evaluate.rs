@@ -115,10 +115,15 @@ impl<'a> PolicyInputs<'a> {
         profile(self.configuration, self.profile_name())
     }
 
-    /// The part of the access line's rate that the session may have.
+    /// The part of the access line's rate that the session may have. A rate of 0 says nothing of the line: an access node that does not know it
+    /// may send that. A part that is too small for a rate is the smallest one, as none would be no limit.
     fn line_rate(&self, profile: &SubscriberProfile) -> Option<Rate> {
         let percent = u64::from(profile.line_rate_percent);
-        Rate::new(u64::from(self.line_rate_down?) * percent / 100)
+        let line = self.line_rate_down.filter(|line| *line > 0)?;
+        match percent {
+            0 => None,
+            percent => Rate::new((u64::from(line) * percent / 100).max(1)),
+        }
     }
 
     /// The policy of a session that holds these bindings in this network instance, and where each value came from.
@@ -335,13 +340,22 @@ mod tests {
         link_mtu: u16,
         answer: &AaaAnswer,
     ) -> Vec<(String, &'static str)> {
+        rows_on_a_line(configuration, (link_mtu, Some(40_000)), answer)
+    }
+
+    /// The same where the access node says this of the line's rate.
+    fn rows_on_a_line(
+        configuration: &Configuration,
+        (link_mtu, line_rate_down): (u16, Option<u32>),
+        answer: &AaaAnswer,
+    ) -> Vec<(String, &'static str)> {
         let policy_inputs = PolicyInputs {
             configuration,
             access: &AccessProfile::default(),
             service: b"",
             servers: Some("isp"),
             link_mtu,
-            line_rate_down: Some(40_000),
+            line_rate_down,
             answer,
             user: None,
         };
@@ -356,20 +370,31 @@ mod tests {
         .collect()
     }
 
+    /// The row of the rate to the subscriber.
+    fn rate_down(rows: Vec<(String, &'static str)>) -> (String, &'static str) {
+        let is_rate = |(text, _): &(String, _)| text.starts_with("rate_down");
+        rows.into_iter().find(is_rate).unwrap()
+    }
+
+    /// The configuration with another percentage of the line.
+    fn with_percent(configuration: &Configuration, percent: u8) -> Configuration {
+        let mut configuration = configuration.clone();
+        let gold = configuration.subscriber_profiles.get_mut("gold").unwrap();
+        gold.line_rate_percent = percent;
+        configuration
+    }
+
     #[test]
     fn a_rate_is_no_more_than_its_part_of_the_line() {
+        let configuration = configuration();
         let part = |percent: u8, of_aaa: Option<u64>| {
-            let mut configuration = (*configuration()).clone();
-            let gold = configuration.subscriber_profiles.get_mut("gold").unwrap();
-            gold.line_rate_percent = percent;
+            let configuration = with_percent(&configuration, percent);
             let mut answer = AaaAnswer {
                 profile: Some("gold".into()),
                 ..AaaAnswer::default()
             };
             answer.overrides.rate_down = of_aaa.map(Rate::new);
-            let rows = rows(&configuration, 1492, &answer);
-            let is_rate = |(text, _): &&(String, _)| text.starts_with("rate_down");
-            rows.iter().find(is_rate).unwrap().clone()
+            rate_down(rows(&configuration, 1492, &answer))
         };
         // of 40,000 kbit/s
         for (percent, of_aaa, rate, origin) in [
@@ -381,6 +406,37 @@ mod tests {
             (200, Some(0), "80000 kbit/s", "line"),
         ] {
             assert_eq!(part(percent, of_aaa), (format!("rate_down {rate}"), origin));
+        }
+    }
+
+    /// A line that has hardly any rate left does not make its session unlimited; 0 is what an access node says that does not know the rate.
+    #[test]
+    fn a_line_that_is_slow_is_a_limit_and_one_without_a_rate_is_none() {
+        let answer = AaaAnswer {
+            profile: Some("gold".into()),
+            ..AaaAnswer::default()
+        };
+        let part = |line, percent, of_profile| {
+            let mut configuration = with_percent(&configuration(), percent);
+            let gold = configuration.subscriber_profiles.get_mut("gold").unwrap();
+            gold.rate_down = of_profile;
+            rate_down(rows_on_a_line(&configuration, (1492, Some(line)), &answer))
+        };
+        for (line, percent, of_profile, rate, origin) in [
+            (1, 90, 0, "1 kbit/s", "line"),
+            (1, 90, 100_000, "1 kbit/s", "line"),
+            (99, 1, 0, "1 kbit/s", "line"),
+            (u32::MAX, 200, 0, "8589934590 kbit/s", "line"),
+            (0, 90, 0, "", "profile"),
+            (0, 90, 100_000, "100000 kbit/s", "profile"),
+            (1, 0, 100_000, "100000 kbit/s", "profile"),
+        ] {
+            let expected = (format!("rate_down {rate}"), origin);
+            assert_eq!(
+                part(line, percent, of_profile),
+                expected,
+                "{line} {percent}"
+            );
         }
     }
 

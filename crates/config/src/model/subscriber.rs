@@ -73,7 +73,8 @@ pub struct SubscriberProfile {
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub rate_down: u32,
     /// Percentage of the actual data rate of the access line, as the access node says it (TR-101; `trust-line-tags`), above which `rate-down`
-    /// has no effect. With queues, packets then wait here and not in the access node. 0: the line's rate does not count.
+    /// has no effect. With queues, packets then wait here and not in the access node. What is less than 1 kbit/s counts as 1, and a line of which
+    /// the access node says 0 as one of which it says nothing. 0: the line's rate does not count.
     #[schemars(range(min = 0, max = 200), extend("x-unit" = "percent"))]
     pub line_rate_percent: u8,
     /// Committed rate of IP packets from the subscriber, in place of that of the policer of `policy-up`, if this has two rates. It is not
