@@ -163,6 +163,38 @@ fn an_aggregate_of_many_heavy_homes_has_its_share() {
     }
 }
 
+/// A home gets no more of what is short by having more flows, nor do its neighbours by being many.
+#[test]
+fn a_home_with_a_thousand_flows_has_as_much_as_each_of_64_with_one() {
+    let mut tree = tree(None);
+    let site = aggregate(&mut tree, PORT, Some(65_000));
+    let profile = tree.add_profile(&managed(FQ_CODEL));
+    let homes: Vec<Source> = (0..65)
+        .map(|_| Source::new(tree.add(site, &home(profile, None)), 1000))
+        .collect();
+    let (mut flow, mut sent) = (0, [0u64; 65]);
+    for now in (0..3_000 * MS).step_by(ROUND as usize) {
+        for (at, source) in homes.iter().enumerate() {
+            while tree.state(source.to, 0).octets < 64_000 {
+                let mut frame = source.frame(now);
+                if at == 0 {
+                    (frame.flow, flow) = (flow, (flow + 1) % 1000);
+                }
+                tree.enqueue(source.to, 0, frame, now).unwrap();
+            }
+        }
+        let leave = &mut |home: SubscriberIndex, frame: Frame| {
+            let at = homes.iter().position(|source| source.to == home).unwrap();
+            sent[at] += u64::from(frame.octets) * u64::from(now >= 1_000 * MS);
+        };
+        tree.dequeue(now, usize::MAX, leave, &mut |_, _| ());
+    }
+    let each = at_rate(1_000, 2_000 * MS) * 1000 / 1024;
+    for sent in sent {
+        assert!(sent.abs_diff(each) <= each / 20, "{sent} of {each}");
+    }
+}
+
 /// As well as what a port has, although all have what they want until then.
 #[test]
 fn weights_divide_what_the_caller_takes() {
