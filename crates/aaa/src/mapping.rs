@@ -61,6 +61,17 @@ pub enum Setting {
     Nothing,
 }
 
+/// A rate that an attribute should say and does not: zero, too large, or no rate at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusableRate {
+    /// The rate: [`Setting::RateUp`], [`Setting::RateDown`], [`Setting::SubscriberRateUp`] or [`Setting::SubscriberRateDown`].
+    pub setting: Setting,
+    /// Name of the attribute.
+    pub attribute: String,
+    /// Its value, for people.
+    pub value: String,
+}
+
 /// Unit of a rate or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

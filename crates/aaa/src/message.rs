@@ -10,6 +10,7 @@ use wire::access_loop::AccessLoop;
 use wire::mschapv2;
 
 use crate::Secret;
+use crate::mapping::UnusableRate;
 use crate::route::FramedRoute;
 
 /// Proof of a subscriber's identity.
@@ -162,6 +163,9 @@ pub struct AccessAccept {
     pub subscriber_rate_up: Option<Rate>,
     /// Rate to all sessions of the subscriber together, by a mapped attribute.
     pub subscriber_rate_down: Option<Rate>,
+    /// Rates that attributes should say and do not, and that no other attribute says. Where the subscriber profile has none either, the
+    /// answer cannot be carried out: the subscriber would have no limit.
+    pub unusable_rates: Vec<UnusableRate>,
     /// DNS servers, the preferred one first, by mapped attributes. Empty: none said.
     pub dns: Vec<IpAddr>,
     /// Priority in VLAN tags, 0 to 7, by a mapped attribute.

@@ -2,6 +2,7 @@
 
 use crate::users;
 use aaa::AccessAccept;
+use aaa::mapping::{Setting, UnusableRate};
 use config::Configuration;
 use config::model::{AccessProfile, SubscriberProfile, User};
 use core::net::IpAddr;
@@ -113,6 +114,28 @@ impl<'a> PolicyInputs<'a> {
     /// Subscriber profile, and whether it is a configured one.
     pub fn profile(&self) -> (&'a SubscriberProfile, Origin) {
         profile(self.configuration, self.profile_name())
+    }
+
+    /// Whether the subscriber profile has a rate in place of each that AAA should say and does not. Otherwise the subscriber would have no
+    /// limit where AAA wants one.
+    pub fn check_rates(&self, accept: &AccessAccept) -> Result<(), String> {
+        let (profile, _) = self.profile();
+        let is_without = |unusable: &&UnusableRate| {
+            0 == match unusable.setting {
+                Setting::RateUp => profile.rate_up,
+                Setting::RateDown => profile.rate_down,
+                Setting::SubscriberRateUp => profile.subscriber_rate_up,
+                _ => profile.subscriber_rate_down,
+            }
+        };
+        match accept.unusable_rates.iter().find(is_without) {
+            Some(UnusableRate {
+                attribute, value, ..
+            }) => Err(format!(
+                "AAA's answer cannot be carried out: `{value}` of {attribute} is no rate, and the subscriber profile has none in its place"
+            )),
+            None => Ok(()),
+        }
     }
 
     /// The part of the access line's rate that the session may have. A rate of 0 says nothing of the line: an access node that does not know it

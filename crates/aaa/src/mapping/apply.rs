@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use policy::Rate;
 use wire::radius::{Attribute, Kind, Packet, Value as Wire, values};
 
-use super::{Mappings, Rule, Setting, values as read};
+use super::{Mappings, Rule, Setting, UnusableRate, values as read};
 use crate::attributes::second_policy;
 use crate::dictionary::{AttributeId, Definition, Value};
 use crate::message::AccessAccept;
@@ -13,8 +13,8 @@ use crate::standard::{InAccept, standard};
 
 /// Maximum number of DNS servers that are used.
 const MAX_DNS: usize = 8;
-/// Maximum length of a key in a log line, in characters.
-const MAX_KEY: usize = 64;
+/// Maximum length of a key or a value in a log line, in characters.
+const MAX_SHOWN: usize = 64;
 
 /// Whether the attribute needs no mapping.
 fn is_settled(attribute: &Attribute) -> bool {
@@ -43,7 +43,8 @@ pub(crate) fn apply(mappings: &Mappings, packet: &Packet, accept: &mut AccessAcc
     };
     for attribute in &packet.attributes {
         match &attribute.value {
-            Wire::Invalid(_) => {} // named already
+            // named already
+            Wire::Invalid(_) => reading.invalid_rate(attribute.kind.into()),
             Wire::Octets(octets) if attribute.kind == Kind::VENDOR_SPECIFIC => {
                 reading.vendor_specific(octets);
             }
@@ -82,6 +83,16 @@ impl Reading<'_> {
             Wire::InterfaceId(_) | Wire::Time(_) | Wire::Invalid(_) => Some(Value::Octets(&[])),
         };
         self.attribute(id, definition, value);
+    }
+
+    /// An attribute that the packet's codec cannot read, if it should say a rate.
+    fn invalid_rate(&mut self, id: AttributeId) {
+        let mappings = self.mappings;
+        if let Some(definition) = mappings.dictionary.attribute(id) {
+            for rule in mappings.rules.get(&id).into_iter().flatten() {
+                self.note_unusable(rule.setting, &definition.name, None);
+            }
+        }
     }
 
     /// The attributes of a vendor whose layout only the dictionary knows.
@@ -128,7 +139,7 @@ impl Reading<'_> {
         {
             // `#` and a number order several values of a key
             let key = key.split('#').next().unwrap_or_default().trim();
-            let shown: String = key.chars().take(MAX_KEY).collect();
+            let shown: String = key.chars().take(MAX_SHOWN).collect();
             name = format!("{name} {}", shown.escape_debug());
             let of_key = of(Some(key));
             if !of_key.is_empty() {
@@ -139,7 +150,13 @@ impl Reading<'_> {
             return self.accept.not_enforced.push(name);
         }
         for rule in found {
-            let is_used = meant.is_some_and(|value| self.set(rule, id, value, &name));
+            let is_used = match meant {
+                Some(value) => self.set(rule, id, value, &name),
+                None => {
+                    self.note_unusable(rule.setting, &name, None);
+                    false
+                }
+            };
             if !is_used && rule.setting != Setting::Nothing {
                 self.accept.ignored.push(name.clone());
             }
@@ -151,25 +168,23 @@ impl Reading<'_> {
         let (setting, unit) = (rule.setting, rule.unit);
         let accept = &mut *self.accept;
         match setting {
-            Setting::RateUp => fill(&mut accept.rate_up, read::rate(value, unit)),
-            Setting::RateDown => fill(&mut accept.rate_down, read::rate(value, unit)),
+            Setting::RateUp
+            | Setting::RateDown
+            | Setting::SubscriberRateUp
+            | Setting::SubscriberRateDown => {
+                let rate = read::rate(value, unit);
+                if rate.is_none() {
+                    self.note_unusable(setting, name, Some(value));
+                }
+                limit(self.accept, setting).is_some_and(|limit| fill(limit, rate))
+            }
             Setting::CommittedRateUp => {
                 fill(&mut accept.committed_rate_up, read::rate(value, unit))
             }
             Setting::CommittedRateDown => {
                 fill(&mut accept.committed_rate_down, read::rate(value, unit))
             }
-            Setting::SubscriberRateUp => {
-                fill(&mut accept.subscriber_rate_up, read::rate(value, unit))
-            }
-            Setting::SubscriberRateDown => {
-                fill(&mut accept.subscriber_rate_down, read::rate(value, unit))
-            }
-            Setting::RateUpDown => self.set_rates(read::two_rates(value, unit), name),
-            Setting::RateDownUp => {
-                let rates = read::two_rates(value, unit);
-                self.set_rates(rates.map(|([down, up], more)| ([up, down], more)), name)
-            }
+            Setting::RateUpDown | Setting::RateDownUp => self.set_rates(rule, value, name),
             Setting::Dns => match read::addresses(value) {
                 Some(addresses) => {
                     self.dns.extend(addresses.into_iter().map(|a| (id, a)));
@@ -202,21 +217,43 @@ impl Reading<'_> {
     }
 
     /// Sets the rates up and down. What follows them, such as MikroTik's burst, is not carried out.
-    fn set_rates(&mut self, rates: Option<([Rate; 2], bool)>, name: &str) -> bool {
-        let Some(([up, down], has_more)) = rates else {
-            return false;
-        };
+    fn set_rates(&mut self, rule: &Rule, value: Value<'_>, name: &str) -> bool {
+        let (rates, has_more) = read::two_rates(value, rule.unit);
         if has_more {
             let rest = format!("{name} (what follows the rates)");
             self.accept.not_enforced.push(rest);
         }
-        let accept = &mut *self.accept;
-        let is_up = fill(&mut accept.rate_up, Some(up));
-        fill(&mut accept.rate_down, Some(down)) && is_up
+        let mut are_used = true;
+        for (setting, rate) in limits(rule.setting).iter().zip(rates) {
+            if rate.is_none() {
+                self.note_unusable(*setting, name, Some(value));
+            }
+            are_used &= limit(self.accept, *setting).is_some_and(|limit| fill(limit, rate));
+        }
+        are_used
+    }
+
+    /// Notes the limits that an attribute should say, and does not. `None`: its value is not even of its type.
+    fn note_unusable(&mut self, setting: Setting, attribute: &str, value: Option<Value<'_>>) {
+        let value: String = match value {
+            Some(Value::Number(number)) => number.to_string(),
+            Some(Value::Text(text)) => text.escape_debug().take(MAX_SHOWN).collect(),
+            _ => "octets of another type".to_owned(),
+        };
+        let rates = limits(setting).iter().map(|setting| UnusableRate {
+            setting: *setting,
+            attribute: attribute.to_owned(),
+            value: value.clone(),
+        });
+        self.accept.unusable_rates.extend(rates);
     }
 
     /// The preferred DNS servers first: primary ones have lower numbers than secondary ones.
     fn finish(mut self) {
+        let mut unusable = core::mem::take(&mut self.accept.unusable_rates);
+        // another attribute may say it
+        unusable.retain(|rate| limit(self.accept, rate.setting) == Some(&mut None));
+        self.accept.unusable_rates = unusable;
         self.dns.sort_by_key(|(id, _)| *id);
         for (id, address) in self.dns {
             let dns = &mut self.accept.dns;
@@ -229,6 +266,30 @@ impl Reading<'_> {
                 self.accept.ignored.push(definition.name.clone());
             }
         }
+    }
+}
+
+/// The rate of a setting without which a subscriber may have no limit.
+fn limit(accept: &mut AccessAccept, setting: Setting) -> Option<&mut Option<Rate>> {
+    match setting {
+        Setting::RateUp => Some(&mut accept.rate_up),
+        Setting::RateDown => Some(&mut accept.rate_down),
+        Setting::SubscriberRateUp => Some(&mut accept.subscriber_rate_up),
+        Setting::SubscriberRateDown => Some(&mut accept.subscriber_rate_down),
+        _ => None,
+    }
+}
+
+/// The limits that a setting says, in the order of its text.
+fn limits(setting: Setting) -> &'static [Setting] {
+    match setting {
+        Setting::RateUpDown => &[Setting::RateUp, Setting::RateDown],
+        Setting::RateDownUp => &[Setting::RateDown, Setting::RateUp],
+        Setting::RateUp => &[Setting::RateUp],
+        Setting::RateDown => &[Setting::RateDown],
+        Setting::SubscriberRateUp => &[Setting::SubscriberRateUp],
+        Setting::SubscriberRateDown => &[Setting::SubscriberRateDown],
+        _ => &[],
     }
 }
 

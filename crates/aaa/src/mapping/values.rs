@@ -11,12 +11,14 @@ use super::Unit;
 use crate::dictionary::Value;
 use crate::route::{self, FramedRoute};
 
-/// Rates in bit/s that a subscriber can have: 8 kbit/s to 400 Gbit/s. Others are taken for a wrong unit.
-const RATES: RangeInclusive<u64> = 8_000..=400_000_000_000;
+/// The least rate of a subscriber in bit/s. Who is to have less has this one.
+const LEAST_RATE: u64 = 8_000;
+/// The largest rate of a subscriber in bit/s, 400 Gbit/s. A larger one is taken for a wrong unit.
+const LARGEST_RATE: u64 = 400_000_000_000;
 /// Sizes of the largest packet, in octets.
 const MTUS: RangeInclusive<u64> = 576..=9216;
 
-/// Rate, rounded down to kbit/s.
+/// Rate, rounded down to kbit/s. Zero says nothing: servers and access servers do not agree whether it is no limit or the default.
 pub(super) fn rate(value: Value<'_>, unit: Unit) -> Option<Rate> {
     let (number, unit) = match value {
         Value::Number(number) => (number, unit.size()),
@@ -28,7 +30,8 @@ pub(super) fn rate(value: Value<'_>, unit: Unit) -> Option<Rate> {
 
 fn plausible(number: u64, bits: u64) -> Option<Rate> {
     let bits = number.checked_mul(bits)?;
-    Rate::new(bits / 1000).filter(|_| RATES.contains(&bits))
+    let is_rate = (1..=LARGEST_RATE).contains(&bits);
+    Rate::new(bits.max(LEAST_RATE) / 1000).filter(|_| is_rate)
 }
 
 /// A number in the unit, or with k, M or G in units of its own.
@@ -43,15 +46,15 @@ fn text_rate(text: &str, unit: Unit) -> Option<Rate> {
 }
 
 /// The rates of a text, `A/B` or `A` for both, and whether more follows them.
-pub(super) fn two_rates(value: Value<'_>, unit: Unit) -> Option<([Rate; 2], bool)> {
+pub(super) fn two_rates(value: Value<'_>, unit: Unit) -> ([Option<Rate>; 2], bool) {
     let Value::Text(text) = value else {
-        return None;
+        return ([None; 2], false);
     };
     let mut words = text.split_whitespace();
-    let word = words.next()?;
+    let word = words.next().unwrap_or_default();
     let (one, other) = word.split_once('/').unwrap_or((word, word));
-    let rates = [text_rate(one, unit)?, text_rate(other, unit)?];
-    Some((rates, words.next().is_some()))
+    let rates = [one, other].map(|text| text_rate(text, unit));
+    (rates, words.next().is_some())
 }
 
 /// Addresses: one, or those of a text, between spaces or commas.

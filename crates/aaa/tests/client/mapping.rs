@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use aaa::dictionary::Dictionary;
-use aaa::mapping::{AttributeMapping, MappingError, Mappings, Setting, Unit};
+use aaa::mapping::{AttributeMapping, MappingError, Mappings, Setting, Unit, UnusableRate};
 use aaa::{AccessAccept, NotEnforced};
 use policy::Rate;
 
@@ -158,6 +158,30 @@ fn juniper() {
 }
 
 #[test]
+fn junipers_policies_are_of_their_directions_and_do_not_contradict() {
+    // ERX-Ingress-Policy-Name is of packets from the subscriber, ERX-Egress-Policy-Name of packets to it
+    let both = [vsa(ERX, 10, b"slow"), vsa(ERX, 11, b"kids")];
+    let expected = AccessAccept {
+        policy_up: Some("slow".into()),
+        policy_down: Some("kids".into()),
+        ..AccessAccept::default()
+    };
+    assert_eq!(shipped(&both), expected);
+    let same = [vsa(ERX, 10, b"slow"), (Kind::FILTER_ID, "slow.in".into())];
+    assert_eq!(shipped(&same).unusable, None);
+    for contradicting in [
+        [vsa(ERX, 10, b"slow"), vsa(ERX, 10, b"kids")],
+        [vsa(ERX, 11, b"slow"), vsa(ERX, 11, b"kids")],
+        [vsa(ERX, 10, b"slow"), (Kind::FILTER_ID, "kids.in".into())],
+        [vsa(ERX, 11, b"slow"), (Kind::FILTER_ID, "kids.out".into())],
+        [vsa(ERX, 10, b""), vsa(ERX, 11, b"kids")],
+    ] {
+        let unusable = shipped(&contradicting).unusable;
+        assert!(unusable.is_some(), "{contradicting:?}");
+    }
+}
+
+#[test]
 fn nokia() {
     let accept = shipped(&[
         vsa(NOKIA, 9, &V4),
@@ -219,6 +243,15 @@ fn microsoft_redback_and_the_standard() {
     assert_eq!(shipped(&[server]), dns(&["2001:db8::53"]));
 }
 
+/// A rate that Mikrotik-Rate-Limit should say.
+fn unusable(setting: Setting, text: &str) -> UnusableRate {
+    UnusableRate {
+        setting,
+        attribute: "Mikrotik-Rate-Limit".into(),
+        value: text.into(),
+    }
+}
+
 #[test]
 fn mikrotik_and_wispr() {
     let limit = |text: &str| shipped(&[vsa(MIKROTIK, 8, text.as_bytes())]);
@@ -235,13 +268,25 @@ fn mikrotik_and_wispr() {
         ..rates(5_000, 20_000)
     };
     assert_eq!(limit("5M/20M 10M/40M 4M/16M 8/8"), burst);
-    for odd in ["", "/", "5M/", "0/20M", "fast", "5M/20T", "-5M", "5MM/1M"] {
-        let ignored = AccessAccept {
-            ignored: vec!["Mikrotik-Rate-Limit".into()],
-            ..AccessAccept::default()
-        };
-        assert_eq!(limit(odd), ignored, "{odd}");
+    let ignored = |text: &str, settings: &[Setting]| AccessAccept {
+        ignored: vec!["Mikrotik-Rate-Limit".into()],
+        unusable_rates: settings.iter().map(|s| unusable(*s, text)).collect(),
+        ..AccessAccept::default()
+    };
+    let (up, down) = (Setting::RateUp, Setting::RateDown);
+    for odd in ["", "/", "fast", "-5M", "0/0", "5MM/1.5M", "500G"] {
+        assert_eq!(limit(odd), ignored(odd, &[up, down]), "{odd}");
     }
+    let half = AccessAccept {
+        rate_down: Rate::new(20_000),
+        ..ignored("0/20M", &[up])
+    };
+    assert_eq!(limit("0/20M"), half);
+    let half = AccessAccept {
+        rate_up: Rate::new(5_000),
+        ..ignored("5M/20T", &[down])
+    };
+    assert_eq!(limit("5M/20T"), half);
     let wispr = [
         vsa(WISPR, 7, &2_000_500u32.to_be_bytes()),
         vsa(WISPR, 8, &8_000_000u32.to_be_bytes()),
@@ -267,8 +312,27 @@ fn a_rate_that_no_subscriber_has_is_ignored_by_name() {
     };
     assert_eq!(bits(8_000), (Rate::new(8), vec![]));
     let name = || vec!["WISPr-Bandwidth-Max-Down".to_owned()];
-    assert_eq!(bits(7_999), (None, name()), "kbit/s for bit/s, maybe");
+    assert_eq!(bits(7_999), (Rate::new(8), vec![]), "the least rate");
+    assert_eq!(bits(1), (Rate::new(8), vec![]));
     assert_eq!(bits(0), (None, name()));
+}
+
+#[test]
+fn a_rate_that_another_attribute_says_is_not_missing() {
+    let zero = vsa(MIKROTIK, 8, b"0/0");
+    let down = vsa(WISPR, 8, &8_000_000u32.to_be_bytes());
+    for both in [[zero.clone(), down.clone()], [down, zero]] {
+        let accept = shipped(&both);
+        assert_eq!(accept.rate_down, Rate::new(8_000));
+        let missing = [unusable(Setting::RateUp, "0/0")];
+        assert_eq!(accept.unusable_rates, missing);
+    }
+    // a standard attribute that its codec cannot read
+    let broken = [(Kind::FRAMED_MTU, Value::Invalid(vec![1]))];
+    let mtu = map("Framed-MTU", Setting::RateUp, Some(Unit::KbitPerSecond));
+    let missing = with(&[mtu], &broken).unusable_rates;
+    assert_eq!(missing.len(), 1);
+    assert_eq!(missing[0].attribute, "Framed-MTU");
 }
 
 #[test]

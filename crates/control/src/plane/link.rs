@@ -11,6 +11,7 @@ use crate::topology::{InstanceId, Seid};
 use crate::without_effect::WithoutEffect;
 use aaa::{AccessAccept, AccessReject, AccessRequest, Credentials, Outcome, Secret};
 use core::net::Ipv4Addr;
+use core::time::Duration;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Command, Family, Grant, Ipv4Grant, Ipv6Grant,
     Output, Status, Watch,
@@ -250,7 +251,8 @@ impl ControlPlane {
     }
 
     pub(super) fn on_accept(&mut self, now: Now, index: u32, accept: AccessAccept) {
-        if let Err(why) = self.check_names(&accept) {
+        let usable = self.check_names(&accept);
+        if let Err(why) = usable.and_then(|()| self.check_rates(index, &accept)) {
             let message = b"service is not available".to_vec();
             self.counters.count(Counter::AuthenticationRejected);
             return self.reject(now, index, &why, message);
@@ -343,6 +345,14 @@ impl ControlPlane {
             )),
             None => Ok(()),
         }
+    }
+
+    /// Whether a session would have a limit wherever an answer wants one.
+    pub(super) fn check_rates(&self, index: u32, accept: &AccessAccept) -> Result<(), String> {
+        let answer = AaaAnswer::of(accept, Duration::ZERO);
+        let view = self.view();
+        let inputs = view.policy_inputs_with(&self.sessions[index], &answer);
+        inputs.check_rates(accept)
     }
 
     /// Counts and names the attributes of an Access-Accept that have no effect.

@@ -181,7 +181,12 @@ impl<'a> View<'a> {
         self.policy_inputs_with(entry, &entry.answer)
     }
 
-    fn policy_inputs_with<'b>(&self, entry: &'b Entry, answer: &'b AaaAnswer) -> PolicyInputs<'b>
+    /// Inputs of a session's policy with another answer of AAA.
+    pub fn policy_inputs_with<'b>(
+        &self,
+        entry: &'b Entry,
+        answer: &'b AaaAnswer,
+    ) -> PolicyInputs<'b>
     where
         'a: 'b,
     {

@@ -185,8 +185,9 @@ impl ControlPlane {
 
     /// Whether an open session can go on with an answer. Otherwise why it ends, and with which cause.
     fn check_answer(&self, index: u32, accept: &AccessAccept) -> Result<(), (String, Cause)> {
-        self.check_names(accept)
-            .map_err(|why| (why, Cause::NasError))?;
+        let usable = self.check_names(accept);
+        let usable = usable.and_then(|()| self.check_rates(index, accept));
+        usable.map_err(|why| (why, Cause::NasError))?;
         let entry = &self.sessions[index];
         let pools = self.check_pools(entry.instance, accept);
         pools.map_err(|why| (why, Cause::NasError))?;

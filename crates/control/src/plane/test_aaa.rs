@@ -144,7 +144,9 @@ impl ControlPlane {
         };
         let (profile, _) = evaluate::profile(&self.configuration, inputs.profile_name());
         let instance = self.topology.find_instance(&profile.network_instance);
-        let usable = self.check_names(accept).and_then(|()| match instance {
+        let usable = self.check_names(accept);
+        let usable = usable.and_then(|()| inputs.check_rates(accept));
+        let usable = usable.and_then(|()| match instance {
             Some(instance) => self.check_pools(instance, accept),
             None => Ok(()),
         });

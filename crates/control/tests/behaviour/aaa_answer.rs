@@ -178,13 +178,56 @@ fn a_rate_in_a_wrong_unit_leaves_the_profiles() {
     let mut w = world();
     w.configure(&["set subscriber-profiles home rate-up 7000"])
         .unwrap();
-    // 5,000 kbit/s, where bits are meant: WISPr-Bandwidth-Max-Up
-    w.radius.accept = vec![vendor(14122, 7, &5_000u32.to_be_bytes())];
+    // 500,000,000 kbit/s, which nobody has: Mikrotik-Rate-Limit
+    w.radius.accept = vec![vendor(14988, 8, b"500000M/9M")];
     w.dial(0);
     w.run(10 * SECOND);
     let packets = w.up.subscribers().remove(0).forwarding.packets;
     assert_eq!(packets.rate_up, Some(policy::Rate::kbps(7_000)));
+    assert_eq!(packets.rate_down, Some(policy::Rate::kbps(9_000)));
     assert_eq!(w.count(Counter::AttributeIgnored), 1);
+}
+
+#[test]
+fn a_rate_that_cannot_be_used_never_becomes_no_limit() {
+    // WISPr-Bandwidth-Max-Up and -Down, Mikrotik-Rate-Limit
+    let max = |number, rate: u32| vendor(14122, number, &rate.to_be_bytes());
+    let limit = |text: &str| vendor(14988, 8, text.as_bytes());
+    for (attribute, setting) in [
+        (max(7, 0), "rate-up"),
+        (max(8, 0), "rate-down"),
+        (vendor(14122, 7, b"x"), "rate-up"),
+        (limit("fast/9M"), "rate-up"),
+        (limit("9M/0"), "rate-down"),
+    ] {
+        let mut w = world();
+        w.radius.accept = vec![attribute.clone()];
+        w.dial(0);
+        w.run(10 * SECOND);
+        assert_eq!(w.online(), 0, "{attribute:?}");
+        assert!(w.count(Counter::AuthenticationRejected) > 0);
+        let (accepted, reason, _) = tested(&mut w, "home0", "pppoe");
+        assert!(!accepted && reason.contains("is no rate"), "{reason}");
+
+        w.configure(&[&format!("set subscriber-profiles home {setting} 7000")])
+            .unwrap();
+        w.dial(0);
+        w.run(10 * SECOND);
+        assert_eq!(w.online(), 1, "{attribute:?}");
+        assert_eq!(w.count(Counter::AttributeIgnored), 1);
+    }
+}
+
+#[test]
+fn a_rate_below_the_least_one_is_the_least_one() {
+    let mut w = world();
+    // 5,000 bit/s
+    w.radius.accept = vec![vendor(14122, 7, &5_000u32.to_be_bytes())];
+    w.dial(0);
+    w.run(10 * SECOND);
+    let packets = w.up.subscribers().remove(0).forwarding.packets;
+    assert_eq!(packets.rate_up, Some(policy::Rate::kbps(8)));
+    assert_eq!(w.count(Counter::AttributeIgnored), 0);
 }
 
 #[test]
@@ -269,6 +312,28 @@ fn a_test_shows_what_each_attribute_comes_to_and_leaves_nothing_behind() {
     assert!(!format!("{test:?}").contains("secret0"));
     assert!(w.sessions().is_empty() && w.radius.records.is_empty());
     w.assert_balanced();
+}
+
+#[test]
+fn an_answer_that_names_an_unknown_policy_refuses_the_subscriber_by_name() {
+    for filter in ["nowhere.in", "nowhere.out"] {
+        let mut w = world();
+        w.configure(&["set policies walled"]).unwrap();
+        w.radius.accept = vec![(Kind::FILTER_ID, filter.into())];
+        w.dial(0);
+        w.run(10 * SECOND);
+        assert_eq!(w.online(), 0, "{filter}");
+        assert!(w.count(Counter::AuthenticationRejected) > 0);
+        let (accepted, reason, _) = tested(&mut w, "home0", "pppoe");
+        let why = "AAA names the policy `nowhere`, which is not configured";
+        assert_eq!((accepted, reason.as_str()), (false, why));
+
+        let known = filter.replace("nowhere", "walled");
+        w.radius.accept = vec![(Kind::FILTER_ID, known.as_str().into())];
+        w.dial(0);
+        w.run(10 * SECOND);
+        assert_eq!(w.online(), 1, "{known}");
+    }
 }
 
 #[test]

@@ -192,12 +192,18 @@ fn a_rejection_ends_the_session_and_silence_does_not() {
 
 /// What an open session cannot get it gets by connecting again: it ends.
 #[test]
-fn another_address_or_an_unknown_profile_ends_the_session() {
+fn another_address_an_unknown_profile_or_no_rate_ends_the_session() {
     let address = (
         Kind::FRAMED_IP_ADDRESS,
         Value::Ipv4([100, 64, 0, 99].into()),
     );
     let prefix: ipnet::Ipv6Net = "2001:db8:0:99::/64".parse().unwrap();
+    // Mikrotik-Rate-Limit without a rate, which the profile does not have either
+    let kind = Kind {
+        vendor: 14988,
+        number: 8,
+    };
+    let rate_limit = (kind, "0/0".into());
     let (admin_reset, nas_error) = (6, 9);
     for (answer, cause) in [
         (address, admin_reset),
@@ -208,6 +214,7 @@ fn another_address_or_an_unknown_profile_ends_the_session() {
         ((Kind::FRAMED_POOL, "nowhere".into()), nas_error),
         ((Kind::FILTER_ID, "walled".into()), admin_reset),
         ((Kind::FILTER_ID, "nowhere".into()), nas_error),
+        (rate_limit, nas_error),
     ] {
         let mut w = answered(&[]);
         w.radius.accept = vec![answer.clone(), mtu(1400)];
