@@ -93,14 +93,22 @@ impl Policer {
         self.pace.is_limited()
     }
 
-    /// The same rate with the tokens of another policer.
+    /// The same rate with the tokens of another policer. Without a limit it keeps them for one that comes later.
     pub fn with_tokens_of(self, other: Policer) -> Self {
-        let bucket = if self.has_limit() {
-            other.bucket
-        } else {
-            Bucket::FULL
-        };
-        Policer { bucket, ..self }
+        Policer {
+            bucket: other.bucket,
+            ..self
+        }
+    }
+
+    /// When it has all its tokens, in parts of ticks.
+    pub fn full_at(&self) -> u64 {
+        self.bucket.0
+    }
+
+    /// Takes tokens, so that it does not have all of them before a time in parts of ticks.
+    pub fn empty_until(&mut self, full_at: u64) {
+        self.bucket.0 = self.bucket.0.max(full_at);
     }
 
     /// Whether a packet of so many octets is within the rate. One that is not takes no tokens.

@@ -225,6 +225,27 @@ impl Meter {
         self.rates.colour(&mut self.tokens, octets, incoming, now)
     }
 
+    /// When its second bucket is full, in parts of ticks.
+    pub(crate) fn full_at(&self) -> u64 {
+        self.tokens.second
+    }
+
+    /// The same meter with no more tokens than a bucket would leave it that is full at a time in parts of ticks ([`MeterRates::adopted`]).
+    pub(crate) fn with_less(self, full_at: u64, now: u64) -> Self {
+        let one = Tokens {
+            committed: full_at,
+            second: full_at,
+        };
+        let less = self.rates.adopted(one, now);
+        Meter {
+            tokens: Tokens {
+                committed: self.tokens.committed.max(less.committed),
+                second: self.tokens.second.max(less.second),
+            },
+            ..self
+        }
+    }
+
     /// What its buckets have.
     #[inline(always)]
     pub(crate) fn tokens(&mut self) -> &mut Tokens {

@@ -33,9 +33,22 @@ impl MeterLine {
         self.made_of = 0;
     }
 
-    /// Makes the meter of a compilation's policer. It goes on with the tokens of the former one, so that a change is no burst.
-    pub fn renew(&mut self, compilation: u32, settings: MeterSettings, now: u64, hz: u64) {
-        self.meter = Meter::new(settings, hz).continuing(self.meter, now);
+    /// When the meter's second bucket is full, in parts of ticks.
+    pub fn full_at(&self) -> u64 {
+        self.meter.full_at()
+    }
+
+    /// Makes the meter of a compilation's policer. It goes on with the tokens of the former one, and has no more than the bucket of the
+    /// session's rate, which is full at a time in parts of ticks, so that a change is no burst.
+    pub fn renew(
+        &mut self,
+        (compilation, settings): (u32, MeterSettings),
+        full_at: u64,
+        now: u64,
+        hz: u64,
+    ) {
+        let meter = Meter::new(settings, hz).continuing(self.meter, now);
+        self.meter = meter.with_less(full_at, now);
         self.made_of = compilation;
     }
 

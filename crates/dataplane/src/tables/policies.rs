@@ -117,11 +117,15 @@ impl PolicyLine {
 
     /// The line with the state of another one.
     pub fn continuing(self, other: PolicyLine) -> Self {
+        let policer = self.policer.with_tokens_of(other.policer);
         if !self.is_needed() {
-            return PolicyLine::default();
+            return PolicyLine {
+                policer,
+                ..PolicyLine::default()
+            };
         }
         PolicyLine {
-            policer: self.policer.with_tokens_of(other.policer),
+            policer,
             policy: self.policy,
             home: self.home,
             ..other

@@ -207,14 +207,17 @@ fn a_change_of_something_else_leaves_the_tokens_as_they_are() {
     world.set(mtu);
     assert!(world.down(1400, 9).is_err());
     assert!(world.sessions.is_whole(INDEX) && world.sessions.any_policed());
-    // without a rate there is no line any more, and the next session at its place begins anew
+    // without a rate there is nothing to do, but its tokens do not come back by that
     world.set(PacketSettings::with_mtu(1492));
     assert!(!world.sessions.any_policed());
     assert!(world.sessions.policy(INDEX, Direction::Down).is_none());
     world.set(packets);
-    assert_eq!(world.down(1400, 9), Ok(()));
+    assert!(world.down(1400, 9).is_err());
     world.sessions.remove(INDEX).unwrap();
     assert!(!world.sessions.any_policed());
+    // the next session at its place begins anew
+    world.set(packets);
+    assert_eq!(world.down(1400, 9), Ok(()));
 }
 
 #[test]
@@ -545,6 +548,77 @@ fn a_sessions_rate_takes_the_place_of_the_peak_rate_without_a_burst() {
 }
 
 #[test]
+fn a_policer_in_place_of_a_sessions_rate_is_no_burst_and_the_other_way_round() {
+    let packets = PacketSettings {
+        rate_down: Some(Rate::kbps(8_000)),
+        ..PacketSettings::with_mtu(1492)
+    };
+    let mut world = World::new(packets, Policies::default());
+    let with = |policy: &mut PolicyRules| policy.policer = Some(policer());
+    world.compile(&["permit ip from any to any"], with);
+    let (passed, _) = second(&mut world, HZ, 0);
+    assert!(passed.abs_diff(1100) <= 2, "{passed}");
+    for (from, policies) in [(2, policies()), (3, Policies::default()), (4, policies())] {
+        // the rate goes with the policy as well
+        let packets = match policies.down {
+            Some(_) => PacketSettings::with_mtu(1492),
+            None => packets,
+        };
+        world
+            .sessions
+            .set(entry(packets, policies), Sources::default(), 0);
+        let (passed, _) = second(&mut world, from * HZ, 0);
+        assert!(passed.abs_diff(1000) <= 2, "{passed} from {from} s on");
+        assert!(world.sessions.is_whole(INDEX));
+    }
+}
+
+#[test]
+fn a_session_that_gets_its_policy_again_has_the_tokens_that_it_had() {
+    let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+    let with = |policy: &mut PolicyRules| {
+        with_all_classes(policy);
+        policy.policer = Some(PolicerSettings {
+            is_colour_aware: false,
+            ..policer()
+        });
+    };
+    world.compile(&["permit ip from any to any"], with);
+    let again = |world: &mut World| {
+        world.set(PacketSettings::with_mtu(1492));
+        let entry = entry(PacketSettings::with_mtu(1492), policies());
+        world.sessions.set(entry, Sources::default(), 0);
+        assert!(world.sessions.is_whole(INDEX));
+    };
+    let last = kilobyte(80, 56 << 2);
+    let other = kilobyte(80, 0);
+    // of the policer 100 at once and 1,000 a second, of the last class 15 at once and 350 a second
+    for (from, burst) in [(1, true), (3, false)] {
+        let of_class = outcomes(&mut world, INDEX, from * HZ, &last);
+        again(&mut world);
+        let after = outcomes(&mut world, INDEX, (from + 1) * HZ, &last);
+        let first = 350 + if burst { 15 } else { 0 };
+        assert!(of_class.passed.abs_diff(first) <= 1, "{of_class:?}");
+        assert!(after.passed.abs_diff(350) <= 1, "{after:?}");
+        again(&mut world);
+    }
+    let all = outcomes(&mut world, INDEX, 9 * HZ, &other);
+    assert!(
+        all.passed.abs_diff(1100) <= 2,
+        "time fills it as well: {all:?}"
+    );
+    again(&mut world);
+    let all = outcomes(&mut world, INDEX, 10 * HZ, &other);
+    assert!(all.passed.abs_diff(1000) <= 2, "{all:?}");
+    // who comes after it on the same line has full buckets
+    world.sessions.remove(INDEX).unwrap();
+    let entry = entry(PacketSettings::with_mtu(1492), policies());
+    world.sessions.set(entry, Sources::default(), 0);
+    let all = outcomes(&mut world, INDEX, 11 * HZ, &other);
+    assert!(all.passed.abs_diff(1100) <= 2, "{all:?}");
+}
+
+#[test]
 fn a_sessions_committed_rate_says_how_many_are_green() {
     let packets = PacketSettings {
         committed_rate_down: Some(Rate::kbps(4_000)),
@@ -744,7 +818,7 @@ fn each_of_seven_classes_has_a_rate_a_mark_and_counters_of_its_own() {
 }
 
 #[test]
-fn a_session_has_a_further_line_only_while_its_policy_has_more_than_three_classes() {
+fn a_session_has_a_further_line_only_while_its_last_policy_has_more_than_three_classes() {
     let mut world = World::new(PacketSettings::with_mtu(1492), policies());
     let classes = |n: usize| {
         move |policy: &mut PolicyRules| {
@@ -766,7 +840,10 @@ fn a_session_has_a_further_line_only_while_its_policy_has_more_than_three_classe
     assert_eq!(world.sessions.further_class_lines(), 2);
     world.sessions.remove(SessionIndex(2)).unwrap();
     assert_eq!(world.sessions.further_class_lines(), 1);
+    // without a policy it keeps the tokens of its last one
     world.set(PacketSettings::with_mtu(1492));
+    assert_eq!(world.sessions.further_class_lines(), 1);
+    world.sessions.remove(INDEX).unwrap();
     assert_eq!(world.sessions.further_class_lines(), 0);
 }
 

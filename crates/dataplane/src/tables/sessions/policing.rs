@@ -70,8 +70,13 @@ impl Policing {
             self.homes.leave(former.subscriber);
         }
         for direction in Direction::BOTH {
-            let line = entry.map(|entry| PolicyLine::of(entry, home, direction, self.hz));
-            self.set_line(line_place(place, direction), line.unwrap_or_default());
+            let at = line_place(place, direction);
+            match entry {
+                Some(entry) => {
+                    self.set_line(at, PolicyLine::of(entry, home, direction, self.hz));
+                }
+                None => self.clear_line(at),
+            }
         }
         if let Some(down) = self.down.get_mut(place) {
             *down = entry.map_or(Passes::Freely, |entry| Passes::of(entry, Direction::Down));
@@ -127,14 +132,25 @@ impl Policing {
         };
         self.policed -= usize::from(there.is_needed());
         self.policed += usize::from(line.is_needed());
+        let lost_policy = there.policy.is_some() && line.policy.is_none();
         *there = line.continuing(*there);
-        if line.policy.is_some() {
-            // the session's rate may be another one
-            self.meters[place].forget();
-        } else {
-            self.meters[place] = MeterLine::default();
-            self.classes.clear(place);
+        let meter = &mut self.meters[place];
+        if lost_policy && there.policer.has_limit() {
+            there.policer.empty_until(meter.full_at());
         }
+        // The session's rate may be another one. Who gets a policy again has the tokens that it had, or each time would be a burst.
+        meter.forget();
+    }
+
+    /// Forgets what a session has that is gone.
+    fn clear_line(&mut self, place: usize) {
+        let Some(there) = self.lines.get_mut(place) else {
+            return;
+        };
+        self.policed -= usize::from(there.is_needed());
+        *there = PolicyLine::default();
+        self.meters[place] = MeterLine::default();
+        self.classes.clear(place);
     }
 
     /// What lets packets to the subscriber of the session at a place pass.
@@ -217,7 +233,9 @@ impl Sessions {
         let place = line_place(self.place(index), direction);
         let settings = policer.meter.of_session(committed, rate);
         let hz = self.policing.hz;
-        self.policing.meters[place].renew(policy.compilation(), settings, now, hz);
+        let full_at = self.policing.lines[place].policer.full_at();
+        let made_of = (policy.compilation(), settings);
+        self.policing.meters[place].renew(made_of, full_at, now, hz);
     }
 
     /// What the policy of a session has done in a direction.
