@@ -619,6 +619,43 @@ fn a_session_that_gets_its_policy_again_has_the_tokens_that_it_had() {
 }
 
 #[test]
+fn a_policer_charges_what_a_packet_takes_on_the_line() {
+    // cells of 53 octets for each 48 of 40 more than the packet has: 64 octets are three cells, 1,000 are 22
+    let cells = |cells: u32| PolicerSettings {
+        meter: MeterSettings::SingleRate {
+            cir: Rate::kbps(8),
+            cbs: cells * 53,
+            ebs: 0,
+        },
+        overhead: Overhead::atm(32),
+        is_colour_aware: false,
+        yellow_mark: None,
+    };
+    let small = &kilobyte(80, EF << 2);
+    for (octets, each) in [(64, 3), (1000, 22)] {
+        for is_class in [false, true] {
+            let mut world = World::new(PacketSettings::with_mtu(1492), policies());
+            world.compile(&["permit ip from any to any"], |policy| {
+                let policer = Some(cells(3 * each));
+                match is_class {
+                    false => policy.policer = policer,
+                    true => {
+                        policy.classes = vec![class("voice", &[EF], 0, None)];
+                        policy.classes[0].policer = policer;
+                    }
+                }
+            });
+            let passed = (0..20).filter(|_| {
+                world.w = Window::of(small);
+                let packet = (Family::V4, octets, HZ);
+                world.pass_down(INDEX, packet).is_ok()
+            });
+            assert_eq!(passed.count(), 3, "{octets} octets, class: {is_class}");
+        }
+    }
+}
+
+#[test]
 fn a_sessions_committed_rate_says_how_many_are_green() {
     let packets = PacketSettings {
         committed_rate_down: Some(Rate::kbps(4_000)),
