@@ -7,7 +7,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: Cap<MiMalloc> = Cap::new(MiMalloc, usize::MAX);
 
 /// Octets of a dual-stack session with a delegated prefix (docs/performance.md), and a little more.
-const MOST: usize = 1605;
+const MOST: usize = 1440;
 
 #[test]
 fn a_session_takes_no_more_memory_than_it_did() {

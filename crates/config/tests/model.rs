@@ -285,6 +285,53 @@ fn a_policy_has_seven_classes_at_most() {
     assert_eq!(said(&names), [beyond(5, "i", 9), beyond(8, "h", 9)]);
 }
 
+/// Lines of a document, each with a number of its own.
+fn numbered(count: usize, line: impl Fn(usize) -> String) -> String {
+    (1..=count).map(line).collect()
+}
+
+#[test]
+fn there_are_not_too_many_acls_rules_and_policies() {
+    let said = |text: String| -> Vec<String> {
+        let faults = check::read(&text).err().unwrap_or_default();
+        faults.iter().map(ToString::to_string).collect()
+    };
+    let acl = |name: &str, count| {
+        let rules = numbered(count, |n| {
+            format!("      {n}: deny tcp from any to any {n}\n")
+        });
+        format!("  {name}:\n    rules:\n{rules}")
+    };
+    let most = format!("acls:\n{}", acl("a", 4_000));
+    assert_eq!(said(most), [""; 0]);
+    let rules = said(format!("acls:\n{}", acl("a", 4_001)));
+    let why = "line 3: acls a rules: 4001 rules: expected at most 4000";
+    assert_eq!(rules, [why]);
+
+    let acls = |count| numbered(count, |n| format!("  a{n}: {{}}\n"));
+    assert_eq!(said(format!("acls:\n{}", acls(256))), [""; 0]);
+    let why = "line 1: acls: 257 ACLs: expected at most 256";
+    assert_eq!(said(format!("acls:\n{}", acls(257))), [why]);
+
+    let policies = |count| numbered(count, |n| format!("  p{n}: {{}}\n"));
+    assert_eq!(said(format!("policies:\n{}", policies(4_096))), [""; 0]);
+    let why = "line 1: policies: 4097 policies: expected at most 4096";
+    assert_eq!(said(format!("policies:\n{}", policies(4_097))), [why]);
+
+    let all = |last| {
+        let of = [acl("a", 4_000), acl("b", 4_000), acl("c", last)].concat();
+        format!("acls:\n{of}policies:\n  home:\n    acls: [a, b, c]\n")
+    };
+    assert_eq!(
+        said(all(0).replace("  c:\n    rules:\n", "  c: {}\n")),
+        [""; 0]
+    );
+    let together = said(all(1));
+    assert_eq!(together.len(), 1, "{together:?}");
+    let why = "policies home acls: 8001 rules together: expected at most 8000";
+    assert!(together[0].contains(why), "{together:?}");
+}
+
 #[test]
 fn a_policer_has_the_rates_and_bursts_of_its_algorithm() {
     let said = |policer: &str| -> Vec<String> {
