@@ -10,6 +10,7 @@ mod lag;
 mod model;
 mod moves;
 mod mtu;
+mod policies;
 mod ports;
 mod queues;
 mod routed;
