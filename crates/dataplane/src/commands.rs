@@ -66,6 +66,10 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             worker.punter.set(&limits);
             None
         }
+        Command::SetUntrusted(vlans) => {
+            worker.punter.set_untrusted(vlans);
+            None
+        }
         Command::SetIpv4Options(options) => {
             worker.tables.ipv4_options = options;
             None

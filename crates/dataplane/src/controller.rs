@@ -11,7 +11,7 @@ use crate::inspect::{Held, PIECE, Part, Piece};
 use crate::message::Command;
 use crate::moves::Transfer;
 use crate::ports::Ports;
-use crate::protection::Offence;
+use crate::protection::{Offence, Untrusted};
 use crate::punt::{self, PuntClass, PuntKind, PuntLimits};
 use crate::relocation::{Aliases, KeptOwners, Move};
 use crate::routes::{Left, Routes, Write};
@@ -680,6 +680,12 @@ impl Controller {
     /// Changes how much each worker punts. The length of its queue stays.
     pub fn set_punt_limits(&mut self, limits: &PuntLimits) -> Result<(), Busy> {
         self.send_all(|_| Command::SetPuntLimits(Box::new(*limits)))
+    }
+
+    /// Says on which VLANs of all ports circuit and remote ids do not name access lines.
+    pub fn set_untrusted(&mut self, vlans: Untrusted) -> Result<(), Busy> {
+        let vlans = Arc::new(vlans);
+        self.send_all(|_| Command::SetUntrusted(vlans.clone()))
     }
 
     /// Readable when punts or events have come since [`Controller::arm`].

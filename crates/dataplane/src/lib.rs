@@ -94,7 +94,7 @@ pub use edges::{Edge, Node};
 pub use inspect::{Held, Part, Piece, first_routes, host_routes};
 pub use police::{Colour, Meter, MeterSettings};
 pub use policy::{Overhead, PacketSettings, Rate};
-pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence};
+pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence, Untrusted};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};
 pub use queues::{PartState, PortPart, QueueRules, QueueState};
 pub use relocation::{MOST_MOVED, Relocation};

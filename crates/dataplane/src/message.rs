@@ -3,6 +3,7 @@ use crate::api::*;
 use crate::compiled::{CompiledPolicy, RuleHits};
 use crate::inspect::{Held, Part};
 use crate::moves::Transfer;
+use crate::protection::Untrusted;
 use crate::punt::PuntLimits;
 use crate::queues::PartState;
 use crate::routes::Admitted;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     SetSegmentRates(PortIndex, Arc<[SegmentRates]>),
     SetEgressRate(PortIndex, Option<Arc<SharedRate>>),
     SetPuntLimits(Box<PuntLimits>),
+    SetUntrusted(Arc<Untrusted>),
     SetIpv4Options(Ipv4Options),
     SetPolicy(PolicyIndex, Option<Arc<CompiledPolicy>>),
     /// Hold what comes for VLANs of a port that move here.

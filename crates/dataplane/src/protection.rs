@@ -13,6 +13,8 @@ use crate::tables::offenders::Offenders;
 use core::hash::{BuildHasher, Hash, Hasher};
 use core::time::Duration;
 use foldhash::quality::RandomState;
+use std::collections::HashSet;
+use std::sync::Arc;
 use wire::eth::{Frame, MacAddr};
 
 /// Level of a rate. The levels are asked in this order, the narrowest first.
@@ -20,8 +22,8 @@ use wire::eth::{Frame, MacAddr};
 pub enum Level {
     /// A MAC address on an access line, or on the link of a core port. The same address has another rate on another line.
     Mac,
-    /// An access line: both VLAN ids, or else circuit and remote id of the access node (TR-101). With neither, the line is unknown and
-    /// has no rate.
+    /// An access line: both VLAN ids, or else circuit and remote id of the access node (TR-101), unless they are [`Untrusted`]. With
+    /// neither, the line is unknown and has no rate.
     Line,
     /// The outer VLAN of an access port.
     Vlan,
@@ -109,6 +111,9 @@ impl Default for HoldDown {
     }
 }
 
+/// Access ports and their outer VLAN ids (0: untagged) where circuit and remote id do not name lines, because a home can have chosen them.
+pub type Untrusted = HashSet<(PortIndex, u16)>;
+
 /// Octets of a circuit id that an [`Offence`] has room for: as many as TR-101 permits.
 pub const CIRCUIT: usize = 63;
 
@@ -182,9 +187,26 @@ impl<'a> Origin<'a> {
         origin
     }
 
+    /// Whether it has an id.
+    fn has_ids(&self) -> bool {
+        self.ids.iter().any(|id| !id.is_empty())
+    }
+
     /// Whether the line is known.
     fn names_line(&self) -> bool {
-        self.vlans[1].is_some() || self.ids.iter().any(|id| !id.is_empty())
+        self.vlans[1].is_some() || self.has_ids()
+    }
+
+    /// The same without ids that are not trusted.
+    fn believed(self, untrusted: &Untrusted) -> Self {
+        let vlan = (self.port, self.vlans[0].unwrap_or(0));
+        match self.has_ids() && untrusted.contains(&vlan) {
+            true => Origin {
+                ids: [&[]; 2],
+                ..self
+            },
+            false => self,
+        }
     }
 
     /// Key of a level. An unknown line has the key of its VLANs.
@@ -201,7 +223,7 @@ impl<'a> Origin<'a> {
             let MacAddr([a, b, c, d, e, f]) = self.mac;
             hasher.write_u64(u64::from_be_bytes([0, 0, a, b, c, d, e, f]));
         }
-        if of_line && self.ids.iter().any(|id| !id.is_empty()) {
+        if of_line && self.has_ids() {
             self.ids.hash(&mut hasher);
         }
         hasher.finish()
@@ -220,6 +242,7 @@ pub(crate) struct Guard {
     keys: RandomState,
     buckets: Buckets,
     pub offenders: Offenders,
+    pub untrusted: Arc<Untrusted>,
 }
 
 impl Guard {
@@ -232,6 +255,7 @@ impl Guard {
             keys: RandomState::default(),
             buckets: Buckets::new(BUCKETS),
             offenders: Offenders::new(hz),
+            untrusted: Arc::default(),
         };
         guard.set(limits);
         guard
@@ -265,7 +289,7 @@ impl Guard {
         let Some(rates) = self.levels[kind.number()] else {
             return Ok(());
         };
-        let origin = Origin::of(kind, part, port, frame);
+        let origin = Origin::of(kind, part, port, frame).believed(&self.untrusted);
         let key = |level| origin.key(&self.keys, kind.number(), level);
         if self.offenders.anybody_held(now) && self.offenders.is_held(key(Level::Mac), now) {
             return Err(DropReason::HeldDown);

@@ -297,6 +297,7 @@ impl UserPlane {
         }
         self.close_instances(to)?;
         self.limit_punts(&to.protection)?;
+        self.distrust(&to.untrusted_segments)?;
         self.set_ipv4_options(to.ipv4_options)?;
         self.follow_policies(to);
         self.engine.set_hold(match to.hold_sessions {
@@ -313,6 +314,23 @@ impl UserPlane {
         let set = self
             .controller
             .set_punt_limits(&protection::limits(protection));
+        set.map_err(|busy| fault(&path, busy))
+    }
+
+    /// Says on which VLANs circuit and remote ids name no lines.
+    fn distrust(&mut self, segments: &BTreeMap<String, BTreeSet<String>>) -> Result<(), Fault> {
+        let path = Path::from_iter(["untrusted-segments"]);
+        self.catch_up(&path)?;
+        let there = segments
+            .iter()
+            .filter_map(|(name, of)| Some((self.ports.get(name)?, of)));
+        let vlans = there.flat_map(|(port, of)| {
+            let ranges = of.iter().filter_map(|segment| port.vlans_of(segment));
+            let vlans = ranges.flatten().flatten();
+            vlans.map(|vlan| (port.index, vlan))
+        });
+        let vlans = vlans.collect();
+        let set = self.controller.set_untrusted(vlans);
         set.map_err(|busy| fault(&path, busy))
     }
 

@@ -6,7 +6,7 @@ use crate::{HoldSessions, SvlanSet};
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// User plane.
@@ -376,6 +376,10 @@ pub struct UserPlaneDocument {
     /// How much it passes on that is for the gateway itself. User planes of before know nothing of it.
     #[serde(skip_serializing_if = "Protection::is_default")]
     pub protection: Protection,
+    /// Access segments, by port, in which circuit and remote ids name no lines (`trust-line-tags: false`). User planes of before know
+    /// nothing of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub untrusted_segments: BTreeMap<String, BTreeSet<String>>,
     /// ACLs by name. User planes of before know nothing of them.
     #[serde(with = "shared", skip_serializing_if = "BTreeMap::is_empty")]
     pub acls: Acls,
@@ -407,11 +411,30 @@ impl Configuration {
     fn sessions_mtu(&self, port: &Port) -> u16 {
         let segments = port.segments();
         let mru = segments.values().map(|segment| {
-            let name = segment.access_profile.as_ref();
-            let profile = name.and_then(|name| self.access_profiles.get(name));
+            let profile = self.profile_of(segment);
             profile.map_or(AccessProfile::default().max_mru, |profile| profile.max_mru)
         });
         mru.max().unwrap_or_default() + 8
+    }
+
+    /// The access profile of a segment, unless it is the built-in one.
+    fn profile_of(&self, segment: &Segment) -> Option<&AccessProfile> {
+        self.access_profiles.get(segment.access_profile.as_ref()?)
+    }
+
+    /// Segments by port whose access profiles do not trust the ids of access nodes.
+    fn untrusted_segments(&self, plane: &UserPlane) -> BTreeMap<String, BTreeSet<String>> {
+        let trusts = |segment: &Segment| {
+            let profile = self.profile_of(segment);
+            profile.is_none_or(|profile| profile.trust_line_tags)
+        };
+        let ports = plane.ports.iter().map(|(name, port)| {
+            let all = port.segments.iter();
+            let untrusted = all.filter(|(_, segment)| !trusts(segment));
+            let names: BTreeSet<String> = untrusted.map(|(name, _)| name.clone()).collect();
+            (name.clone(), names)
+        });
+        ports.filter(|(_, names)| !names.is_empty()).collect()
     }
 
     /// Document for a user plane; `None` if the configuration has no user plane of this name.
@@ -439,6 +462,7 @@ impl Configuration {
             hold_sessions: plane.hold_sessions,
             ipv4_options: plane.ipv4_options,
             protection: self.protection.clone(),
+            untrusted_segments: self.untrusted_segments(plane),
             acls: self.acls.clone(),
             policers: self.policers.clone(),
             policies: self.policies.clone(),
@@ -476,5 +500,32 @@ user-planes:
         assert_eq!(mtu("", 1500), [1500, 1508, 1500]);
         assert_eq!(mtu("mtu: 1400,", 1500), [1500, 1508, 1500]);
         assert_eq!(mtu("mtu: 1600,", 1500), [1500, 1600, 1500]);
+    }
+    #[test]
+    fn a_user_plane_is_told_which_segments_have_ids_that_are_not_trusted() {
+        let text = "network-instances: {default: {}}
+access-profiles: {own: {trust-line-tags: false}, plain: {}}
+user-planes:
+  up1:
+    address: 192.0.2.2
+    management: /run/up1.sock
+    ports:
+      plain: {role: access, device: net_af_xdp0}
+      mixed: {role: access, device: net_af_xdp1, segments: {a: {s-vlans: 1, access-profile: own}, b: {s-vlans: 2, access-profile: plain}}}
+      core0: {role: core, device: net_af_xdp2}
+";
+        let configuration = check::read(text).unwrap().configuration;
+        let document = configuration.document_for("up1").unwrap();
+        let told = serde_json::to_value(&document).unwrap();
+        assert_eq!(
+            told["untrusted-segments"],
+            serde_json::json!({"mixed": ["a"]})
+        );
+        // one of before is told nothing that it does not know, unless there is something to tell
+        let text = text.replace("false", "true");
+        let configuration = check::read(&text).unwrap().configuration;
+        let document = configuration.document_for("up1").unwrap();
+        let told = serde_json::to_value(&document).unwrap();
+        assert_eq!(told.get("untrusted-segments"), None);
     }
 }

@@ -8,11 +8,12 @@ use crate::api::PortIndex;
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
 use crate::police::{Bucket, Rate};
-use crate::protection::{Guard, Offence};
+use crate::protection::{Guard, Offence, Untrusted};
 use crate::punt::{EachKind, PuntKind, PuntLimits};
 use crate::tables::sessions::Sessions;
 use core::sync::atomic::Ordering::Relaxed;
 use dpdk::{HEAD, Mbuf, Producer, Window};
+use std::sync::Arc;
 use wire::eth::{ARP, IPV4, IPV6, SLOW_PROTOCOLS};
 
 /// The way to the control thread.
@@ -52,6 +53,11 @@ impl Punter {
         }
         self.per_session = Rate::new(limits.per_session, self.hz);
         self.guard.set(limits);
+    }
+
+    /// Changes on which VLANs ids do not name lines.
+    pub fn set_untrusted(&mut self, vlans: Arc<Untrusted>) {
+        self.guard.untrusted = vlans;
     }
 
     /// Gives news of those who exceed their rates to `tell`, as long as it takes them.

@@ -213,6 +213,36 @@ fn a_home_with_its_own_vlan_ids_does_not_get_another_line_with_another_circuit_i
 }
 
 #[test]
+fn where_ids_are_not_trusted_a_home_does_not_get_another_line_with_another_circuit_id() {
+    let mut limits = limits();
+    limits.hold_down.after = 10;
+    let mut w = world(limits);
+    let untrusted = [(PortIndex(ACCESS), 100), (PortIndex(ACCESS), 0)];
+    w.controller.set_untrusted(untrusted.into()).unwrap();
+    w.settle_at(BEGIN + SECOND);
+    let circuits = |vlans: &'static [u16]| (0..20).map(|n| padi(vlans, 1, &format!("olt9 1/{n}")));
+    for (port, vlans, passed) in [
+        (ACCESS, &[100][..], 4),
+        (ACCESS, &[], 4),
+        (ACCESS, &[101], 20),
+        (ACCESS2, &[100], 20),
+    ] {
+        assert_eq!(through(&mut w, port, SECOND, circuits(vlans)), passed);
+    }
+    // nobody is held down: a stranger can have sent it
+    let later = circuits(&[100]).take(1);
+    assert_eq!(through(&mut w, ACCESS, 2 * SECOND, later), 1);
+    w.settle_at(BEGIN + 3 * SECOND);
+    for offence in offences(&mut w) {
+        assert_eq!((offence.circuit, offence.strikes), ([0; CIRCUIT], 0));
+    }
+    // trusted again, each is another line
+    w.controller.set_untrusted(Untrusted::default()).unwrap();
+    w.settle_at(BEGIN + 3 * SECOND);
+    assert_eq!(through(&mut w, ACCESS, 3 * SECOND, circuits(&[100])), 20);
+}
+
+#[test]
 fn another_rule_for_hold_downs_ends_those_of_the_former_one() {
     let mut limits = limits();
     limits.hold_down.after = 10;
