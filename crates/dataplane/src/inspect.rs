@@ -128,6 +128,8 @@ pub enum Held {
         to: u16,
         /// Which segment: a number that differs between segments.
         bank: u16,
+        /// Whether circuit and remote ids name access lines there.
+        trusts_ids: bool,
     },
 }
 
@@ -280,6 +282,7 @@ fn segments(worker: &Worker, port: PortIndex, vlan: u16, found: &mut Vec<Held>) 
                 from: at,
                 to,
                 bank,
+                trusts_ids: worker.punter.trusts_ids(port, at),
             }));
             at = to + 1;
         }

@@ -156,7 +156,13 @@ pub(crate) struct Origin<'a> {
 
 impl<'a> Origin<'a> {
     /// Origin of a packet of a kind whose rates have levels.
-    fn of(kind: PuntKind, part: Part, port: PortIndex, frame: &'a [u8]) -> Self {
+    fn of(
+        kind: PuntKind,
+        part: Part,
+        port: PortIndex,
+        frame: &'a [u8],
+        untrusted: &Untrusted,
+    ) -> Self {
         // What the kernel gets begins with the addresses, without the tag that stood behind them.
         let (port, frame, has_line) = match kind.subject() {
             Subject::Interface(port) => {
@@ -181,7 +187,10 @@ impl<'a> Origin<'a> {
             origin.vlans = [outer, inner.filter(|vid| *vid != 0)];
         }
         // Two VLAN ids are the access node's word. Ids beside them can be the home's own, and each would have a bucket.
-        if matches!(kind, PuntKind::Discovery) && origin.vlans[1].is_none() {
+        if matches!(kind, PuntKind::Discovery)
+            && let [outer, None] = origin.vlans
+            && !untrusted.contains(&(port, outer.unwrap_or(0)))
+        {
             origin.ids = wire::pppoe::line_ids(payload);
         }
         origin
@@ -195,18 +204,6 @@ impl<'a> Origin<'a> {
     /// Whether the line is known.
     fn names_line(&self) -> bool {
         self.vlans[1].is_some() || self.has_ids()
-    }
-
-    /// The same without ids that are not trusted.
-    fn believed(self, untrusted: &Untrusted) -> Self {
-        let vlan = (self.port, self.vlans[0].unwrap_or(0));
-        match self.has_ids() && untrusted.contains(&vlan) {
-            true => Origin {
-                ids: [&[]; 2],
-                ..self
-            },
-            false => self,
-        }
     }
 
     /// Key of a level. An unknown line has the key of its VLANs.
@@ -289,7 +286,7 @@ impl Guard {
         let Some(rates) = self.levels[kind.number()] else {
             return Ok(());
         };
-        let origin = Origin::of(kind, part, port, frame).believed(&self.untrusted);
+        let origin = Origin::of(kind, part, port, frame, &self.untrusted);
         let key = |level| origin.key(&self.keys, kind.number(), level);
         if self.offenders.anybody_held(now) && self.offenders.is_held(key(Level::Mac), now) {
             return Err(DropReason::HeldDown);

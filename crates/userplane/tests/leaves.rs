@@ -15,6 +15,7 @@ use serde_json::Value;
 const DOCUMENT: &str = "
 network-instances:
   default: {gateway: [100.64.0.1]}
+access-profiles: {a: {trust-line-tags: false}, b: {trust-line-tags: false}}
 user-planes:
   up1:
     address: 127.0.0.1
@@ -260,6 +261,13 @@ fn cases() -> Vec<Case> {
             of(LAG, "system-priority"),
             ["100", "200"],
             ["minimum 1 priority 100", "minimum 1 priority 200"],
+            tables,
+        ),
+        // what profiles say of ids is told with the segments that have them
+        case(
+            of(SEGMENT, "access-profile"),
+            ["a", "b"],
+            ["of access0 are segment all, where ids name no lines"; 2],
             tables,
         ),
         case(

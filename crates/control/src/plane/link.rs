@@ -349,6 +349,9 @@ impl ControlPlane {
 
     /// Whether a session would have a limit wherever an answer wants one.
     pub(super) fn check_rates(&self, index: u32, accept: &AccessAccept) -> Result<(), String> {
+        if accept.unusable_rates.is_empty() {
+            return Ok(());
+        }
         let answer = AaaAnswer::of(accept, Duration::ZERO);
         let view = self.view();
         let inputs = view.policy_inputs_with(&self.sessions[index], &answer);

@@ -60,6 +60,11 @@ impl Punter {
         self.guard.untrusted = vlans;
     }
 
+    /// Whether ids name lines on a VLAN of a port.
+    pub fn trusts_ids(&self, port: PortIndex, vlan: u16) -> bool {
+        !self.guard.untrusted.contains(&(port, vlan))
+    }
+
     /// Gives news of those who exceed their rates to `tell`, as long as it takes them.
     pub fn report_offences(
         &mut self,

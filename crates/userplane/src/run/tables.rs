@@ -71,6 +71,7 @@ impl UserPlane {
                 from,
                 to,
                 bank,
+                trusts_ids,
             } = held
             else {
                 continue;
@@ -85,8 +86,12 @@ impl UserPlane {
             } else {
                 " with the session ids of another"
             };
+            let ids = match trusts_ids {
+                true => "",
+                false => ", where ids name no lines",
+            };
             lines.push(format!(
-                "vlans {from}-{to} of {name} are segment {segment}{fault}"
+                "vlans {from}-{to} of {name} are segment {segment}{fault}{ids}"
             ));
         }
         lines
