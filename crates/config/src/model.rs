@@ -99,7 +99,8 @@ pub struct Configuration {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Logging {
     /// Least severe level that the control plane and all user planes log. A daemon writes at most 100 lines a second from each place in
-    /// its code; the next one says how many were left out (`left_out`). The environment variable `SLUICE_LOG` overrides the level.
+    /// its code; the next one says how many were left out (`left_out`). Lines that nobody takes from its standard error in time are missing as
+    /// well, and the next one says how many. The environment variable `SLUICE_LOG` overrides the level.
     pub level: Level,
 }
 

@@ -36,8 +36,11 @@ fn logs_as_much_as_it_can() {
 
 #[test]
 fn a_daemon_goes_on_and_says_what_is_missing() {
-    let mut daemon = Command::new(std::env::current_exe().unwrap());
+    // one that stands still is ended
+    let mut daemon = Command::new("timeout");
     daemon
+        .arg("60")
+        .arg(std::env::current_exe().unwrap())
         .args(["logs_as_much_as_it_can", "--exact", "--ignored"])
         .arg("--nocapture")
         .stdin(Stdio::piped())
