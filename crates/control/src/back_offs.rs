@@ -1,6 +1,6 @@
-//! Back-off of senders whose set-ups fail, and lock-out of access lines whose logins are rejected.
+//! Back-off of MAC addresses and access lines whose set-ups fail, and lock-out of access lines whose logins are rejected.
 //!
-//! Only known access lines have either: on other lines a home could fail with its neighbour's MAC address, and keep the neighbour out.
+//! Only known access lines have any: on other lines a home could fail with its neighbour's MAC address, and keep the neighbour out.
 
 use crate::subscribers::Identity;
 use crate::topology::PortId;
@@ -15,27 +15,45 @@ const MOST: usize = 65_536;
 /// Time after the last failure, and after the end of the last hold, for which a sender is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
+/// The set-ups of a line are held after so many times the failures after which those of a MAC address are.
+const LINE_TIMES: u32 = 4;
+
+/// What fails on an access line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    /// Set-ups of a MAC address.
+    OfMac(MacAddr),
+    /// Set-ups of MAC addresses that are not held themselves: of a client that changes its address all the time. A client that fails with one
+    /// address does not keep the others of its line out.
+    OfLine,
+    /// Logins.
+    Logins,
+}
+
 /// Sender of discovery packets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sender {
     line: Identity,
-    /// The MAC address; `None` is the whole line.
-    mac: Option<MacAddr>,
+    what: What,
 }
 
 impl Sender {
     /// A MAC address on an access line. `None` if the line is not known.
     pub fn of_mac(line: Identity, mac: MacAddr) -> Option<Self> {
-        let mac = Some(mac);
-        matches!(line, Identity::Circuit(..) | Identity::Vlans(..)).then_some(Sender { line, mac })
+        let what = What::OfMac(mac);
+        let is_known = matches!(line, Identity::Circuit(..) | Identity::Vlans(..));
+        is_known.then_some(Sender { line, what })
     }
 
-    /// Its whole access line.
-    pub fn whole_line(&self) -> Self {
-        Sender {
-            line: self.line.clone(),
-            mac: None,
-        }
+    /// Something else of its access line.
+    pub fn with(&self, what: What) -> Self {
+        let line = self.line.clone();
+        Sender { line, what }
+    }
+
+    /// What fails.
+    pub fn what(&self) -> What {
+        self.what
     }
 
     /// Port of the access line.
@@ -49,11 +67,6 @@ impl Sender {
     /// Access line.
     pub fn line(&self) -> &Identity {
         &self.line
-    }
-
-    /// Whether it is a whole line.
-    pub fn is_line(&self) -> bool {
-        self.mac.is_none()
     }
 }
 
@@ -77,6 +90,12 @@ impl Rule {
             first,
             longest,
         }
+    }
+
+    /// The rule of a line whose MAC addresses have this one.
+    pub fn of_line(self) -> Self {
+        let after = self.after * LINE_TIMES;
+        Rule { after, ..self }
     }
 }
 
@@ -257,7 +276,7 @@ mod tests {
         }
         assert_eq!((back_offs.all.len(), back_offs.by_age.len()), (MOST, MOST));
         assert!(!back_offs.make_room(now, &sender(9)), "it is known");
-        assert!(back_offs.make_room(now, &sender(0).whole_line()));
+        assert!(back_offs.make_room(now, &sender(0).with(What::OfLine)));
         assert!(!back_offs.all.contains_key(&sender(0)), "the oldest one");
         fail(&mut back_offs, now, 0);
         assert_eq!((back_offs.all.len(), back_offs.by_age.len()), (MOST, MOST));

@@ -180,6 +180,11 @@ impl LineIds {
             remote_id,
         }
     }
+
+    /// Whether there is one of the two.
+    pub fn is_known(&self) -> bool {
+        self.circuit_id.is_some() || self.remote_id.is_some()
+    }
 }
 
 /// Stage of a session.

@@ -1,7 +1,10 @@
 //! The PPPoE session ids of one access segment.
 
+use crate::entry::LineIds;
 use crate::lanes::LaneChoice;
+use core::hash::BuildHasher;
 use core::time::Duration;
+use foldhash::fast::FixedState;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::Lanes;
@@ -16,7 +19,8 @@ const OWN: usize = 8;
 /// Entries of a lane's list, which has 256 ids, before those are taken out that say nothing any more.
 const MOST_ENTRIES: usize = 1024;
 
-/// A home that has sessions of the segment, by both VLAN ids, or else by VLAN id and MAC address.
+/// A home that has sessions of the segment, by both VLAN ids, or else by VLAN id and circuit and remote id, or else by VLAN id and MAC
+/// address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Home(u64);
 
@@ -24,12 +28,14 @@ impl Home {
     /// Nobody: an id that is not known to have had an owner.
     pub const NOBODY: Home = Home(0);
 
-    /// The home that sends with these tags from this address.
-    pub fn of(tags: &Tags, mac: MacAddr) -> Self {
+    /// The home that sends with these tags from this address, on the line of these ids if they are trusted.
+    pub(crate) fn of(tags: &Tags, mac: MacAddr, line: &LineIds) -> Self {
         let outer = tags.outer.map_or(0, |tag| u64::from(tag.vid) + 1);
         let MacAddr([a, b, c, d, e, f]) = mac;
         let whose = match tags.inner {
             Some(tag) => u64::from(tag.vid) + 1,
+            // Two lines with the same hash have one home's few resting ids between them, and nothing worse.
+            None if line.is_known() => 1 << 62 | FixedState::default().hash_one(line) >> 16,
             None => 1 << 63 | u64::from_be_bytes([0, 0, a, b, c, d, e, f]),
         };
         Home(outer << 48 | whose)
@@ -159,14 +165,14 @@ impl SessionIdAllocator {
     }
 
     /// Whether [`SessionIdAllocator::allocate`] has an id for a home.
-    pub fn has_free(&self, home: Home, now: Duration) -> bool {
+    pub fn has_free(&self, home: impl FnOnce() -> Home, now: Duration) -> bool {
         let has_free = |lane| match self.lanes.get(&lane) {
             Some(ids) => {
                 LaneIds::after(lane, ids.used_up_to).is_some() || ids.rested(now).is_some()
             }
             None => true,
         };
-        self.own.contains_key(&home) || (0..=u8::MAX).any(has_free)
+        (0..=u8::MAX).any(has_free) || self.own.contains_key(&home())
     }
 
     /// Releases an id that a home had.
@@ -242,9 +248,9 @@ mod tests {
             (65_534, Some(&1), Some(&0xfffe))
         );
         assert_eq!(ids.allocated().count(), 65_534);
-        assert!(!ids.has_free(NOBODY, t + QUARANTINE), "none was released");
+        assert!(!ids.has_free(|| NOBODY, t + QUARANTINE), "none was released");
         ids.release(7, NOBODY, t);
-        assert!(!ids.has_free(NOBODY, t) && ids.has_free(NOBODY, t + QUARANTINE));
+        assert!(!ids.has_free(|| NOBODY, t) && ids.has_free(|| NOBODY, t + QUARANTINE));
         ids.release(9, NOBODY, t + QUARANTINE / 2);
         assert_eq!(
             ids.allocate(&of(7), NOBODY, t + QUARANTINE / 2),
@@ -320,8 +326,31 @@ mod tests {
         let others: BTreeSet<u16> =
             std::iter::from_fn(|| ids.allocate(&of(1), other, now)).collect();
         assert_eq!(others.len(), 65_534 - OWN - 256, "the others rest");
-        assert!(others.is_disjoint(&all) && !ids.has_free(other, now));
-        assert!(ids.has_free(home, now) && ids.allocate(&of(1), home, now).is_some());
+        assert!(others.is_disjoint(&all) && !ids.has_free(|| other, now));
+        assert!(ids.has_free(|| home, now) && ids.allocate(&of(1), home, now).is_some());
+    }
+
+    #[test]
+    fn a_home_is_two_vlan_ids_or_else_trusted_ids_or_else_its_mac_address() {
+        let [mac, other] = [1, 2].map(|n| MacAddr([2, 0, 0, 0, 0, n]));
+        let ids = |circuit: &[u8]| LineIds {
+            circuit_id: Some(circuit.into()),
+            remote_id: None,
+        };
+        let (none, one, two) = (LineIds::default(), ids(b"1"), ids(b"2"));
+        let qinq = Tags::qinq(100, 7);
+        assert_eq!(Home::of(&qinq, mac, &one), Home::of(&qinq, other, &two));
+        let shared = Tags::single(100);
+        assert_eq!(Home::of(&shared, mac, &one), Home::of(&shared, other, &one));
+        assert_ne!(Home::of(&shared, mac, &one), Home::of(&shared, mac, &two));
+        assert_ne!(
+            Home::of(&shared, mac, &one),
+            Home::of(&Tags::single(101), mac, &one)
+        );
+        assert_ne!(
+            Home::of(&shared, mac, &none),
+            Home::of(&shared, other, &none)
+        );
     }
 
     #[test]
@@ -356,7 +385,7 @@ mod tests {
                 now += Duration::from_secs(seconds);
                 let home = Home(home + 1);
                 if comes {
-                    let has = ids.has_free(home, now);
+                    let has = ids.has_free(|| home, now);
                     let id = ids.allocate(&of(0), home, now);
                     prop_assert_eq!(has, id.is_some());
                     if let Some(id) = id {

@@ -212,8 +212,9 @@ pub enum Authentication {
 }
 
 /// Back-off of a MAC address on its access line whose set-ups fail: its discovery packets are not answered for a while. Set-ups fail by a
-/// rejected login, by PPP that does not come up, or by a new attempt instead of a login. The line must be known by circuit or
-/// remote id, or by both VLAN ids. Established sessions are not affected. A login that succeeds ends it.
+/// rejected login, by PPP that does not come up, or by a new attempt instead of a login. A line on which ever new MAC addresses fail backs
+/// off as a whole, after four times as many failures. The line must be known by circuit or remote id, or by both VLAN ids. Established
+/// sessions are not affected. A login that succeeds ends it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SetupBackOff {

@@ -31,8 +31,7 @@ impl ControlPlane {
         match answer {
             // who cannot serve a PADI must not answer it (RFC 2516 §5.2)
             Answer::Offer(offer) => {
-                let trusted = self.view().access_profile(segment).trust_line_tags;
-                let line = || LineIds::of_padi(payload, trusted);
+                let line = self.line_of_padi(segment, payload);
                 let answers = self.check_back_off(now, segment, &circuit, line);
                 answers.map_err(|(counter, _)| counter)?;
                 self.on_padi(now, segment, circuit, payload, &offer)?;
@@ -60,6 +59,16 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Reads the ids of the line from a PADI, if its segment trusts them.
+    fn line_of_padi<'a>(
+        &self,
+        segment: SegmentId,
+        payload: &'a [u8],
+    ) -> impl FnOnce() -> LineIds + use<'a> {
+        let trusted = self.view().access_profile(segment).trust_line_tags;
+        move || LineIds::of_padi(payload, trusted)
+    }
+
     /// The network instance that a session is in until AAA has spoken.
     fn first_instance(&self, segment: SegmentId) -> InstanceId {
         let profile = self.view().profile(segment);
@@ -77,7 +86,7 @@ impl ControlPlane {
     ) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
-        self.check_room(now, segment, circuit)?;
+        self.check_room(now, segment, circuit, || LineIds::of(padr))?;
         self.check_limits(segment, circuit)?;
         let line = LineIds::of(padr);
         let identity = self.line_identity(segment, circuit, &line);
@@ -90,7 +99,8 @@ impl ControlPlane {
         let of_aggregate = self.lane_of_aggregate(plane, segment, circuit);
         let of_home = || self.lane_of_home(plane, identity.as_ref()?);
         let lane = of_aggregate.or_else(of_home);
-        let access = self.make_room(now, (plane, segment), circuit, lane)?;
+        let home = Home::of(&circuit.tags, circuit.mac, &line);
+        let access = self.make_room(now, (plane, segment), home, lane)?;
         let index = self.sessions.next_index();
         let (seid, teid) = self.next_seid(index, group);
         let instance = self.first_instance(segment);
@@ -143,12 +153,14 @@ impl ControlPlane {
         now: Now,
         segment: SegmentId,
         circuit: &Circuit,
+        payload: &[u8],
     ) -> Result<(), Refused> {
         let group = self.view().access_profile(segment).server_group.as_deref();
         if self.aaa.is_congested(now.at, group) {
             return Err(Counter::AaaCongested);
         }
-        let room = self.check_room(now, segment, circuit);
+        let line = self.line_of_padi(segment, payload);
+        let room = self.check_room(now, segment, circuit, line);
         match room.and_then(|()| self.check_limits(segment, circuit)) {
             Err((
                 Counter::SessionTableFull
@@ -167,6 +179,7 @@ impl ControlPlane {
         now: Now,
         segment: SegmentId,
         circuit: &Circuit,
+        line: impl FnOnce() -> LineIds,
     ) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let plane = port.user_plane;
@@ -179,7 +192,7 @@ impl ControlPlane {
         let takes = self.takes_sessions(now);
         takes.map_err(|counter| (counter, "gateway is not ready"))?;
         let ids = self.session_ids.get(&segment);
-        let home = Home::of(&circuit.tags, circuit.mac);
+        let home = || Home::of(&circuit.tags, circuit.mac, &line());
         if ids.is_some_and(|ids| !ids.has_free(home, now.at)) {
             return Err((Counter::SessionIdsExhausted, "no session id left"));
         }
@@ -202,7 +215,7 @@ impl ControlPlane {
         &mut self,
         now: Now,
         (plane, segment): (UserPlaneId, SegmentId),
-        circuit: &Circuit,
+        home: Home,
         lane: Option<u8>,
     ) -> Result<Access, NoPlace> {
         if self.is_half_open_full()
@@ -215,7 +228,7 @@ impl ControlPlane {
         let lane = lane.unwrap_or_else(|| self.sessions.lightest_lane(plane, &lanes));
         let lane = LaneChoice::new(lanes, lane);
         let ids = self.session_ids.entry(segment).or_default();
-        let id = ids.allocate(&lane, Home::of(&circuit.tags, circuit.mac), now.at);
+        let id = ids.allocate(&lane, home, now.at);
         id.map(Access::Pppoe)
             .ok_or((Counter::SessionIdsExhausted, "no session id left"))
     }

@@ -1,9 +1,9 @@
-//! Failed set-ups: a MAC address on its access line that fails again and again is not answered for a while, and a line whose logins are
-//! rejected may be locked out. Sessions that are there are not affected (`docs/decisions/0036-protection-by-line.md`).
+//! Failed set-ups: a MAC address on its access line that fails again and again is not answered for a while, nor is a line on which ever
+//! new addresses fail; a line whose logins are rejected may be locked out. Sessions that are there are not affected (`docs/decisions/0036-protection-by-line.md`).
 
 use super::rivals::NoPlace;
 use super::{ControlPlane, Now};
-use crate::back_offs::{Failing, Rule, Sender};
+use crate::back_offs::{Failing, Rule, Sender, What};
 use crate::counters::Counter;
 use crate::entry::{Entry, LineIds};
 use crate::subscribers::Identity;
@@ -51,10 +51,11 @@ impl ControlPlane {
         let Some(sender) = self.sender(segment, circuit, &line()) else {
             return Ok(());
         };
-        if self.back_offs.is_held(now.at, &sender.whole_line()) {
+        let mut is_held = |sender: &Sender| self.back_offs.is_held(now.at, sender);
+        if is_held(&sender.with(What::Logins)) {
             return Err((Counter::LineLockedOut, "access line is locked out"));
         }
-        if self.back_offs.is_held(now.at, &sender) {
+        if is_held(&sender.with(What::OfLine)) || is_held(&sender) {
             return Err((Counter::SetupBackOff, "too many failed attempts"));
         }
         Ok(())
@@ -76,7 +77,7 @@ impl ControlPlane {
             return;
         };
         let rule = rule_of_logins(self.view().access_profile(entry.segment));
-        self.fail(now, index, sender.whole_line(), rule);
+        self.fail(now, index, sender.with(What::Logins), rule);
         self.count_failed_set_up(now, index);
     }
 
@@ -85,35 +86,43 @@ impl ControlPlane {
         let entry = &self.sessions[index];
         if let Some(sender) = self.sender_of(entry) {
             let rule = rule_of_set_ups(self.view().access_profile(entry.segment));
-            self.fail(now, index, sender, rule);
+            let of_line = sender.with(What::OfLine);
+            if !self.fail(now, index, sender, rule) {
+                self.fail(now, index, of_line, rule.of_line());
+            }
         }
     }
 
-    fn fail(&mut self, now: Now, index: u32, sender: Sender, rule: Rule) {
+    /// Counts a failure. Returns whether its sender is held for it.
+    fn fail(&mut self, now: Now, index: u32, sender: Sender, rule: Rule) -> bool {
         if rule.after == 0 {
-            return;
+            return false;
         }
         let entry = &self.sessions[index];
         let (vlans, mac) = (entry.circuit.tags.vids().into(), entry.circuit.mac);
-        let is_line = sender.is_line();
-        let text = sender.line().text(&self.topology);
+        let (what, line) = (sender.what(), sender.line().text(&self.topology));
         if self.back_offs.make_room(now.at, &sender) {
             self.counters.count(Counter::BackOffsFull);
         }
         let hold = self.back_offs.fail(now.at, sender, rule, vlans, mac);
         let Some(seconds) = hold.map(|hold| hold.as_secs()) else {
-            return;
+            return false;
         };
-        match is_line {
-            true => tracing::warn!(
-                line = text,
+        match what {
+            What::Logins => tracing::warn!(
+                line,
                 seconds,
                 "access line is locked out: too many rejected logins"
             ),
-            false => {
-                tracing::debug!(line = text, %mac, seconds, "set-ups fail: discovery is not answered for a while")
+            What::OfLine => tracing::warn!(
+                line, %mac, seconds,
+                "set-ups of several MAC addresses of an access line fail: its discovery is not answered for a while"
+            ),
+            What::OfMac(_) => {
+                tracing::debug!(line, %mac, seconds, "set-ups fail: discovery is not answered for a while")
             }
         }
+        true
     }
 
     /// Counts a session that ends before it was online by the subscriber's doing. Who gives up while AAA, the store or the user plane is slow
@@ -137,8 +146,9 @@ impl ControlPlane {
         if !self.back_offs.is_empty()
             && let Some(sender) = self.sender_of(&self.sessions[index])
         {
-            self.back_offs.succeed(&sender.whole_line());
-            self.back_offs.succeed(&sender);
+            for what in [What::Logins, What::OfLine, sender.what()] {
+                self.back_offs.succeed(&sender.with(what));
+            }
         }
     }
 
@@ -200,6 +210,11 @@ impl ControlPlane {
             Identity::Circuit(_, line) => line.circuit_id.as_deref().unwrap_or_default(),
             _ => &[],
         };
+        let (kind, level) = match sender.what() {
+            What::OfMac(_) => (SET_UPS, "mac"),
+            What::OfLine => (SET_UPS, "line"),
+            What::Logins => (LOGINS, "line"),
+        };
         let [s_tag, c_tag] = failing.vlans.map(|vid| vid.map(u32::from));
         Some(Offender {
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
@@ -208,8 +223,8 @@ impl ControlPlane {
             c_tag,
             mac: failing.mac.to_string(),
             circuit_id: circuit_id.escape_ascii().to_string(),
-            kind: if sender.is_line() { LOGINS } else { SET_UPS }.into(),
-            level: if sender.is_line() { "line" } else { "mac" }.into(),
+            kind: kind.into(),
+            level: level.into(),
             dropped: failing.unanswered,
             since_seconds: now.saturating_sub(failing.since).as_secs(),
             holds: failing.holds,

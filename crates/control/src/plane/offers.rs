@@ -108,7 +108,7 @@ impl ControlPlane {
     ) -> Result<(), Refused> {
         let (sessions, most) = (self.sessions.len(), self.configuration.limits.sessions);
         let delay = delay(self.view().access_profile(segment), sessions, most);
-        let until = match self.may_offer(now, segment, &circuit) {
+        let until = match self.may_offer(now, segment, &circuit, payload) {
             Ok(()) if delay.is_zero() => {
                 self.send_offer(segment, &circuit, offer);
                 return Ok(());
@@ -131,11 +131,12 @@ impl ControlPlane {
         now: Now,
         segment: SegmentId,
         circuit: &Circuit,
+        payload: &[u8],
     ) -> Result<(), Refused> {
         if self.is_busy(now) {
             return Err(Counter::ControlPlaneBusy);
         }
-        self.check_offer(now, segment, circuit)
+        self.check_offer(now, segment, circuit, payload)
     }
 
     /// A time of its own for each PADI that cannot be answered yet.
@@ -164,7 +165,7 @@ impl ControlPlane {
             payload,
         } = &*padi;
         let may = match self.topology.has_segment(*segment) {
-            true => self.may_offer(now, *segment, circuit),
+            true => self.may_offer(now, *segment, circuit, payload),
             false => Err(Counter::UnknownSegment),
         };
         let gives_up = self.offers.gives_up.get(&padi).copied();

@@ -66,7 +66,7 @@ impl ControlPlane {
         self.released_tunnels.remember(entry.teid);
         let ids = self.session_ids.entry(entry.segment).or_default();
         let Access::Pppoe(id) = entry.access;
-        let home = Home::of(&entry.circuit.tags, entry.circuit.mac);
+        let home = Home::of(&entry.circuit.tags, entry.circuit.mac, &entry.tags.line);
         ids.release(id, home, now.at);
         if entry.stored {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];

@@ -70,7 +70,7 @@ impl ControlPlane {
             return Ok(Place::Known);
         }
         self.check_back_off(now, segment, circuit, || LineIds::of(padr))?;
-        self.check_replaceable(now, segment, circuit, &rivals)?;
+        self.check_replaceable(now, segment, circuit, padr, &rivals)?;
         if let Some(index) = same_client {
             self.give_way(now, index);
         } else if self.must_one_go(segment, circuit, padr, &rivals) {
@@ -90,11 +90,12 @@ impl ControlPlane {
         now: Now,
         segment: SegmentId,
         circuit: &Circuit,
+        padr: &Padr,
         rivals: &[u32],
     ) -> Result<(), NoPlace> {
         let connects = |index: &u32| self.sessions[*index].is_half_open();
         let connects = rivals.iter().any(connects);
-        match self.check_room(now, segment, circuit) {
+        match self.check_room(now, segment, circuit, || LineIds::of(padr)) {
             Err((Counter::SessionTableFull, _)) => Ok(()),
             Err((Counter::HalfOpenFull, _)) if connects => Ok(()),
             room => room,
@@ -235,7 +236,7 @@ impl ControlPlane {
         if !self.must_one_go(segment, circuit, padr, rivals) {
             return Ok(());
         }
-        self.check_replaceable(now, segment, circuit, rivals)?;
+        self.check_replaceable(now, segment, circuit, padr, rivals)?;
         let silent = rivals.iter().find(|index| self.is_silent(**index));
         match silent {
             Some(index) => self.give_way(now, *index),

@@ -86,6 +86,70 @@ fn a_login_that_succeeds_is_a_new_beginning() {
     assert!(shown(&w).is_empty());
 }
 
+/// Home 3 is on the line of home 0, and changes its MAC address with each of so many logins. Returns how many got to their rejection.
+fn fails_with_new_addresses(w: &mut World, logins: u8) -> u64 {
+    let tags = w.homes[0].config().tags;
+    let before = w.count(Counter::AuthenticationRejected);
+    for n in 0..logins {
+        replace(w, 3, |config| HomeConfig {
+            tags,
+            mac: [2, 0, 0, 9, 9, n].into(),
+            ..forgets_its_password(config)
+        });
+        is_answered(w, 3);
+    }
+    w.hang_up(3);
+    w.count(Counter::AuthenticationRejected) - before
+}
+
+#[test]
+fn a_line_on_which_ever_new_addresses_fail_backs_off() {
+    let mut w = World::new(4, Choice::default());
+    w.configure(&["set access-profiles pppoe sessions-per-mac 2"])
+        .unwrap();
+    w.dial_all();
+    w.hang_up(2);
+    w.hang_up(3);
+    w.run(SECOND);
+    let tags = w.homes[0].config().tags;
+    replace(&mut w, 2, |config| HomeConfig { tags, ..config });
+    assert_eq!(fails_with_new_addresses(&mut w, 22), 20);
+    assert_eq!(w.count(Counter::SetupBackOff), 2);
+    let rows = shown(&w);
+    let row = |of: &Offender| (of.kind.clone(), of.level.clone(), of.dropped, of.holds);
+    let expected = ("failed-set-ups".into(), "line".into(), 2, 1);
+    assert_eq!(rows.iter().map(row).collect::<Vec<_>>(), [expected]);
+    assert!(!is_answered(&mut w, 2), "nobody of the line is answered");
+    assert!(is_answered(&mut w, 1), "another line is not concerned");
+    assert_eq!(
+        w.homes[0].state(),
+        State::Online,
+        "established sessions stay"
+    );
+
+    w.run(5 * SECOND);
+    assert!(is_answered(&mut w, 2));
+    assert_eq!(w.homes[2].state(), State::Online, "until its time is over");
+    let failed = fails_with_new_addresses(&mut w, 20);
+    assert_eq!(failed, 20, "a login that succeeds is a new beginning");
+    w.assert_balanced();
+}
+
+#[test]
+fn an_address_that_fails_does_not_keep_the_others_of_its_line_out() {
+    let mut w = World::new(2, Choice::default());
+    let tags = w.homes[0].config().tags;
+    replace(&mut w, 1, |config| HomeConfig { tags, ..config });
+    replace(&mut w, 0, forgets_its_password);
+    for _ in 0..400 {
+        is_answered(&mut w, 0);
+    }
+    assert!(w.count(Counter::SetupBackOff) > 300);
+    w.dial(1);
+    w.run(SECOND);
+    assert_eq!(w.homes[1].state(), State::Online);
+}
+
 #[test]
 fn a_line_is_locked_out_and_its_sessions_stay() {
     let mut w = World::new(4, Choice::default());
