@@ -18,7 +18,7 @@ pub(crate) enum Choice {
 }
 
 impl<C: Chain> Scheduler<C> {
-    /// The class whose turn it is: the first strict one, or the weighted one that is the furthest behind.
+    /// The class whose turn it is: the first strict one, unless the others would starve, or the weighted one that is the furthest behind.
     #[inline(always)]
     pub(crate) fn choose(&self, subscriber: &Subscriber, profile: &Compiled, now: u64) -> Choice {
         if subscriber.backlog == 0 {
@@ -32,13 +32,14 @@ impl<C: Chain> Scheduler<C> {
             return Choice::ClassesLimited;
         }
         let strict = ready & profile.strict;
-        if strict != 0 {
+        if strict != 0 && (subscriber.strict_next <= now || ready == strict) {
             return Choice::Class(strict.trailing_zeros() as usize, Band::Guaranteed);
         }
         let band = match subscriber.is_below_committed(now) {
             true => Band::Guaranteed,
             false => Band::Excess,
         };
+        let ready = ready ^ strict;
         let first = match ready >> LINE_CLASSES {
             0 => furthest_behind(&subscriber.ahead, ready),
             _ => self.furthest_behind_of_all(subscriber, ready),

@@ -15,7 +15,7 @@ const _: () = assert!(CLASSES <= 8);
 /// When a class has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// Before all classes after it. Give it a rate, or the others may starve.
+    /// Before all classes after it. While others wait as well, the strict ones of a subscriber leave them a ninth of its rate.
     Strict,
     /// Shares with the other weighted classes what the strict ones leave.
     Weighted(u8),

@@ -376,6 +376,9 @@ impl<C: Chain> Scheduler<C> {
                 // which changes nothing, but says that the class is in the line
                 false => subscriber.charge(None, (profile, class % LINE_CLASSES), octets, times),
             };
+            if profile.strict & 1 << class != 0 {
+                self.subscribers[at].note_strict(profile, octets, self.strict_slack, now);
+            }
             self.charge((parent, octets), [is_guaranteed, !is_committed], 1, now);
         }
         self.stand(at, served, now);

@@ -88,6 +88,8 @@ pub(crate) struct Subscriber {
     pub committed: Pace,
     /// When each class may send, if it has a rate.
     pub class_next: [u64; LINE_CLASSES],
+    /// Until when the strict classes have had more than they may while others wait, which come first meanwhile.
+    pub strict_next: u64,
     /// The line of further classes; in such a line, the subscriber. [`NO_LINE`] without one.
     pub other: u32,
     /// What it adds to the weights of those above it.
@@ -117,6 +119,7 @@ impl Subscriber {
         waiting: 0,
         committed: Pace::NONE,
         class_next: [0; LINE_CLASSES],
+        strict_next: 0,
         other: NO_LINE,
         weight: 0,
     };
@@ -183,6 +186,16 @@ impl Subscriber {
             self.tag += self.share.time(octets + WIRE);
         }
         is_committed
+    }
+
+    /// Notes that a strict class has sent a frame of so many octets while others wait: these are to have a ninth of the rate. A time
+    /// of `slack` is made up for, and that of two packets.
+    pub fn note_strict(&mut self, profile: &Compiled, octets: u32, slack: u64, now: u64) {
+        if self.backlog & !profile.strict != 0 {
+            let time = self.pace.time(self.charged(profile, octets));
+            let past = now.saturating_sub(slack.max(2 * time));
+            self.strict_next = self.strict_next.max(past) + time + time / 8;
+        }
     }
 
     /// The line that has a class.

@@ -36,6 +36,8 @@ pub(crate) type Wheel = Calendar<64>;
 const PORT_SLACK: u64 = 5_000;
 /// Part of a second that a subscriber or aggregate makes up for if it could not or did not send: its burst, beside a packet.
 const SLACK: u64 = 1_000;
+/// Part of a second that strict classes make up for before they have to leave something to others: bursts of theirs come first as a whole.
+const STRICT_SLACK: u64 = 50;
 
 /// Packets of subscribers, and the order in which they leave by a port.
 pub struct Scheduler<C: Chain> {
@@ -73,6 +75,7 @@ pub struct Scheduler<C: Chain> {
     /// The port's rate, if other workers have it too.
     pub(crate) share: Option<Box<Claimant>>,
     pub(crate) slack: u64,
+    pub(crate) strict_slack: u64,
 }
 
 impl<C: Chain> Scheduler<C> {
@@ -105,6 +108,7 @@ impl<C: Chain> Scheduler<C> {
             port_slack: parts(settings.hz / PORT_SLACK),
             share: None,
             slack: parts(settings.hz / SLACK),
+            strict_slack: parts(settings.hz / STRICT_SLACK),
         };
         scheduler.set_room(settings.most_packets);
         scheduler

@@ -42,7 +42,7 @@ impl<C: Chain> Scheduler<C> {
             }
             Choice::ClassesLimited => {
                 let limited = self.limited(subscriber, profile, now);
-                self.set_class_timers(at, limited);
+                self.set_class_timers(at, limited, now);
                 None
             }
             Choice::Class(_, band) => {
@@ -59,22 +59,23 @@ impl<C: Chain> Scheduler<C> {
     fn await_guarantee(&mut self, at: usize, now: u64) {
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
-        let strict = self.limited(subscriber, profile, now) & profile.strict;
+        let (strict, strict_next) = (subscriber.backlog & profile.strict, subscriber.strict_next);
         let next = subscriber.committed_next;
         if next != NEVER {
             self.set_timer(at, Timer::Committed(at as u32), next);
         }
         if strict != 0 {
-            self.set_class_timers(at, strict);
+            self.set_class_timers(at, strict, strict_next);
         }
     }
 
+    /// Lets timers run for the times at which classes may send, from one on.
     #[inline(never)]
-    fn set_class_timers(&mut self, at: usize, mask: u8) {
+    fn set_class_timers(&mut self, at: usize, mask: u8, from: u64) {
         for class in classes(mask) {
             let number = self.number(at, class);
             let (line, place) = (number / LINE_CLASSES, number % LINE_CLASSES);
-            let next = self.subscribers[line].class_next[place];
+            let next = self.subscribers[line].class_next[place].max(from);
             self.set_timer(line, Timer::Class(line as u32, place), next);
         }
     }

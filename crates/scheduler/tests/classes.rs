@@ -61,6 +61,7 @@ fn strict_classes_come_in_their_order_and_before_the_others() {
                 class.discipline = Discipline::Strict;
             }
             let (mut tree, _, home) = with_home(&settings, Some(10_000));
+            let from = 1_000 * MS;
             // the last one comes first
             for class in (0..classes).rev() {
                 for _ in 0..3 {
@@ -68,11 +69,11 @@ fn strict_classes_come_in_their_order_and_before_the_others() {
                         class,
                         ..Source::new(home, 1250)
                     };
-                    tree.enqueue(home, class, frame.frame(0), 0).unwrap();
+                    tree.enqueue(home, class, frame.frame(from), from).unwrap();
                 }
             }
             let mut left = Vec::new();
-            pass(&mut tree, &[], (0, 40 * MS), |_, frame| {
+            pass(&mut tree, &[], (from, from + 40 * MS), |_, frame| {
                 left.push(frame.class);
             });
             let wanted: Vec<usize> = (0..strict).flat_map(|class| [class; 3]).collect();

@@ -697,6 +697,91 @@ fn a_strict_class_has_its_rate_though_its_home_waits_for_its_share() {
     );
 }
 
+/// Whatever its own rate is, which may be above that of the line.
+#[test]
+fn strict_classes_leave_the_others_a_ninth_and_use_it_where_there_are_none() {
+    for (classes, strict) in [(2, 1), (4, 2), (CLASSES, 3)] {
+        let mut tree = tree(None);
+        let mut settings = plain_of(classes);
+        for class in &mut settings.classes[..strict] {
+            class.discipline = Discipline::Strict;
+            class.rate = Some(Rate::kbps(50_000));
+        }
+        let profile = tree.add_profile(&settings);
+        let home = tree.add(PORT, &home(profile, Some(9_000)));
+        let of = |class| Source {
+            class,
+            ..Source::new(home, 1000)
+        };
+        let sources: Vec<Source> = (0..classes).map(of).collect();
+        octets(&mut tree, &sources, (0, 2_000 * MS));
+        let sent = octets(&mut tree, &sources, (2_000 * MS, 4_000 * MS));
+        let (first, others) = (sent[0], sent[strict..].iter().sum());
+        assert!(is_near(first, at_rate(8_000, 2_000 * MS), 30), "{sent:?}");
+        assert!(is_near(others, at_rate(1_000, 2_000 * MS), 30), "{sent:?}");
+
+        octets(&mut tree, &sources[..1], (4_000 * MS, 14_000 * MS));
+        let sent = octets(&mut tree, &sources[..1], (14_000 * MS, 16_000 * MS));
+        assert!(is_near(sent[0], at_rate(9_000, 2_000 * MS), 30), "{sent:?}");
+    }
+}
+
+/// A burst that is no more than the line's rate in the long run is not mixed with other packets.
+#[test]
+fn a_burst_of_a_strict_class_comes_first_as_a_whole() {
+    let mut tree = tree(None);
+    let mut settings = plain();
+    settings.classes[0].discipline = Discipline::Strict;
+    settings.classes[0].rate = Some(Rate::kbps(50_000));
+    let profile = tree.add_profile(&settings);
+    let home = tree.add(PORT, &home(profile, Some(10_000)));
+    let rest = Source {
+        class: 3,
+        ..Source::new(home, 1250)
+    };
+    let mut longest = 0;
+    for n in 10..30 {
+        let (from, to) = (n * 100 * MS, (n + 1) * 100 * MS);
+        let voice = Source::new(home, 1250);
+        for _ in 0..50 {
+            tree.enqueue(home, 0, voice.frame(from), from).unwrap();
+        }
+        pass(&mut tree, &[rest], (from, to), |now, frame| {
+            if frame.class == 0 {
+                longest = longest.max(now - frame.came);
+            }
+        });
+    }
+    // each takes a millisecond; one other packet may have begun, and the line may be half a millisecond ahead
+    assert!((49 * MS..52 * MS).contains(&longest), "{longest}");
+}
+
+/// A strict class that has had its part waits for its turn no longer than it has to, though its home waits for a share of the port.
+#[test]
+fn a_strict_class_that_left_something_to_others_is_guaranteed_again() {
+    let mut tree = tree(Some(100_000));
+    let mut settings = plain();
+    settings.classes[0].discipline = Discipline::Strict;
+    settings.classes[0].rate = Some(Rate::kbps(50_000));
+    let profile = tree.add_profile(&settings);
+    let homes: Vec<SubscriberIndex> = (0..100)
+        .map(|_| tree.add(PORT, &home(profile, Some(9_000))))
+        .collect();
+    let of = |home: &SubscriberIndex, class| Source {
+        class,
+        ..Source::new(*home, 1000)
+    };
+    let mut sources: Vec<Source> = homes.iter().map(|home| of(home, 3)).collect();
+    sources.push(of(&homes[0], 0));
+    octets(&mut tree, &sources, (0, 2_000 * MS));
+    let sent = octets(&mut tree, &sources, (2_000 * MS, 4_000 * MS));
+    assert!(
+        is_near(sent[100], at_rate(8_000, 2_000 * MS), 50),
+        "{}",
+        sent[100]
+    );
+}
+
 #[test]
 fn what_was_sent_in_a_strict_class_long_ago_costs_no_share_now() {
     let mut tree = tree(Some(20_000));

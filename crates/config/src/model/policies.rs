@@ -139,7 +139,8 @@ pub struct TrafficClass {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Queue {
-    /// Whether its packets come before all those of queues that are not strict. Needs `rate`, so that these do not starve.
+    /// Whether its packets come before all those of queues that are not strict. Needs `rate`. While others wait as well, strict queues together
+    /// leave them a ninth of the session's rate, which may be below `rate`.
     pub strict: bool,
     /// Share in what strict queues leave, beside the other queues of the subscriber.
     #[schemars(range(min = 1, max = 255))]
