@@ -1,8 +1,11 @@
 //! Whether a document is one of the model: every fault is found in one go, with its line, its place and what is expected.
 
+mod contradictions;
 mod pools;
 mod radius;
 mod whole;
+
+pub use contradictions::new_contradictions;
 
 use crate::model::{Acl, Configuration, UserPlaneDocument};
 use crate::schema::{self, Kind, Leaf, Schema, Type};

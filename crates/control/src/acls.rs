@@ -1,8 +1,9 @@
-//! What is said of changed ACLs and policies before a commit: rules that never match, and policies that are too large.
+//! What is said of changed ACLs and policies before a commit: rules that never match, classes without packets, and policies that are too large.
 
-use config::model::{Acl, Acls, Policer, TrafficPolicy};
+use config::model::{Acl, Acls, Policer, TrafficClass, TrafficPolicy};
 use config::{Configuration, Fault, Path};
 use northbound::Effect;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Maximum number of rules that are named; the others are counted.
@@ -48,6 +49,8 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
             let text = format!("policy {name} changes for the packets of all its sessions");
             found.remarks.push(remark(text));
         }
+        let empty = empty_classes(&new.acls, name, policy);
+        found.remarks.extend(empty.map(remark));
         if !same_rules && let Err(why) = acl::Classifier::new(&rules_of(&new.acls, policy)) {
             found.faults.push(Fault {
                 line: 0,
@@ -79,6 +82,26 @@ fn shadowed(name: &str, acl: &Acl) -> Vec<String> {
         )
     };
     never.map(text).collect()
+}
+
+/// Classes of a policy that nothing in the configuration puts packets into. RADIUS may, by NAS-Filter-Rule.
+fn empty_classes<'a>(
+    acls: &'a Acls,
+    name: &'a str,
+    policy: &'a TrafficPolicy,
+) -> impl Iterator<Item = String> {
+    let rules = acls_of(acls, policy).flat_map(|acl| acl.rules.values());
+    let named: BTreeSet<&str> = rules.filter_map(|rule| rule.0.class()).collect();
+    let is_empty = move |(class, of): &(&String, &TrafficClass)| {
+        of.dscp.is_empty() && of.vlan_priority.is_empty() && !named.contains(class.as_str())
+    };
+    let empty = policy.classes.iter().filter(is_empty);
+    empty.map(move |(class, _)| {
+        format!(
+            "no packet comes into class {class} of policy {name}, unless a rule of RADIUS says so: it has neither `dscp` nor \
+                `vlan-priority`, and no rule of the policy's ACLs has `class {class}`"
+        )
+    })
 }
 
 fn acls_of<'a>(acls: &'a Acls, policy: &'a TrafficPolicy) -> impl Iterator<Item = &'a Arc<Acl>> {
@@ -117,6 +140,19 @@ mod tests {
         // what stays as it was is not told again
         let same = config::check::read(text).unwrap().configuration;
         assert!(examine(&same, &same).remarks.is_empty());
+    }
+
+    #[test]
+    fn a_class_that_nothing_maps_to_is_named() {
+        let found = of(
+            "acls: {base: {rules: {10: permit udp from any to any class calls}}}
+policies: {home: {acls: [base], classes: {
+    calls: {}, video: {dscp: [af41]}, game: {vlan-priority: [4]}, work: {mark: af21}}}}",
+        );
+        let texts: Vec<&str> = found.remarks.iter().map(|e| e.text.as_str()).collect();
+        assert_eq!(texts.len(), 1, "{texts:?}");
+        assert!(texts[0].starts_with("no packet comes into class work of policy home"));
+        assert!(found.faults.is_empty());
     }
 
     #[test]

@@ -359,7 +359,9 @@ impl Keeper {
     }
 
     async fn check(&mut self, change: northbound::Change) -> Result<CheckChangeResponse, Refused> {
-        let candidate = match self.candidate(read_change(change)?).await? {
+        let change = read_change(change)?;
+        let back = matches!(change, Change::Version(_));
+        let candidate = match self.candidate(change).await? {
             Ok(candidate) => candidate,
             Err(why) => {
                 return Ok(CheckChangeResponse {
@@ -368,7 +370,7 @@ impl Keeper {
                 });
             }
         };
-        let planned = self.plan(&candidate).await?;
+        let planned = self.plan(&candidate, back).await?;
         let shown = move |_: &mut Transactions| config::masked(&candidate.tree).to_string();
         Ok(CheckChangeResponse {
             faults: planned.faults,
@@ -384,13 +386,13 @@ impl Keeper {
     }
 
     /// Effects and faults of a candidate, from all planes.
-    async fn plan(&mut self, candidate: &Checked) -> Result<Planned, Refused> {
+    async fn plan(&mut self, candidate: &Checked, back: bool) -> Result<Planned, Refused> {
         let begin = |reply| ToPlane::BeginPlan(candidate.configuration.clone(), reply);
         let (effects, mut faults) = match ask(&self.plane, begin).await? {
             Ok(plan) => (effects(&self.plane, plan).await?, Vec::new()),
             Err(faults) => (Vec::new(), faults),
         };
-        let found = self.examine_acls(candidate).await?;
+        let found = self.examine(candidate, back).await?;
         faults.extend(found.faults);
         let configuration = &candidate.configuration;
         let version = self.transactions().version() + 1;
@@ -403,11 +405,23 @@ impl Keeper {
         })
     }
 
-    /// Looks at changed ACLs and policies, which may take seconds, on another thread.
-    async fn examine_acls(&mut self, candidate: &Checked) -> Result<acls::Findings, Refused> {
+    /// Looks for what contradicts itself, and at changed ACLs and policies, which may take seconds, on another thread. A way back is open,
+    /// whatever was in force.
+    async fn examine(
+        &mut self,
+        candidate: &Checked,
+        back: bool,
+    ) -> Result<acls::Findings, Refused> {
         let before = self.transactions().current().configuration.clone();
         let new = candidate.configuration.clone();
-        let found = tokio::task::spawn_blocking(move || acls::examine(&before, &new));
+        let found = tokio::task::spawn_blocking(move || {
+            let mut found = acls::examine(&before, &new);
+            if !back {
+                let contradictions = config::check::new_contradictions(&before, &new);
+                found.faults.extend(contradictions);
+            }
+            found
+        });
         found.await.map_err(|_| gone())
     }
 
@@ -431,7 +445,7 @@ impl Keeper {
             Ok(candidate) => candidate,
             Err(why) => return Ok(refuse(faults_of(why))),
         };
-        let planned = self.plan(&candidate).await?;
+        let planned = self.plan(&candidate, back).await?;
         let mut faults = planned.faults;
         faults.extend(would_end(ends(&planned.effects), request.end_sessions).map(told));
         if !faults.is_empty() {

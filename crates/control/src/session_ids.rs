@@ -248,7 +248,10 @@ mod tests {
             (65_534, Some(&1), Some(&0xfffe))
         );
         assert_eq!(ids.allocated().count(), 65_534);
-        assert!(!ids.has_free(|| NOBODY, t + QUARANTINE), "none was released");
+        assert!(
+            !ids.has_free(|| NOBODY, t + QUARANTINE),
+            "none was released"
+        );
         ids.release(7, NOBODY, t);
         assert!(!ids.has_free(|| NOBODY, t) && ids.has_free(|| NOBODY, t + QUARANTINE));
         ids.release(9, NOBODY, t + QUARANTINE / 2);

@@ -47,7 +47,7 @@ impl<C: Chain> Scheduler<C> {
             }
             Choice::Class(_, band) => {
                 if band == Band::Excess {
-                    self.await_guarantee(at, now);
+                    self.await_guarantee(at);
                 }
                 self.enter(at, band, served)
             }
@@ -56,7 +56,7 @@ impl<C: Chain> Scheduler<C> {
 
     /// A subscriber that waits for its share may be guaranteed something before its turn comes.
     #[inline(always)]
-    fn await_guarantee(&mut self, at: usize, now: u64) {
+    fn await_guarantee(&mut self, at: usize) {
         let subscriber = &self.subscribers[at];
         let profile = &self.profiles[usize::from(subscriber.profile)];
         let (strict, strict_next) = (subscriber.backlog & profile.strict, subscriber.strict_next);

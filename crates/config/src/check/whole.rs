@@ -18,7 +18,7 @@ const MOST_DELEGATED: usize = 8;
 const MOST_POLICIES: usize = 4_096;
 
 pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
-    let mut found = Found(Vec::new());
+    let mut found = Found::default();
     for (name, plane) in &configuration.user_planes {
         let here: Path = ["user-planes", name].into_iter().collect();
         if plane.address.is_unspecified() || plane.address.is_multicast() {
@@ -63,7 +63,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
 }
 
 pub(super) fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
-    let mut found = Found(Vec::new());
+    let mut found = Found::default();
     for (name, port) in &document.ports {
         found.port(&Path::from_iter(["ports", name]), port);
     }
@@ -105,7 +105,8 @@ fn interfaces<'a>(
     )
 }
 
-pub(super) struct Found(Vec<Fault>);
+#[derive(Default)]
+pub(super) struct Found(pub(super) Vec<Fault>);
 
 impl Found {
     pub(super) fn at(&mut self, place: &Path, part: &str, message: String) {

@@ -63,6 +63,7 @@ pub fn share_acls(acls: &mut Acls, others: &Acls) {
 
 /// Policer: meters packets by a committed rate and a peak or excess rate. Green and yellow packets pass, red ones are dropped (`rate-exceeded-up`,
 /// `rate-exceeded-down`). Each session has a meter of its own. A change reaches online sessions at once, without a burst.
+/// Bursts have room for the largest packet (`max-mru` of the access profiles), as `overhead` charges it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Policer {
@@ -246,6 +247,25 @@ pub enum Overhead {
     Atm,
     /// Those of the frame with PPPoE and two tags in PTM (VDSL2): 65 for each 64.
     Ptm,
+}
+
+/// Octets between Ethernet's header and the IP packet with PPPoE (RFC 2516 §4).
+const PPPOE: u8 = 8;
+/// Header, check sequence and two tags of an Ethernet frame, without preamble and gap.
+const ETHERNET: u8 = 14 + 4 + 2 * 4;
+/// LLC and padding in front of an Ethernet frame in AAL5, which goes without its check sequence (RFC 2684 §5.2).
+const LLC: u8 = 10;
+
+impl Overhead {
+    /// What packets are charged.
+    pub fn of_packets(self) -> policy::Overhead {
+        match self {
+            Overhead::Ip => policy::Overhead::IP,
+            Overhead::Ethernet => policy::Overhead::ethernet(2, PPPOE),
+            Overhead::Atm => policy::Overhead::atm(LLC + 14 + PPPOE),
+            Overhead::Ptm => policy::Overhead::ptm(ETHERNET + PPPOE),
+        }
+    }
 }
 
 /// Policy of the packets of one direction. Subscriber profiles, users and RADIUS name it (`policy-up`, `policy-down`, Filter-Id). A change

@@ -78,7 +78,7 @@ pub struct SubscriberProfile {
     #[schemars(range(min = 0, max = 200), extend("x-unit" = "percent"))]
     pub line_rate_percent: u8,
     /// Committed rate of IP packets from the subscriber, in place of that of the policer of `policy-up`, if this has two rates. It is not
-    /// above the peak rate. 0: the policer's own.
+    /// above the peak rate, which is `rate-up` if there is one. 0: the policer's own.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub committed_rate_up: u32,
     /// Committed rate of IP packets to the subscriber, in place of that of the policer of `policy-down`. With queues, what is below this rate

@@ -10,8 +10,8 @@ use config::model::{
     UndeterminedTransport, Unmatched,
 };
 use dataplane::{
-    Discipline, Management, MeterSettings, Overhead, PolicerSettings, PolicyClass, PolicyRules,
-    QueueProfile, QueueRules, QueueSettings, Rate,
+    Discipline, Management, MeterSettings, PolicerSettings, PolicyClass, PolicyRules, QueueProfile,
+    QueueRules, QueueSettings, Rate,
 };
 use policy::{FilterRules, Name};
 
@@ -148,13 +148,6 @@ impl Definition {
     }
 }
 
-/// Octets between Ethernet's header and the IP packet with PPPoE (RFC 2516 §4).
-const PPPOE: u8 = 8;
-/// Header, check sequence and two tags of an Ethernet frame, without preamble and gap.
-const ETHERNET: u8 = 14 + 4 + 2 * 4;
-/// LLC and padding in front of an Ethernet frame in AAL5, which goes without its check sequence (RFC 2684 §5.2).
-const LLC: u8 = 10;
-
 /// What a class of the configuration is at the workers.
 fn class_of(document: &UserPlaneDocument, name: &str, class: &TrafficClass) -> PolicyClass {
     let dscps = class.dscp.iter().filter_map(|dscp| acl::dscp_value(dscp));
@@ -172,16 +165,6 @@ fn class_of(document: &UserPlaneDocument, name: &str, class: &TrafficClass) -> P
     }
 }
 
-/// What a packet is charged.
-fn overhead(overhead: config::model::Overhead) -> Overhead {
-    match overhead {
-        config::model::Overhead::Ip => Overhead::IP,
-        config::model::Overhead::Ethernet => Overhead::ethernet(2, PPPOE),
-        config::model::Overhead::Atm => Overhead::atm(LLC + 14 + PPPOE),
-        config::model::Overhead::Ptm => Overhead::ptm(ETHERNET + PPPOE),
-    }
-}
-
 /// The queues of a policy at the workers: of packets in no class, and of each class.
 fn queues(policy: &TrafficPolicy) -> Option<QueueRules> {
     if policy.above_rate == AboveRate::Drop {
@@ -193,7 +176,7 @@ fn queues(policy: &TrafficPolicy) -> Option<QueueRules> {
     Some(QueueRules {
         profile: QueueProfile {
             classes: all.collect(),
-            overhead: overhead(policy.overhead),
+            overhead: policy.overhead.of_packets(),
         },
         weight: policy.weight,
     })
@@ -255,7 +238,7 @@ fn policer_settings(policer: &Policer) -> PolicerSettings {
                 MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs }
             }
         },
-        overhead: overhead(policer.overhead),
+        overhead: policer.overhead.of_packets(),
         is_colour_aware: policer.colour_aware,
         yellow_mark: policer.yellow_mark.as_deref().and_then(acl::dscp_value),
     }
