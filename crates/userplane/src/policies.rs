@@ -340,4 +340,6 @@ fn add(sum: &mut Hits, hits: Hits) {
 }
 
 #[cfg(test)]
+mod leaves;
+#[cfg(test)]
 mod tests;
