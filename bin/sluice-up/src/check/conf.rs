@@ -195,6 +195,9 @@ pub struct Session {
     /// The IPv6 prefix, a /64.
     #[serde(default)]
     pub ipv6: Option<Ipv6Net>,
+    /// What else it may send from. `routes` say that it is behind the session.
+    #[serde(default)]
+    pub routed: Vec<IpNet>,
     /// Copies of its packets are punted.
     #[serde(default)]
     pub sample: Option<Sample>,
@@ -227,6 +230,41 @@ pub struct Policy {
     /// Packets wait in queues for the session's rate, which all have these settings.
     #[serde(default)]
     queues: Option<Queues>,
+    /// Policer of what passes the rules.
+    #[serde(default)]
+    policer: Option<Policer>,
+}
+
+/// Policer of two rates (RFC 2698), in kbit/s, with bursts in octets.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Policer {
+    committed_rate: BitRate,
+    committed_burst: u32,
+    peak_rate: BitRate,
+    peak_burst: u32,
+    /// Packets come with the colour of their drop precedence.
+    #[serde(default)]
+    colour_aware: bool,
+    /// Code point of yellow packets.
+    #[serde(default)]
+    yellow_mark: Option<String>,
+}
+
+impl Policer {
+    fn settings(&self) -> Result<PolicerSettings, String> {
+        Ok(PolicerSettings {
+            meter: MeterSettings::TwoRate {
+                pir: self.peak_rate,
+                pbs: self.peak_burst,
+                cir: self.committed_rate,
+                cbs: self.committed_burst,
+            },
+            overhead: Overhead::IP,
+            is_colour_aware: self.colour_aware,
+            yellow_mark: self.yellow_mark.as_deref().map(dscp).transpose()?,
+        })
+    }
 }
 
 /// Queues of a policy.
@@ -360,6 +398,7 @@ impl Policy {
             unmatched_pass: self.unmatched_pass,
             denies_undetermined: !self.matches_undetermined,
             queues: self.queues.map(|queues| queues.rules(self.classes.len())),
+            policer: self.policer.as_ref().map(Policer::settings).transpose()?,
             ..PolicyRules::default()
         })
     }

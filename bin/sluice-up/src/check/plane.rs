@@ -344,7 +344,7 @@ impl Plane {
             subscriber: session.subscriber,
             ipv4: session.ipv4,
             ipv6: session.ipv6,
-            routed: Box::default(),
+            routed: session.routed.clone().into(),
         };
         self.command(|c| c.set_session(entry.clone()));
         if let Some(sample) = session.sample {

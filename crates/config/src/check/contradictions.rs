@@ -1,15 +1,18 @@
 //! What a change may not bring, and a stored configuration may have: earlier versions took it, and a gateway that does not start is worse.
 
+use super::MAX_FAULTS;
 use super::whole::Found;
 use crate::model::{AccessProfile, Configuration, Policer};
 use crate::{Fault, Path};
+use std::collections::HashSet;
 
 /// What contradicts itself in a configuration that can be used, and not already in the one before it.
 pub fn new_contradictions(before: &Configuration, after: &Configuration) -> Vec<Fault> {
     let known = contradictions(before);
-    let mut all = contradictions(after);
-    all.retain(|fault| !known.contains(fault));
-    all
+    let known: HashSet<String> = known.iter().map(Fault::to_string).collect();
+    let new = contradictions(after).into_iter();
+    let new = new.filter(|fault| !known.contains(&fault.to_string()));
+    new.take(MAX_FAULTS).collect()
 }
 
 fn contradictions(configuration: &Configuration) -> Vec<Fault> {

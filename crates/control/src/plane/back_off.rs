@@ -1,5 +1,6 @@
 //! Failed set-ups: a MAC address on its access line that fails again and again is not answered for a while, nor is a line on which ever
-//! new addresses fail; a line whose logins are rejected may be locked out. Sessions that are there are not affected (`docs/decisions/0036-protection-by-line.md`).
+//! new addresses fail; a line whose logins are rejected may be locked out. Sessions that are there are not affected
+//! (`docs/decisions/0036-protection-by-line.md`).
 
 use super::rivals::NoPlace;
 use super::{ControlPlane, Now};
