@@ -41,7 +41,7 @@ const MEMORY_ROUNDS: usize = 2;
 pub fn memory(rounds: usize, allocated: impl Fn() -> usize) -> Result<Entry> {
     let mut octets = Samples::default();
     for round in 0..rounds.min(MEMORY_ROUNDS) {
-        let each = cost::memory(round as u64, &allocated).map_err(Error::msg)?;
+        let each = cost::memory(round as u64, cost::HOMES, &allocated).map_err(Error::msg)?;
         octets.0.push(each as f64);
     }
     let name = "memory of a session in the control plane, with its part of the store's index";

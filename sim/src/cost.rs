@@ -61,18 +61,18 @@ pub fn set_ups(seed: u64) -> Result<Cost, String> {
     })
 }
 
-/// Few homes, beside which [`HOMES`] show what each of them takes.
+/// Few homes, beside which many show what each of them takes.
 const FEW: usize = 16;
 
-/// Octets that an open session has allocated in the control plane, with its part of the store's index. `allocated` says how many octets this
-/// process has allocated.
+/// Octets that each of so many open sessions has allocated in the control plane, with its part of the store's index. `allocated` says how many
+/// octets this process has allocated. Tables grow by doubling: numbers of sessions that are powers of two apart have the same share of them.
 ///
 /// # Errors
 /// What did not become of the homes.
-pub fn memory(seed: u64, allocated: impl Fn() -> usize) -> Result<usize, String> {
+pub fn memory(seed: u64, homes: usize, allocated: impl Fn() -> usize) -> Result<usize, String> {
     let few = held(seed, FEW, &allocated)?;
-    let many = held(seed, HOMES, &allocated)?;
-    Ok(many.saturating_sub(few) / (HOMES - FEW))
+    let many = held(seed, homes, &allocated)?;
+    Ok(many.saturating_sub(few) / (homes - FEW))
 }
 
 /// What a control plane frees when it goes while so many homes are online.
