@@ -105,6 +105,7 @@ impl<'l> Prometheus<'l> {
             .arg(format!("--web.listen-address={PROMETHEUS}"));
         let process = Process::spawn(lab.dir(), "prometheus", command)?;
         let mut prometheus = Prometheus { lab, process };
+        prometheus.wait_for("answers yet", Self::is_ready)?;
         prometheus.wait("up{job=\"sluice\"} == 1")?;
         Ok(prometheus)
     }
@@ -130,20 +131,28 @@ impl<'l> Prometheus<'l> {
         Ok(told["data"].clone())
     }
 
+    /// Whether it answers queries. Until then it has other answers to them.
+    fn is_ready(&self) -> Result<bool> {
+        let mut curl = self.lab.netns(Place::ControlPlane).command("/usr/bin/curl");
+        curl.args(["--silent", "--fail"]);
+        let done = curl.arg(format!("http://{PROMETHEUS}/-/ready")).output()?;
+        Ok(done.status.success())
+    }
+
     /// Waits until a query has at least one series. A query that is none fails at once.
     fn wait(&mut self, query: &str) -> Result<()> {
+        self.wait_for(&format!("series: {query}"), |prometheus| {
+            let told = prometheus.ask("query", &[("query", query)])?;
+            Ok(told["result"].as_array().is_some_and(|all| !all.is_empty()))
+        })
+    }
+
+    fn wait_for(&mut self, what: &str, is_there: impl Fn(&Self) -> Result<bool>) -> Result<()> {
         let start = Instant::now();
-        loop {
-            let told = match self.ask("query", &[("query", query)]) {
-                Err(error) if error.to_string().contains("curl") => json!({}),
-                told => told?,
-            };
-            if told["result"].as_array().is_some_and(|all| !all.is_empty()) {
-                return Ok(());
-            }
+        while !is_there(self)? {
             ensure!(
                 start.elapsed() < PATIENCE,
-                "no series: {query}\n{}",
+                "no {what}\n{}",
                 self.process.tail()
             );
             ensure!(
@@ -153,6 +162,7 @@ impl<'l> Prometheus<'l> {
             );
             sleep(TICK);
         }
+        Ok(())
     }
 
     /// Every query of a dashboard has data, with its variables as Grafana fills them in.
