@@ -65,7 +65,7 @@ pub fn set_ups(seed: u64) -> Result<Cost, String> {
 const FEW: usize = 16;
 
 /// Octets that each of so many open sessions has allocated in the control plane, with its part of the store's index. `allocated` says how many
-/// octets this process has allocated. Tables grow by doubling: numbers of sessions that are powers of two apart have the same share of them.
+/// octets this process has allocated. Tables grow by doubling, so each has a share of what is not used yet: what this says is of that many.
 ///
 /// # Errors
 /// What did not become of the homes.

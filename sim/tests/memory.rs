@@ -6,13 +6,13 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: Cap<MiMalloc> = Cap::new(MiMalloc, usize::MAX);
 
-/// Octets of a dual-stack session with a delegated prefix (docs/performance.md), and a little more.
-const MOST: usize = 1440;
+/// Fewer than `make bench` has, as this is not optimised.
+const HOMES: usize = 1_250;
+/// Octets of a dual-stack session with a delegated prefix, of so many (1,351; with the 10,000 of `make bench` 1,422), and a little more.
+const MOST: usize = 1_368;
 
 #[test]
 fn a_session_takes_no_more_memory_than_it_did() {
-    // an eighth, as this is not optimised
-    let homes = sim::cost::HOMES / 8;
-    let each = sim::cost::memory(1, homes, || ALLOCATOR.allocated()).unwrap();
+    let each = sim::cost::memory(1, HOMES, || ALLOCATOR.allocated()).unwrap();
     assert!(each <= MOST, "a session takes {each} octets");
 }
