@@ -101,6 +101,20 @@ impl Schema {
             .try_fold(self, |schema, name| schema.step(name))
     }
 
+    /// A path as [`Schema::leaves`] names places: names that the operator chooses are `*`. It ends where the model does, before a value.
+    pub fn pattern(&self, path: &Path) -> Path {
+        let (mut schema, mut pattern) = (self, Path::default());
+        for name in path.steps() {
+            let Some(next) = schema.step(name) else {
+                break;
+            };
+            let is_entry = matches!(schema.kind, Kind::Entries { .. });
+            pattern.push(if is_entry { "*" } else { name });
+            schema = next;
+        }
+        pattern
+    }
+
     /// Every leaf and list of values below, with its place; names that the operator chooses are `*`.
     pub fn leaves(&self) -> Vec<(Path, &Schema)> {
         let mut found = Vec::new();

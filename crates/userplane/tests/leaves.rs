@@ -430,13 +430,9 @@ fn is_refused_while_it_is_set(ask: &Asking, place: &str) -> bool {
 #[test]
 fn every_setting_that_a_user_plane_is_told_has_a_case() {
     let pattern = |place: &str| {
-        let (mut schema, mut pattern) = (schema::root(), Path::default());
-        for step in Path::parse(place).unwrap().steps() {
-            let entries = matches!(schema.kind, schema::Kind::Entries { .. });
-            pattern.push(if entries { "*" } else { step });
-            schema = schema.step(step).expect(place);
-        }
-        pattern.to_string()
+        schema::root()
+            .pattern(&Path::parse(place).unwrap())
+            .to_string()
     };
     let places = cases().into_iter().map(|case| case.place).chain(INSTANCES);
     let cases: BTreeSet<String> = places.map(pattern).collect();

@@ -193,14 +193,9 @@ fn every_setting_takes_effect_at_run_time_and_its_case_would_notice_if_not() {
 #[test]
 fn every_setting_has_a_case() {
     let pattern = |place: &str| {
-        let mut schema = schema::root();
-        let mut pattern = config::Path::default();
-        for step in config::Path::parse(place).unwrap().steps() {
-            let entries = matches!(schema.kind, schema::Kind::Entries { .. });
-            pattern.push(if entries { "*" } else { step });
-            schema = schema.step(step).expect(place);
-        }
-        pattern.to_string()
+        schema::root()
+            .pattern(&config::Path::parse(place).unwrap())
+            .to_string()
     };
     let cases: BTreeSet<String> = cases().iter().map(|case| pattern(case.place)).collect();
     let leaves = schema::root()

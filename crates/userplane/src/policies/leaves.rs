@@ -120,16 +120,9 @@ fn every_setting_of_a_policy_is_told_to_the_workers() {
 #[test]
 fn every_setting_of_a_policy_has_a_case() {
     let pattern = |set: &str| {
-        let (mut schema, mut pattern) = (schema::root(), Path::default());
-        for step in Path::parse(set).unwrap().steps() {
-            let entries = matches!(schema.kind, schema::Kind::Entries { .. });
-            let Some(next) = schema.step(step) else {
-                break; // the value
-            };
-            pattern.push(if entries { "*" } else { step });
-            schema = next;
-        }
-        pattern.to_string()
+        schema::root()
+            .pattern(&Path::parse(set).unwrap())
+            .to_string()
     };
     let cases: BTreeSet<String> = CASES.iter().map(|(_, set)| pattern(set)).collect();
     let leaves = schema::root().leaves().into_iter();
