@@ -61,7 +61,7 @@ counters! {
     VlanLimit = "vlan-limit",
     /// A PADR was rejected: its access port has as many sessions as the access profile allows (`sessions-per-port`).
     AccessPortLimit = "access-port-limit",
-    /// A PADI was not answered, or a PADR rejected: set-ups of its MAC address failed (`setup-back-off`; `show protection`).
+    /// A PADI was not answered, or a PADR rejected: set-ups of its MAC address or line failed (`setup-back-off`; `show protection`).
     SetupBackOff = "setup-back-off",
     /// A PADI was not answered, or a PADR rejected: logins of its access line were rejected (`lock-out`; `show protection`).
     LineLockedOut = "line-locked-out",

@@ -68,7 +68,7 @@ impl Found {
 
     /// The largest packet is within a burst, as the policer charges it. Otherwise it would always be above the rate.
     fn bursts(&mut self, here: &Path, policer: &Policer, (largest, whose): &(u16, String)) {
-        let charged = policer.overhead.of_packets().charged(u32::from(*largest));
+        let charged = policy::Overhead::from(policer.overhead).charged((*largest).into());
         let bursts = [
             ("committed-burst", policer.committed_burst),
             ("peak-burst", policer.peak_burst),

@@ -256,10 +256,10 @@ const ETHERNET: u8 = 14 + 4 + 2 * 4;
 /// LLC and padding in front of an Ethernet frame in AAL5, which goes without its check sequence (RFC 2684 §5.2).
 const LLC: u8 = 10;
 
-impl Overhead {
-    /// What packets are charged.
-    pub fn of_packets(self) -> policy::Overhead {
-        match self {
+/// What packets are charged.
+impl From<Overhead> for policy::Overhead {
+    fn from(overhead: Overhead) -> Self {
+        match overhead {
             Overhead::Ip => policy::Overhead::IP,
             Overhead::Ethernet => policy::Overhead::ethernet(2, PPPOE),
             Overhead::Atm => policy::Overhead::atm(LLC + 14 + PPPOE),

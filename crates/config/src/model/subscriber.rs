@@ -82,7 +82,7 @@ pub struct SubscriberProfile {
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub committed_rate_up: u32,
     /// Committed rate of IP packets to the subscriber, in place of that of the policer of `policy-down`. With queues, what is below this rate
-    /// comes before what is above those of other sessions. 0: the policer's own; queues have none.
+    /// comes before what is above those of other sessions. Not above `rate-down`, if there is one. 0: the policer's own; queues have none.
     #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
     pub committed_rate_down: u32,
     /// Rate of IP packets from all sessions of the subscriber together, beside the rates of each session. Packets above it are dropped

@@ -86,9 +86,10 @@ impl ControlPlane {
     ) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
-        self.check_room(now, segment, circuit, || LineIds::of(padr))?;
-        self.check_limits(segment, circuit)?;
         let line = LineIds::of(padr);
+        let home = Home::of(&circuit.tags, circuit.mac, &line);
+        self.check_room(now, segment, || home)?;
+        self.check_limits(segment, circuit)?;
         let identity = self.line_identity(segment, circuit, &line);
         if let Some(identity) = &identity
             && let Err(why) = self.check_session_limit(segment, identity, None)
@@ -99,7 +100,6 @@ impl ControlPlane {
         let of_aggregate = self.lane_of_aggregate(plane, segment, circuit);
         let of_home = || self.lane_of_home(plane, identity.as_ref()?);
         let lane = of_aggregate.or_else(of_home);
-        let home = Home::of(&circuit.tags, circuit.mac, &line);
         let access = self.make_room(now, (plane, segment), home, lane)?;
         let index = self.sessions.next_index();
         let (seid, teid) = self.next_seid(index, group);
@@ -160,7 +160,8 @@ impl ControlPlane {
             return Err(Counter::AaaCongested);
         }
         let line = self.line_of_padi(segment, payload);
-        let room = self.check_room(now, segment, circuit, line);
+        let home = || Home::of(&circuit.tags, circuit.mac, &line());
+        let room = self.check_room(now, segment, home);
         match room.and_then(|()| self.check_limits(segment, circuit)) {
             Err((
                 Counter::SessionTableFull
@@ -178,8 +179,7 @@ impl ControlPlane {
         &mut self,
         now: Now,
         segment: SegmentId,
-        circuit: &Circuit,
-        line: impl FnOnce() -> LineIds,
+        home: impl FnOnce() -> Home,
     ) -> Result<(), NoPlace> {
         let port = self.topology.port(self.topology.segment(segment).port);
         let plane = port.user_plane;
@@ -192,7 +192,6 @@ impl ControlPlane {
         let takes = self.takes_sessions(now);
         takes.map_err(|counter| (counter, "gateway is not ready"))?;
         let ids = self.session_ids.get(&segment);
-        let home = || Home::of(&circuit.tags, circuit.mac, &line());
         if ids.is_some_and(|ids| !ids.has_free(home, now.at)) {
             return Err((Counter::SessionIdsExhausted, "no session id left"));
         }

@@ -34,8 +34,7 @@ impl ControlPlane {
     fn answer_key(&self, index: u32) -> Option<Arc<[u8]>> {
         let entry = &self.sessions[index];
         let line = self.key_line(entry);
-        let has_ids = entry.tags.line.circuit_id.is_some() || entry.tags.line.remote_id.is_some();
-        let is_known = has_ids || line.vlans.1.is_some();
+        let is_known = entry.tags.line.is_known() || line.vlans.1.is_some();
         Some(encode_key(&AnswerKey {
             servers: self.access_profile_of(index).server_group.as_deref()?,
             line,

@@ -8,6 +8,7 @@
 use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{LineIds, Stage};
+use crate::session_ids::Home;
 use crate::sessions::{LineKey, line_key};
 use crate::topology::{PortId, SegmentId};
 use core::time::Duration;
@@ -95,7 +96,8 @@ impl ControlPlane {
     ) -> Result<(), NoPlace> {
         let connects = |index: &u32| self.sessions[*index].is_half_open();
         let connects = rivals.iter().any(connects);
-        match self.check_room(now, segment, circuit, || LineIds::of(padr)) {
+        let home = || Home::of(&circuit.tags, circuit.mac, &LineIds::of(padr));
+        match self.check_room(now, segment, home) {
             Err((Counter::SessionTableFull, _)) => Ok(()),
             Err((Counter::HalfOpenFull, _)) if connects => Ok(()),
             room => room,

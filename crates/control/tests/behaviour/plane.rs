@@ -5,12 +5,13 @@ use crate::world::{Choice, World};
 use control::Input;
 use control::counters::Counter;
 use core::time::Duration;
-use cpe::State;
+use cpe::{Home, State};
 use northbound::{
     AaaRole, PAGE, Refusal, Request, Response, SessionState, Traffic, UserPlaneState,
 };
 use std::collections::BTreeSet;
 use wire::pfcp::Cause;
+use wire::pppoe::AccessLine;
 use wire::radius::Kind;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -51,6 +52,39 @@ fn homes_come_and_go_and_leave_nothing() {
         w.run(MINUTE);
         assert_nothing_left(&mut w);
     }
+}
+
+/// Behind a VLAN id that it shares with others, each address would have ids of its own, and they would be the segment's before long.
+#[test]
+fn a_line_that_changes_its_mac_address_all_the_time_has_a_few_session_ids() {
+    let distinct = |settings: &[&str]| {
+        let mut w = World::new(1, Choice::default());
+        w.configure(settings).unwrap();
+        let mut ids = BTreeSet::new();
+        for n in 0..20 {
+            let mut config = w.homes[0].config().clone();
+            (config.tags.inner, config.mac) = (None, [2, 0, 0, 9, 9, n].into());
+            config.access_line.clear();
+            let line = AccessLine {
+                circuit_id: Some(b"olt1 1/2/3"),
+                ..AccessLine::default()
+            };
+            line.emit(&mut config.access_line);
+            w.homes[0] = Home::new(config, w.now.as_millis() as u64);
+            w.dial_all();
+            let [session] = &w.sessions()[..] else {
+                panic!("it is not online");
+            };
+            ids.insert(session.pppoe_session_id);
+            w.hang_up(0);
+            w.run(Duration::from_secs(1));
+        }
+        w.assert_balanced();
+        ids.len()
+    };
+    let trusted = distinct(&[]);
+    let untrusted = distinct(&["set access-profiles pppoe trust-line-tags false"]);
+    assert_eq!((trusted, untrusted), (8, 20));
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn queues(policy: &TrafficPolicy) -> Option<QueueRules> {
     Some(QueueRules {
         profile: QueueProfile {
             classes: all.collect(),
-            overhead: policy.overhead.of_packets(),
+            overhead: policy.overhead.into(),
         },
         weight: policy.weight,
     })
@@ -238,7 +238,7 @@ fn policer_settings(policer: &Policer) -> PolicerSettings {
                 MeterSettings::TwoRateDifferentiated { cir, cbs, eir, ebs }
             }
         },
-        overhead: policer.overhead.of_packets(),
+        overhead: policer.overhead.into(),
         is_colour_aware: policer.colour_aware,
         yellow_mark: policer.yellow_mark.as_deref().and_then(acl::dscp_value),
     }
