@@ -114,6 +114,7 @@ fn others_profile(rate: Option<Rate>) -> QueueProfile {
         discipline: Discipline::Weighted(1),
         rate: None,
         limit: octets.max(LEAST_QUEUE).min(u32::MAX.into()) as u32,
+        longest_wait: None,
         management: Management::TailDrop,
     };
     QueueProfile {

@@ -30,6 +30,8 @@ pub struct QueueSettings {
     pub rate: Option<Rate>,
     /// Octets that wait at most. A single packet always may.
     pub limit: u32,
+    /// A packet that has waited for longer is dropped when its turn comes, as nobody needs it any more. `None`: none is.
+    pub longest_wait: Option<Duration>,
     /// What keeps packets from waiting for long.
     pub management: Management,
 }
@@ -70,6 +72,7 @@ impl Default for QueueSettings {
             discipline: Discipline::Weighted(1),
             rate: None,
             limit: 256 << 10,
+            longest_wait: None,
             management: Management::CoDel {
                 target: Duration::from_millis(5),
                 interval: Duration::from_millis(100),
@@ -116,6 +119,8 @@ pub(crate) struct Compiled {
 pub(crate) struct Class {
     pub pace: Pace,
     pub limit: u32,
+    /// In units of stamps.
+    pub longest_wait: u32,
     /// Virtual time of an octet.
     pub share: u32,
     pub aqm: Aqm,
@@ -186,6 +191,9 @@ impl Class {
         Class {
             pace: Pace::new(settings.rate, hz),
             limit: settings.limit,
+            longest_wait: settings
+                .longest_wait
+                .map_or(u32::MAX, |wait| stamp(wait, hz)),
             share: SHARE / u32::from(weight),
             aqm: Aqm::new(settings.management, hz),
         }

@@ -225,20 +225,29 @@ impl<C: Chain> Queue<C> {
     #[inline(always)]
     pub fn pop(
         &mut self,
-        aqm: &Aqm,
+        (aqm, longest_wait): (&Aqm, u32),
         now: u32,
         pool: &mut SubQueues<C>,
         dropped: &mut impl FnMut(C::Packet),
     ) -> (Option<Head<C::Packet>>, Gone) {
         self.most_octets = self.most_octets.max(self.octets);
         let mut gone = Gone::default();
-        let head = match (&mut self.waiting, aqm) {
-            (Waiting::InOrder(fifo), Aqm::CoDel(delays)) => {
-                fifo.managed(*delays, now, &mut gone, dropped)
+        let head = loop {
+            let head = match (&mut self.waiting, aqm) {
+                (Waiting::InOrder(fifo), Aqm::CoDel(delays)) => {
+                    fifo.managed(*delays, now, &mut gone, dropped)
+                }
+                (Waiting::InOrder(fifo), _) => fifo.pop(now, &mut gone),
+                (Waiting::Flows(flows), aqm) => flows.pop(aqm, now, pool, &mut gone, dropped),
+                (Waiting::Dual(dual), aqm) => dual.pop(aqm, now, pool, &mut gone, dropped),
+            };
+            match head {
+                Some(head) if head.waited > longest_wait => {
+                    gone.drops += 1;
+                    dropped(head.packet);
+                }
+                head => break head,
             }
-            (Waiting::InOrder(fifo), _) => fifo.pop(now, &mut gone),
-            (Waiting::Flows(flows), aqm) => flows.pop(aqm, now, pool, &mut gone, dropped),
-            (Waiting::Dual(dual), aqm) => dual.pop(aqm, now, pool, &mut gone, dropped),
         };
         self.octets -= gone.octets;
         if self.octets == 0 {
@@ -280,9 +289,9 @@ impl<C: Chain> Queue<C> {
 
     /// Takes all packets.
     pub fn purge(&mut self, pool: &mut SubQueues<C>, gone: &mut impl FnMut(C::Packet)) {
-        let aqm = &Aqm::TailDrop;
+        let all = (&Aqm::TailDrop, u32::MAX);
         while self.octets > 0
-            && let (Some(head), _) = self.pop(aqm, 0, pool, &mut |_| ())
+            && let (Some(head), _) = self.pop(all, 0, pool, &mut |_| ())
         {
             gone(head.packet);
         }

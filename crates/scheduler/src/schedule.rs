@@ -352,8 +352,8 @@ impl<C: Chain> Scheduler<C> {
         Some(ticks(first))
     }
 
-    /// Lets the next packet of a class leave whose turn it is, and charges it to all on the way. Returns how many have left: none if CoDel has
-    /// dropped all that waited. `is_guaranteed`: it has waited for its turn among those that are.
+    /// Lets the next packet of a class leave whose turn it is, and charges it to all on the way. Returns how many have left: none if all
+    /// that waited was dropped. `is_guaranteed`: it has waited for its turn among those that are.
     pub(crate) fn serve(
         &mut self,
         (at, class): (usize, usize),
@@ -408,10 +408,11 @@ impl<C: Chain> Scheduler<C> {
     ) -> Option<C::Packet> {
         let number = self.number(at, class);
         let subscriber = &mut self.subscribers[at];
-        let aqm = &self.profiles[usize::from(subscriber.profile)].classes[class].aqm;
+        let settings = &self.profiles[usize::from(subscriber.profile)].classes[class];
+        let limits = (&settings.aqm, settings.longest_wait);
         let queue = &mut self.queues[number];
         let dropped = &mut |packet| dropped(Dropped::Delay, packet);
-        let (head, gone) = queue.pop(aqm, stamp(now), &mut self.sub_queues, dropped);
+        let (head, gone) = queue.pop(limits, stamp(now), &mut self.sub_queues, dropped);
         self.waiting -= gone.packets;
         subscriber.waiting -= gone.packets as u16;
         if queue.octets == 0 {

@@ -2,6 +2,7 @@
 mod common;
 use common::senders::*;
 use common::*;
+use core::time::Duration;
 use scheduler::*;
 
 /// A home with a rate, alone in its tree.
@@ -190,4 +191,62 @@ fn how_long_packets_wait_is_counted() {
     // 833 microseconds each, every eighth
     assert_eq!(waits.iter().sum::<u32>(), 25);
     assert!(waits[7] >= 9 && waits[6] >= 6 && waits[0] <= 1, "{waits:?}");
+}
+
+const EACH: [Management; 4] = [Management::TailDrop, CODEL, FQ_CODEL, DUAL_PI2];
+
+/// A profile in whose first class nothing waits for longer than this.
+fn not_longer_than(longest: u64, management: Management) -> QueueProfile {
+    let mut profile = managed(management);
+    profile.classes[0].longest_wait = Some(Duration::from_nanos(longest));
+    profile
+}
+
+#[test]
+fn what_has_waited_for_longer_than_it_may_is_dropped_and_the_rate_is_used() {
+    for management in EACH {
+        let mut tree = tree(None);
+        let profile = tree.add_profile(&not_longer_than(8 * MS, management));
+        let home = tree.add(PORT, &home(profile, Some(10_000)));
+        let mut senders = [30_000, 500].map(|kbps| Sender::new(Kind::Constant(kbps), home, MS));
+        let outcomes = send(&mut tree, &mut senders, (0, 2_000 * MS), |_, _| ());
+        for outcome in &outcomes {
+            let longest = outcome.percentile(100);
+            assert!(longest <= 8 * MS + ROUND, "{management:?}: {longest} ns");
+        }
+        let sent: u64 = outcomes.iter().map(|sent| sent.kbps(2_000 * MS)).sum();
+        assert!(is_near(sent, 10_000, 20), "{management:?}: {sent} kbit/s");
+        let state = tree.state(home, 0);
+        assert!(state.delay_drops > 1_000, "{management:?}: {state:?}");
+        assert_eq!(state.tail_drops, 0, "{management:?}");
+    }
+}
+
+#[test]
+fn a_queue_in_which_all_have_waited_for_too_long_is_empty_and_takes_the_next() {
+    for management in EACH {
+        let mut tree = tree(None);
+        let profile = tree.add_profile(&not_longer_than(8 * MS, management));
+        let site = aggregate(&mut tree, PORT, Some(20_000));
+        let home = tree.add(site, &home(profile, Some(10_000)));
+        let source = Source::new(home, 1250);
+        for now in (0..8).map(|n| n * MS) {
+            tree.enqueue(home, 0, source.frame(now), now).unwrap();
+        }
+        // the last one has waited for 8 ms
+        let (mut left, mut dropped) = (0, 0);
+        let late = |tree: &mut Tree, now, left: &mut u32, dropped: &mut u32| {
+            tree.dequeue(now, 64, &mut |_, _| *left += 1, &mut |why, _| {
+                assert_eq!(why, Dropped::Delay);
+                *dropped += 1;
+            });
+        };
+        late(&mut tree, 15 * MS + 2 * ROUND, &mut left, &mut dropped);
+        assert_eq!((left, dropped), (0, 8), "{management:?}");
+        assert_eq!((tree.waiting(), tree.deadline()), (0, None));
+        tree.enqueue(home, 0, source.frame(16 * MS), 16 * MS)
+            .unwrap();
+        late(&mut tree, 16 * MS, &mut left, &mut dropped);
+        assert_eq!((left, dropped), (1, 8), "{management:?}");
+    }
 }

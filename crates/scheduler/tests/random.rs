@@ -1,6 +1,7 @@
 //! Random trees and loads: against a fluid reference, and with subscribers that come, go and change all the time.
 mod common;
 use common::*;
+use core::time::Duration;
 use policy::Rate;
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
@@ -198,6 +199,7 @@ fn nothing_is_lost_while_subscribers_come_go_and_change() {
             let mut profile = managed(management);
             profile.classes.truncate(classes);
             profile.classes[0].limit = 20_000;
+            profile.classes[0].longest_wait = Some(Duration::from_millis(3));
             if let Some(last) = profile.classes.get_mut(5) {
                 last.rate = Some(Rate::kbps(100));
             }

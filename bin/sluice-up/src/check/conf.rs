@@ -292,6 +292,7 @@ impl Queues {
             },
             rate: None,
             limit: self.limit,
+            longest_wait: None,
             management,
         };
         QueueRules {

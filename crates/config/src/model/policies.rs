@@ -153,6 +153,11 @@ pub struct Queue {
     /// Octets of frames that wait at most (`queue-full`); a single frame always may.
     #[schemars(range(min = 1_600, max = 100_000_000), extend("x-unit" = "octets"))]
     pub limit: u32,
+    /// A packet that has waited for longer is dropped when its turn comes (`queue-delay`), since nobody needs it any more: 20,000 for calls.
+    /// Default: none is. User planes of before know nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 10_000_000), extend("x-unit" = "us"))]
+    pub longest_wait: Option<u32>,
     /// What keeps its packets from waiting for long. Packets whose senders understand marks (ECN, RFC 3168) are marked in place of being
     /// dropped (`queue-delay`). User planes of before have `codel` alone, and refuse another one.
     #[serde(skip_serializing_if = "Aqm::is_default")]
@@ -192,6 +197,7 @@ impl Default for Queue {
             weight: 1,
             rate: None,
             limit: 262_144,
+            longest_wait: None,
             aqm: Aqm::default(),
             target_delay: None,
         }

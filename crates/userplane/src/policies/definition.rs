@@ -196,6 +196,9 @@ fn queue_settings(queue: &Queue) -> QueueSettings {
         },
         rate: queue.rate.map(|rate| Rate::kbps(rate.into())),
         limit: queue.limit,
+        longest_wait: queue
+            .longest_wait
+            .map(|wait| Duration::from_micros(wait.into())),
         management: management(queue),
     }
 }
