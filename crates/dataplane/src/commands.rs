@@ -75,6 +75,9 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             None
         }
         Command::SetPolicy(index, policy) => {
+            if let Some(compiled) = &policy {
+                worker.tables.queues.change_policy(index, compiled);
+            }
             // the controller has it as well, so that it is not freed here
             worker.tables.policies.set(index, policy);
             None

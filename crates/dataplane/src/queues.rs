@@ -254,6 +254,19 @@ impl Queues {
         }
     }
 
+    /// A policy is another version of itself: what waits does so by the new settings of its classes, though no packet may come for long. A
+    /// session's share follows with its next packet.
+    pub fn change_policy(&mut self, policy: PolicyIndex, compiled: &CompiledPolicy) {
+        let Some(rules) = compiled.queues() else {
+            return;
+        };
+        for port in self.ports.iter_mut().flatten() {
+            if port.profiles.iter().any(|(of, ..)| *of == policy) {
+                port.profile(policy, compiled.compilation(), rules);
+            }
+        }
+    }
+
     /// Asks for what [`Queues::of_session`] will need.
     #[inline(always)]
     pub fn ask_for(&self, place: usize) {
@@ -608,6 +621,12 @@ impl Queues {
         count_drops(shared, port, DropReason::QueueFull, full);
         count_drops(shared, port, DropReason::QueueDelay, late);
         self.count(port);
+    }
+
+    /// Whether a port has queues, and a burst more may stand in front of them ([`Queues::give_back`]).
+    pub fn may_give_back(&self, PortIndex(port): PortIndex) -> bool {
+        let port = self.ports[usize::from(port)].as_ref();
+        port.is_some_and(|port| port.left.is_empty())
     }
 
     /// Takes back what the port did not take.

@@ -176,6 +176,56 @@ fn a_new_rate_holds_at_once_for_what_waits() {
     }
 }
 
+/// The same for a class, whose rate is that of a new version of the policy.
+#[test]
+fn a_new_rate_of_a_class_holds_at_once_for_what_waits() {
+    let with_rate = |rate| {
+        let mut rules = rules();
+        rules.queues.as_mut().unwrap().profile.classes[0].rate = Some(rate);
+        rules
+    };
+    for factor in [10, 1] {
+        let (homes, mut w) = world(1, 1);
+        set_policy(&mut w, 1, Some(&with_rate(RATE)));
+        set_session(&mut w, &homes[0], Some(1), None);
+        send(&mut w, &homes[0], 0, 18);
+        let mut all = left(&mut w, BEGIN);
+        assert!(all.len() <= 2, "{all:?}");
+        let rate = Rate::kbps(RATE.get() * factor);
+        set_policy(&mut w, 1, Some(&with_rate(rate)));
+        for ms in 1..4 {
+            all.extend(left(&mut w, BEGIN + ms * MS));
+        }
+        assert_eq!(all.len() == 18, factor == 10, "{all:?}");
+        all.extend(rest(&mut w, 4));
+        assert!(all.iter().copied().eq(0..18), "{all:?}");
+        assert_eq!(w.drops(), Default::default());
+    }
+}
+
+/// Though nobody waits before it. What has no queue is dropped then.
+#[test]
+fn what_a_full_device_does_not_take_waits_in_its_queue() {
+    let (homes, mut w) = world(1, 1);
+    set_policy(&mut w, 1, Some(&without_limits()));
+    set_session(&mut w, &homes[0], Some(1), None);
+    let numbers = || (0..200).cycle();
+    for number in numbers().take(400) {
+        send(&mut w, &homes[0], number, 1);
+        w.settle();
+    }
+    assert_eq!(w.drops(), Default::default());
+    send(&mut w, &homes[1], 201, 1);
+    w.settle();
+    assert_eq!(w.drops()["tx-queue-full"], 1);
+    let mut all = Vec::new();
+    for ms in 1..10 {
+        all.extend(left(&mut w, BEGIN + ms * MS));
+    }
+    assert!(all.iter().copied().eq(numbers().take(400)), "{all:?}");
+    assert_eq!(w.usage(homes[0].index).ipv4.down_packets, 400);
+}
+
 #[test]
 fn what_waits_is_dropped_when_its_session_ends_and_the_next_one_has_its_own() {
     let (homes, mut w) = world(1, 1);
