@@ -130,7 +130,8 @@ pub struct TrafficClass {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-format" = "dscp", "x-example" = "ef"))]
     pub mark: Option<String>,
-    /// Queue of the packets of the class to each subscriber, where `above-rate` is `wait`. Default: the defaults.
+    /// Queue of the packets of the class to each subscriber, where `above-rate` is `wait`. Packets from a subscriber do not wait: its `rate`
+    /// polices them (`class-exceeded-up`), if the class has no policer. Default: the defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }

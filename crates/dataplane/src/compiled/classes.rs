@@ -1,6 +1,7 @@
 //! Classes of a policy's packets: which one a packet is in, and what the policy does with those in it.
 use super::{PolicerSettings, PolicyClass, PolicyRules, Verdict};
-use crate::police::{Colour, MeterRates, Tokens};
+use crate::police::{Colour, MeterRates, MeterSettings, Tokens};
+use policy::Direction;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub use policy::MOST_CLASSES;
@@ -44,7 +45,8 @@ pub(crate) struct Classes {
     /// For each priority (IEEE 802.1p) the class of those that their code point does not put into one either. `None`: no class has priorities, and nobody
     /// looks for that of a packet.
     of_priority: Option<[Class; 8]>,
-    policers: [Option<ClassPolicer>; MOST_CLASSES],
+    /// Of each direction. To a subscriber, the rates of classes with queues are kept by waiting.
+    policers: [[Option<ClassPolicer>; MOST_CLASSES]; 2],
     /// Code points that packets of each class get, and in front of them those without a class.
     marks: [Option<u8>; MOST_CLASSES + 1],
     /// Stands for the names of the classes and their order. What sessions have counted is of classes with these names.
@@ -62,7 +64,7 @@ impl Classes {
         let mut classes = Classes {
             of_dscp: [Class::NONE; 64],
             of_priority: None,
-            policers: [None; MOST_CLASSES],
+            policers: [[None; MOST_CLASSES]; 2],
             marks: [policy.mark; MOST_CLASSES + 1],
             names: names(&policy.classes),
             len: policy.classes.len().min(MOST_CLASSES) as u8,
@@ -75,11 +77,15 @@ impl Classes {
                 let of_priority = classes.of_priority.get_or_insert([Class::NONE; 8]);
                 of_priority[priority as usize] = Class(number);
             }
-            classes.policers[usize::from(number) - 1] =
-                class.policer.map(|settings| ClassPolicer {
-                    rates: MeterRates::new(settings.meter, hz),
-                    settings,
-                });
+            let own = class.policer;
+            let up = own.or_else(|| policer_of_queue(policy, number.into()));
+            for (direction, settings) in [(Direction::Up, up), (Direction::Down, own)] {
+                classes.policers[direction as usize][usize::from(number) - 1] =
+                    settings.map(|settings| ClassPolicer {
+                        rates: MeterRates::new(settings.meter, hz),
+                        settings,
+                    });
+            }
             classes.marks[usize::from(number)] = class.mark.or(policy.mark);
         }
         Some(Box::new(classes))
@@ -108,13 +114,14 @@ impl Classes {
     #[inline(always)]
     pub fn colour(
         &self,
-        position: usize,
+        (direction, position): (Direction, usize),
         tokens: &mut Tokens,
         octets: usize,
         dscp: u8,
         now: u64,
     ) -> (Colour, Option<u8>) {
-        let Some(Some(ClassPolicer { rates, settings })) = self.policers.get(position) else {
+        let policers = &self.policers[direction as usize];
+        let Some(Some(ClassPolicer { rates, settings })) = policers.get(position) else {
             return (Colour::Green, None);
         };
         let charged = settings.overhead.charged(octets as u32);
@@ -124,8 +131,13 @@ impl Classes {
     }
 
     /// Tokens that a class had under another policy, or another version of this one, as those of this one's policer.
-    pub fn adopted(&self, position: usize, tokens: Tokens, now: u64) -> Tokens {
-        match &self.policers[position] {
+    pub fn adopted(
+        &self,
+        (direction, position): (Direction, usize),
+        tokens: Tokens,
+        now: u64,
+    ) -> Tokens {
+        match &self.policers[direction as usize][position] {
             Some(policer) => policer.rates.adopted(tokens, now),
             None => Tokens::default(),
         }
@@ -141,6 +153,17 @@ impl Classes {
     pub fn names(&self) -> u32 {
         self.names
     }
+}
+
+/// The rate of a class's queue as a policer, for what a subscriber sends: nothing of that waits.
+fn policer_of_queue(policy: &PolicyRules, number: usize) -> Option<PolicerSettings> {
+    let profile = &policy.queues.as_ref()?.profile;
+    Some(PolicerSettings {
+        meter: MeterSettings::of_rate(profile.classes.get(number)?.rate?),
+        overhead: profile.overhead,
+        is_colour_aware: false,
+        yellow_mark: None,
+    })
 }
 
 fn names(classes: &[PolicyClass]) -> u32 {

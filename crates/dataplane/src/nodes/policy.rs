@@ -176,9 +176,10 @@ fn classified(
         return Ok(class);
     };
     lines.follow_classes(compiled, classes, packet.now);
+    let of = (lines.direction(), position);
     let (tokens, counts) = lines.class(position);
     let before = *tokens;
-    let (colour, mark) = classes.colour(position, tokens, packet.total, dscp, packet.now);
+    let (colour, mark) = classes.colour(of, tokens, packet.total, dscp, packet.now);
     if colour == Colour::Red {
         counts.exceeded += 1;
         return Err(Refused::ClassExceeded);

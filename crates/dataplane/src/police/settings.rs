@@ -42,6 +42,16 @@ pub enum MeterSettings {
 const LEAST_BURST: u32 = 15_000;
 
 impl MeterSettings {
+    /// A rate alone, with a burst of 100 ms: no packet is yellow.
+    pub fn of_rate(rate: Rate) -> Self {
+        let octets = rate.get() * 1000 / 8 / 10;
+        MeterSettings::SingleRate {
+            cir: rate,
+            cbs: octets.min(u32::MAX.into()).max(LEAST_BURST.into()) as u32,
+            ebs: 0,
+        }
+    }
+
     /// The settings with a session's own rates: a committed one, and one in place of the peak rate.
     pub fn of_session(self, committed: Option<Rate>, rate: Option<Rate>) -> Self {
         match self.committed_to(committed).limited_to(rate) {

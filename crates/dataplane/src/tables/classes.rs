@@ -2,6 +2,7 @@
 //! whose policies have more classes have further lines for those.
 use crate::compiled::{Classes, CompiledPolicy, MOST_CLASSES};
 use crate::police::Tokens;
+use policy::Direction;
 
 /// What happened to the packets of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,17 +91,29 @@ impl ClassLines {
         }
     }
 
-    /// Makes what there is at a place that of a compilation's classes.
+    /// Makes what there is at a place, which is for a direction, that of a compilation's classes.
     #[inline(always)]
-    pub fn follow(&mut self, place: usize, compiled: &CompiledPolicy, classes: &Classes, now: u64) {
+    pub fn follow(
+        &mut self,
+        (place, direction): (usize, Direction),
+        compiled: &CompiledPolicy,
+        classes: &Classes,
+        now: u64,
+    ) {
         if self.own[place].made_of != compiled.compilation() {
-            self.renew(place, compiled.compilation(), classes, now);
+            self.renew((place, direction), compiled.compilation(), classes, now);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn renew(&mut self, place: usize, compilation: u32, classes: &Classes, now: u64) {
+    fn renew(
+        &mut self,
+        (place, direction): (usize, Direction),
+        compilation: u32,
+        classes: &Classes,
+        now: u64,
+    ) {
         let (mut line, mut further) = (self.own[place], FurtherLine::default());
         match line.names == classes.names() {
             true => further = self.further_line(place).copied().unwrap_or_default(),
@@ -113,7 +126,7 @@ impl ClassLines {
             .chain(&mut further.tokens)
             .enumerate()
         {
-            *tokens = classes.adopted(position, *tokens, now);
+            *tokens = classes.adopted((direction, position), *tokens, now);
         }
         self.own[place] = line;
         match classes.len() > OWN {

@@ -10,7 +10,7 @@ use core::num::NonZeroU16;
 use dpdk::HEAD;
 use policy::Overhead;
 use policy::{PacketSettings, Rate};
-use scheduler::QueueProfile;
+use scheduler::{QueueProfile, QueueSettings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::eth::{MacAddr, Tags};

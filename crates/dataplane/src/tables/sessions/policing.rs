@@ -311,6 +311,12 @@ impl Sessions {
 }
 
 impl PolicedLines<'_> {
+    /// The direction of the packets.
+    #[inline(always)]
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
     /// Are they those of what is sent to the subscriber?
     #[inline(always)]
     pub fn is_down(&self) -> bool {
@@ -326,7 +332,8 @@ impl PolicedLines<'_> {
     /// Makes tokens and counters of classes those of a compilation.
     #[inline(always)]
     pub fn follow_classes(&mut self, compiled: &CompiledPolicy, classes: &Classes, now: u64) {
-        self.classes.follow(self.place, compiled, classes, now);
+        let of = (self.place, self.direction);
+        self.classes.follow(of, compiled, classes, now);
     }
 
     /// Tokens and counters of a class.

@@ -183,3 +183,39 @@ fn what_the_sessions_rate_drops_takes_no_tokens_of_the_class() {
         [("rate-exceeded-down", 2000 - voice.passed)].into()
     );
 }
+
+/// Nothing that a subscriber sends waits, so what keeps the rate of a queue there is a policer.
+#[test]
+fn the_rate_of_a_queue_polices_what_the_subscriber_sends_and_a_policer_of_the_class_comes_first() {
+    let both = Policies {
+        up: Some(number()),
+        down: Some(number()),
+    };
+    for (policer, overhead, wanted) in [
+        (0, Overhead::IP, 115),
+        (0, Overhead::octets(1000), 57),
+        (50, Overhead::IP, 65),
+    ] {
+        let mut world = World::new(PacketSettings::with_mtu(1492), both);
+        world.compile(&[], |policy| {
+            policy.unmatched_pass = true;
+            policy.classes = vec![class("bulk", &[0], policer, None)];
+            let mut classes = vec![QueueSettings::default(); 2];
+            classes[1].rate = Rate::new(800);
+            policy.queues = Some(QueueRules {
+                profile: QueueProfile { classes, overhead },
+                weight: 1,
+            });
+        });
+        let times = || (0..2000).map(|n| HZ + n * HZ / 2000);
+        let passed = times().filter(|now| world.up(1000, *now).is_ok()).count();
+        assert!(passed.abs_diff(wanted) <= 2, "{passed} of {wanted}");
+        let state = (world.sessions).policy_state(INDEX, Direction::Up, &world.policies);
+        let bulk = state.unwrap().classes.unwrap()[0];
+        let counted = (bulk.passed, bulk.exceeded);
+        assert_eq!(counted, (passed as u64, 2000 - passed as u64));
+        let queued = times().filter(|now| world.down(1000, *now).is_ok()).count();
+        let all = if policer == 0 { 2000 } else { wanted };
+        assert!(queued.abs_diff(all) <= 2, "{queued} of {all}");
+    }
+}
