@@ -2,7 +2,7 @@
 
 use super::MAX_FAULTS;
 use super::whole::Found;
-use crate::model::{AccessProfile, Configuration, Policer};
+use crate::model::{AccessProfile, Configuration, Policer, UserPlane};
 use crate::{Fault, Path};
 use std::collections::HashSet;
 
@@ -32,6 +32,9 @@ fn contradictions(configuration: &Configuration) -> Vec<Fault> {
     let largest = largest_packet(configuration);
     for (name, policer) in &configuration.policers {
         found.bursts(&Path::from_iter(["policers", name]), policer, &largest);
+    }
+    for (name, plane) in &configuration.user_planes {
+        found.aggregates(&Path::from_iter(["user-planes", name]), plane);
     }
     found.0
 }
@@ -63,6 +66,29 @@ impl Found {
                 "{committed} kbit/s is above `rate-{direction}`, {rate} kbit/s: expected no more than that"
             );
             self.at(here, &format!("committed-rate-{direction}"), why);
+        }
+    }
+
+    /// One worker can send what an aggregate may get.
+    fn aggregates(&mut self, here: &Path, plane: &UserPlane) {
+        let most = plane.worker_rate;
+        for (port, settings) in &plane.ports {
+            for (segment, settings) in &settings.segments {
+                let here = here.join("ports").join(port);
+                let here = here.join("segments").join(segment);
+                for (leaf, rate) in [
+                    ("egress-rate", settings.egress_rate),
+                    ("vlan-egress-rate", settings.vlan_egress_rate),
+                ] {
+                    if let Some(rate) = rate.filter(|rate| *rate > most) {
+                        let why = format!(
+                            "{rate} kbit/s is above `worker-rate` of the user plane, {most} kbit/s, and one worker sends all of it: \
+                                expected no more than that, or a higher `worker-rate` where more was measured"
+                        );
+                        self.at(&here, leaf, why);
+                    }
+                }
+            }
         }
     }
 
@@ -142,6 +168,34 @@ policers: {{video: {{algorithm: single-rate, committed-rate: 1000, committed-bur
         assert_eq!(policer("ip", 9_000), [""; 0]);
         assert_eq!(policer("ethernet", 9_053).len(), 1);
         assert_eq!(policer("ethernet", 9_054), [""; 0]);
+    }
+
+    #[test]
+    fn an_aggregate_is_no_more_than_one_worker_sends() {
+        let rates = |plane: &str, segment: &str| {
+            found(&format!(
+                "user-planes:
+  up1:
+    address: 127.0.0.1
+    management: /run/up1.sock
+    {plane}
+    ports: {{access0: {{role: access, device: net_null0, segments: {{olt1: {{s-vlans: 100, {segment}}}}}}}}}
+"
+            ))
+        };
+        assert_eq!(
+            rates("", "egress-rate: 25000001"),
+            [
+                "user-planes up1 ports access0 segments olt1 egress-rate: 25000001 kbit/s is above `worker-rate` of the user plane, \
+                25000000 kbit/s, and one worker sends all of it: expected no more than that, or a higher `worker-rate` where more was measured"
+            ]
+        );
+        assert_eq!(rates("", "egress-rate: 25000000"), [""; 0]);
+        assert_eq!(
+            rates("worker-rate: 90000000", "egress-rate: 40000000"),
+            [""; 0]
+        );
+        assert_eq!(rates("worker-rate: 9", "vlan-egress-rate: 10").len(), 1);
     }
 
     #[test]

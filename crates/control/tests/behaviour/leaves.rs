@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const OF_USER_PLANES: [&str; 4] = ["acls ", "policers ", "policies ", "protection "];
 
 /// What takes effect elsewhere: on user planes, and in the daemon around the control plane.
-const ELSEWHERE: [&str; 26] = [
+const ELSEWHERE: [&str; 27] = [
     "logging level",
     "network-instances * interface",
     "user-planes * hold-sessions",
@@ -40,6 +40,7 @@ const ELSEWHERE: [&str; 26] = [
     "user-planes * ports * subinterfaces * source-check",
     "user-planes * ports * subinterfaces * tap",
     "user-planes * ports * subinterfaces * vlan-id",
+    "user-planes * worker-rate",
     "user-planes * ports * tap",
 ];
 
