@@ -135,6 +135,11 @@ impl Gateway {
             "workers" => self.watched(query, WorkerRow::of).await,
             "acl" => self.acl_rules(query).await,
             "policies" => self.policies(query).await,
+            "qos session" => {
+                let id = query.arguments.text("session").unwrap_or_default();
+                let details = self.session(id.into()).await?;
+                Ok(cut(details.queues(), query))
+            }
             "qos aggregates" => self.queue_aggregates(query).await,
             "protection" => self.watched(query, |plane| plane.offenders).await,
             "lag-members" => self.watched(query, |plane| plane.lag_members).await,

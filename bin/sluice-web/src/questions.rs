@@ -37,7 +37,7 @@ impl Gateway {
     pub async fn ask(&self, question: &Action, arguments: &Arguments) -> Result<Value, Status> {
         let text = |name| arguments.text(name).unwrap_or_default().to_owned();
         match question.name {
-            "show session" => self.session(text("session")).await,
+            "show session" => Ok(value(&self.session(text("session")).await?)),
             "show subscriber" => self.sessions_of(text("subscriber")).await,
             "explain" => {
                 let said = Explanation::of(self.channel(), &text("subscriber")).await?;
@@ -56,8 +56,11 @@ impl Gateway {
         }
     }
 
-    /// What cannot be asked beside the session itself is left out.
-    async fn session(&self, id: String) -> Result<Value, Status> {
+    /// A session in detail. What cannot be asked beside the session itself is left out.
+    ///
+    /// # Errors
+    /// There is no such session, or the control plane does not answer.
+    pub async fn session(&self, id: String) -> Result<SessionDetails, Status> {
         let request = GetSessionRequest { id: id.clone() };
         let session = self.control_plane().get_session(request).await?;
         let session = session.into_inner().session.unwrap_or_default();
@@ -66,7 +69,7 @@ impl Gateway {
         let request = GetSessionPolicyRequest { id };
         let policy = self.control_plane().get_session_policy(request).await;
         let policy = policy.ok().and_then(|told| told.into_inner().policy);
-        Ok(value(&SessionDetails::of(session, states, policy)))
+        Ok(SessionDetails::of(session, states, policy))
     }
 
     async fn sessions_of(&self, subscriber: String) -> Result<Value, Status> {

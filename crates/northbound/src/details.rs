@@ -1,7 +1,8 @@
 //! Sessions in detail, as clients of the local API put them together from several answers.
 
 use crate::{
-    FindSubscriberResponse, PolicySetting, QueueLimit, Session, SessionPolicy, SubscriberState,
+    FindSubscriberResponse, PolicySetting, QueueLimit, QueueRow, Session, SessionPolicy,
+    SubscriberState,
 };
 use serde::Serialize;
 
@@ -46,6 +47,14 @@ impl SessionDetails {
         }
     }
 
+    /// Its queues, each with what its packets wait for; none if it has none, or its user plane does not tell.
+    pub fn queues(&self) -> Vec<QueueRow> {
+        let policy = self.policy.as_ref();
+        let queues = policy.and_then(|policy| Some(&policy.down.as_ref()?.queues));
+        let row = |queue| QueueRow::of(queue, limit(&self.settings, queue.limited_by()));
+        queues.into_iter().flatten().map(row).collect()
+    }
+
     /// The rate of its queues, if that is what limits it.
     pub fn limiting_rate(&self) -> Option<&PolicySetting> {
         let own = matches!(self.limited_by, Some(LINE | "plan"));
@@ -73,15 +82,20 @@ fn limited_by(settings: &[PolicySetting], policy: &SessionPolicy) -> Option<&'st
     let limits = queues.iter().map(|q| (q.limited_by(), q.waiting_octets));
     let limited = limits.filter(|(limit, _)| *limit != QueueLimit::Unspecified);
     let most = limited.max_by_key(|(_, waiting)| *waiting);
-    Some(match most.map(|(limit, _)| limit) {
-        None | Some(QueueLimit::Unspecified) if queues.is_empty() => return None,
-        None | Some(QueueLimit::Unspecified) => "nothing",
-        Some(QueueLimit::Class) => "class",
-        Some(QueueLimit::Subscriber) if rate(settings).is_some_and(|r| r.origin == LINE) => LINE,
-        Some(QueueLimit::Subscriber) => "plan",
-        Some(QueueLimit::Aggregate) => "aggregate",
-        Some(QueueLimit::Port) => "port",
-    })
+    let most = most.map_or(QueueLimit::Unspecified, |(limit, _)| limit);
+    (!queues.is_empty()).then(|| limit(settings, most))
+}
+
+/// What packets wait for, in a word.
+fn limit(settings: &[PolicySetting], limit: QueueLimit) -> &'static str {
+    match limit {
+        QueueLimit::Unspecified => "nothing",
+        QueueLimit::Class => "class",
+        QueueLimit::Subscriber if rate(settings).is_some_and(|r| r.origin == LINE) => LINE,
+        QueueLimit::Subscriber => "plan",
+        QueueLimit::Aggregate => "aggregate",
+        QueueLimit::Port => "port",
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Rows of tables that the client makes of other messages.
 
 use crate::{
-    LineHistory, MoveAggregateRequest, QueueAggregate, Refusal, Session, SessionState,
-    WatchedUserPlane, Worker,
+    LineHistory, MoveAggregateRequest, QUEUE_WAITS, QueueAggregate, QueueState, Refusal, Session,
+    SessionState, WatchedUserPlane, Worker,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -149,6 +149,65 @@ impl WorkerRow {
             counters,
         };
         plane.workers.into_iter().map(row).collect()
+    }
+}
+
+/// A row of [`crate::catalogue::QUEUES`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct QueueRow {
+    /// The class.
+    pub queue: String,
+    /// What its packets have waited for in the last seconds: class, line, plan, aggregate, port or nothing.
+    pub limited_by: &'static str,
+    /// How long 99 of 100 frames that had to wait have waited at most; empty if none had to.
+    pub delay: String,
+    /// Octets that wait.
+    pub waiting_octets: u64,
+    /// The most octets that have waited.
+    pub most_octets: u64,
+    /// Frames that have left.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+    /// Frames that found no room.
+    pub full_drops: u64,
+    /// Frames that were dropped for the delay.
+    pub delay_drops: u64,
+    /// Frames that were marked for it.
+    pub marks: u64,
+}
+
+impl QueueRow {
+    /// A queue whose packets wait for this.
+    pub fn of(queue: &QueueState, limited_by: &'static str) -> Self {
+        QueueRow {
+            queue: queue.name().into(),
+            limited_by,
+            delay: queue.waited(99).unwrap_or_default(),
+            waiting_octets: queue.waiting_octets,
+            most_octets: queue.most_octets,
+            packets: queue.packets,
+            octets: queue.octets,
+            full_drops: queue.full_drops,
+            delay_drops: queue.delay_drops,
+            marks: queue.marks,
+        }
+    }
+}
+
+impl QueueState {
+    /// How long so many of a hundred frames have waited at most, of those that have waited. `None`: none has.
+    pub fn waited(&self, percent: u64) -> Option<String> {
+        let all: u64 = self.waits.iter().map(|n| u64::from(*n)).sum();
+        let mut below = 0;
+        let at = self.waits.iter().position(|n| {
+            below += u64::from(*n);
+            below > 0 && below * 100 >= all * percent
+        })?;
+        Some(match QUEUE_WAITS.get(at) {
+            Some(bound) => format!("< {bound} ms"),
+            None => format!("{} ms or more", QUEUE_WAITS[QUEUE_WAITS.len() - 1]),
+        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! The catalogue says what the protobuf messages and services say.
 
 use northbound::catalogue::{
-    ACCOUNTS, ACTIONS, Column, Kind, LINES, Metric, PROTECTION, Place, SUBSCRIBERS, TABLES, Table,
-    WORKERS,
+    ACCOUNTS, ACTIONS, Column, Kind, LINES, Metric, PROTECTION, Place, QUEUES, SUBSCRIBERS, TABLES,
+    Table, WORKERS,
 };
-use northbound::{LineRow, SubscriberRow, WorkerRow};
+use northbound::{LineRow, QueueRow, SubscriberRow, WorkerRow};
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
@@ -151,6 +151,7 @@ fn rows_that_the_client_makes_have_their_columns() {
             serde_json::to_value(SubscriberRow::default()).unwrap(),
         ),
         (&LINES, serde_json::to_value(LineRow::default()).unwrap()),
+        (&QUEUES, serde_json::to_value(QueueRow::default()).unwrap()),
         (
             &WORKERS,
             serde_json::to_value(WorkerRow::default()).unwrap(),
@@ -167,7 +168,7 @@ fn rows_that_the_client_makes_have_their_columns() {
     let made = all_tables().filter(|table| table.message.is_none());
     assert_eq!(
         made.count(),
-        3,
+        4,
         "a table without a message has its row here"
     );
 }

@@ -248,6 +248,11 @@ set subscriber-profiles home rate-down 48",
     judge.is_lost("queue-full", "after a death")?;
     let page = sluice.run(&["show", "session", &ids[0]])?;
     ensure!(page.contains("queue of no class"), "{page}");
+    let queues = sluice.run(&["show", "qos", "session", &ids[0]])?;
+    ensure!(
+        queues.contains("of no class") && queues.contains("plan"),
+        "{queues}"
+    );
     change(lab, ids, "WISPr-Bandwidth-Max-Down = 1000000000")?;
     sluice.configure("delete subscriber-profiles home rate-down")?;
     shared(judge)?;

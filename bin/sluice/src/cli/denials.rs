@@ -3,8 +3,8 @@
 use super::units::octets;
 use northbound::word;
 use northbound::{
-    ClassCounts, Denial, DenialReason, FILTER_RULES, MatchKind, PolicySetting, QUEUE_WAITS,
-    QueueLimit, QueueState, RuleHits, RuleWatch, SessionPolicy,
+    ClassCounts, Denial, DenialReason, FILTER_RULES, MatchKind, PolicySetting, QueueLimit,
+    QueueState, RuleHits, RuleWatch, SessionPolicy,
 };
 
 /// The settings of a session's policy, each with the origin of its value.
@@ -95,7 +95,7 @@ fn queue_row(queue: &QueueState) -> (String, String) {
     if queue.marks > 0 {
         told.push_str(&format!(", {} marked for it", queue.marks));
     }
-    if let (Some(half), Some(nearly_all)) = (waited(queue, 50), waited(queue, 99)) {
+    if let (Some(half), Some(nearly_all)) = (queue.waited(50), queue.waited(99)) {
         told.push_str(&format!(
             "; of those that waited 50 % {half}, 99 % {nearly_all}"
         ));
@@ -107,20 +107,6 @@ fn queue_row(queue: &QueueState) -> (String, String) {
         ));
     }
     (format!("queue {}", queue.name()), told)
-}
-
-/// How long so many of a hundred frames have waited at most, of those that have waited.
-fn waited(queue: &QueueState, percent: u64) -> Option<String> {
-    let all: u64 = queue.waits.iter().map(|n| u64::from(*n)).sum();
-    let mut below = 0;
-    let at = queue.waits.iter().position(|n| {
-        below += u64::from(*n);
-        below > 0 && below * 100 >= all * percent
-    })?;
-    Some(match QUEUE_WAITS.get(at) {
-        Some(bound) => format!("< {bound} ms"),
-        None => format!("{} ms or more", QUEUE_WAITS[QUEUE_WAITS.len() - 1]),
-    })
 }
 
 /// A row for each rule that packets hit while the session is watched.

@@ -57,13 +57,18 @@ impl Answer {
     }
 }
 
-/// `sluice show session ID`. What cannot be asked beside the session itself is left out.
-pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failure> {
+/// A session in detail. What cannot be asked beside the session itself is left out.
+pub(super) fn details(sockets: &Sockets, id: &str) -> Result<SessionDetails, Failure> {
     let session = sockets.control_plane(|cp| cp.session(id))?;
     let found = sockets.history(|history| history.subscriber(id));
     let states = found.map_or_else(|_| Vec::new(), |found| found.subscribers);
     let policy = sockets.control_plane(|cp| cp.session_policy(id)).ok();
-    let details = SessionDetails::of(session, states, policy);
+    Ok(SessionDetails::of(session, states, policy))
+}
+
+/// `sluice show session ID`.
+pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failure> {
+    let details = details(sockets, id)?;
     match json {
         true => Answer::json(&details),
         false => Ok(Answer::of(details_page(&details))),

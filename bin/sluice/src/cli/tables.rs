@@ -5,7 +5,7 @@ use super::history::{self, LATEST, events};
 use super::listing::Row;
 use super::query::{Query, shown};
 use super::queues;
-use super::show::{Answer, drained};
+use super::show::{Answer, details, drained};
 use super::time;
 use super::units::{counted, duration};
 use super::word;
@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 26] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 27] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
@@ -43,6 +43,7 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 26] = [
     (&catalogue::WORKERS, workers),
     (&catalogue::ACL, acl),
     (&catalogue::POLICIES, policies),
+    (&catalogue::QUEUES, session_queues),
     (&catalogue::QUEUE_AGGREGATES, queue_aggregates),
     (&catalogue::PROTECTION, protection),
     (&catalogue::POOLS, pools),
@@ -218,6 +219,23 @@ fn policies(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let of = asked.text("user-plane");
     let (policies, missing) = sockets.tables(|tables| tables.policies(of))?;
     Ok(but(asked.shown(&policies)?, &missing))
+}
+
+fn session_queues(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let id = asked.text("session").unwrap_or_default();
+    let details = details(sockets, id)?;
+    let queues = details.queues();
+    let answer = asked.shown(&queues)?;
+    let without = match &details.policy {
+        None => format!("the user plane of session {id} does not say what its queues are"),
+        Some(_) => {
+            format!("session {id} has no queues: its `policy-down` does not say `above-rate wait`")
+        }
+    };
+    Ok(match queues.is_empty() {
+        true => asked.with_total(answer, without),
+        false => answer,
+    })
 }
 
 fn queue_aggregates(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
@@ -577,6 +595,7 @@ mod tests {
             "policies up1",
             "qos aggregates --json",
             "qos aggregates up1",
+            "qos session 7 --json",
         ] {
             assert!(show(line).is_ok(), "{line}: {:?}", show(line));
         }
@@ -586,6 +605,7 @@ mod tests {
             "events --last 0",
             "alarms past",
             "qos",
+            "qos session",
             "nonsense",
         ] {
             assert!(show(line).is_err(), "{line}");

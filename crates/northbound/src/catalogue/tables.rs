@@ -25,6 +25,7 @@ pub const TABLES: &[&Table] = &[
     &WORKERS,
     &ACL,
     &POLICIES,
+    &QUEUES,
     &QUEUE_AGGREGATES,
     &PROTECTION,
     &POOLS,
@@ -486,6 +487,31 @@ pub const POLICIES: Table = Table {
         Column::new("octets", Number(Octets), "Memory of what the workers have; none: packets of its sessions are dropped").under("MEMORY", 0).or("none"),
         Column::new("sessions", Number(Exact), "Sessions that name it, for one direction or for both").under("SESSIONS", 0),
         Column::new("trouble", Text, "Why it cannot be compiled, and what to do").under("TROUBLE", 2),
+    ],
+};
+
+/// `sluice show qos session`; the rows are [`crate::QueueRow`].
+pub const QUEUES: Table = Table {
+    name: "qos session",
+    about: "Queues of a session's classes: what was sent, what waits, and for what, read from the user plane now",
+    message: None,
+    key: &["queue"],
+    calls: &["ControlPlane/GetSession", "ControlPlane/GetSessionPolicy", "History/FindSubscriber"],
+    access: Read,
+    subscribers: true,
+    arguments: &[Argument::new("session", Takes::Session, "Its id, as `show sessions` prints it").required()],
+    columns: &[
+        Column::new("queue", Text, "Class of its packets").under("QUEUE", 0),
+        Column::new("limited_by", Text, "What packets have waited for in the last seconds: the rate of the class, that of the session (line or plan), an aggregate, the port, or nothing").under("LIMITED BY", 0),
+        Column::new("delay", Text, "Time that 99 of 100 frames that had to wait have waited at most").under("DELAY", 0),
+        Column::new("waiting_octets", Number(Octets), "Octets that wait").under("QUEUED", 0),
+        Column::new("most_octets", Number(Octets), "The most octets that have waited").under("MOST", 3),
+        Column::new("packets", Number(Count), "Frames that have left").under("PACKETS", 2),
+        Column::new("octets", Number(Octets), "Their octets").under("SENT", 1),
+        // exact, because they are compared: a drop more or less matters
+        Column::new("full_drops", Number(Exact), "Frames that found no room").under("FULL", 0),
+        Column::new("delay_drops", Number(Exact), "Frames that were dropped as frames have waited for too long").under("LATE", 0),
+        Column::new("marks", Number(Exact), "Frames that were marked for the same reason (ECN)").under("MARKED", 1),
     ],
 };
 
