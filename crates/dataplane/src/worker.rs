@@ -566,8 +566,7 @@ fn send(shared: &Shared, port: usize, queue: Option<&mut Queue>, frames: &mut Bu
 fn drop_left(shared: &Shared, port: usize, frames: &mut Burst) {
     let left = frames.len() as u64;
     if left > 0 {
-        add(&shared.ports[port].tx_dropped, left);
-        shared.count_drop(DropReason::TxQueueFull, left);
+        count_dropped(shared, port, left);
         frames.clear();
     }
 }
@@ -576,4 +575,13 @@ fn count_sent(shared: &Shared, port: usize, sent: Sent) {
     let counters = &shared.ports[port];
     add(&counters.tx_packets, sent.packets as u64);
     add(&counters.tx_octets, sent.octets);
+    if sent.dropped > 0 {
+        count_dropped(shared, port, sent.dropped as u64);
+    }
+}
+
+/// Frames that the device had no room for.
+fn count_dropped(shared: &Shared, port: usize, n: u64) {
+    add(&shared.ports[port].tx_dropped, n);
+    shared.count_drop(DropReason::TxQueueFull, n);
 }

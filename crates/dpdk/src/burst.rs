@@ -245,6 +245,7 @@ impl Burst {
         Sent {
             packets: taken,
             octets,
+            dropped: 0,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Link aggregation: several devices that are one port (IEEE 802.1AX). Which of them frames are sent and received by is decided
 //! elsewhere, by LACP; here frames are spread over those.
-use crate::Burst;
 use crate::queue::{DeviceQueue, Sent};
+use crate::{BURST, Burst};
 use core::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use wire::eth::{IPV4, IPV6, SLOW_PROTOCOLS, TPID_8021AD, TPID_8021Q};
@@ -121,14 +121,20 @@ impl LagQueue {
         self.tx_by_member(first, burst)
     }
 
-    /// Sends each packet by the member that it names.
+    /// Sends each packet by the member that it names. Half a burst is left for members that are full; what is more for them is dropped if
+    /// another member has room, as its packets would have to wait as well.
     pub fn tx_by_member(&mut self, first: &mut DeviceQueue, burst: &mut Burst) -> Sent {
-        let mut sent = Sent::default();
+        let (mut sent, mut has_room) = (Sent::default(), false);
         while let Some(member) = burst.split_member(&mut self.part) {
             if usize::from(member) <= self.others.len() {
                 sent += member_of(first, &mut self.others, member.into()).tx(&mut self.part);
             }
+            has_room |= self.part.is_empty();
             self.left.append(&mut self.part);
+        }
+        while has_room && self.left.len() > BURST / 2 {
+            drop(self.left.pop());
+            sent.dropped += 1;
         }
         burst.append(&mut self.left);
         sent

@@ -36,12 +36,15 @@ pub struct Sent {
     pub packets: usize,
     /// Their octets.
     pub octets: u64,
+    /// Packets that were dropped, since the member of a LAG by which they leave is full and others are not.
+    pub dropped: usize,
 }
 
 impl core::ops::AddAssign for Sent {
     fn add_assign(&mut self, other: Sent) {
         self.packets += other.packets;
         self.octets += other.octets;
+        self.dropped += other.dropped;
     }
 }
 

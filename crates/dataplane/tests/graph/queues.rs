@@ -12,17 +12,17 @@ const INTERNET: [u8; 4] = [192, 0, 2, 7];
 /// Octets of an IP packet.
 const PACKET: usize = 1000;
 /// When tests begin: later than the machine's time.
-const BEGIN: Duration = Duration::from_secs(1 << 26);
-const MS: Duration = Duration::from_millis(1);
+pub const BEGIN: Duration = Duration::from_secs(1 << 26);
+pub const MS: Duration = Duration::from_millis(1);
 /// A packet each millisecond.
-const RATE: Rate = Rate::kbps(PACKET as u64 * 8);
+pub const RATE: Rate = Rate::kbps(PACKET as u64 * 8);
 
 fn policy(number: u16) -> PolicyIndex {
     PolicyIndex(NonZeroU16::new(number).unwrap())
 }
 
 /// Rules with queues, of which each holds 20,000 octets.
-fn rules() -> PolicyRules {
+pub fn rules() -> PolicyRules {
     let class = QueueSettings {
         limit: 20_000,
         management: Management::TailDrop,
@@ -39,14 +39,14 @@ fn rules() -> PolicyRules {
     }
 }
 
-fn set_policy(w: &mut World, number: u16, rules: Option<&PolicyRules>) {
+pub fn set_policy(w: &mut World, number: u16, rules: Option<&PolicyRules>) {
     let compiler = w.controller.policy_compiler();
     let compiled = rules.map(|rules| Arc::new(compiler.compile(rules).unwrap()));
     w.controller.set_policy(policy(number), compiled).unwrap();
     w.settle();
 }
 
-fn set_session(w: &mut World, home: &Home, number: Option<u16>, rate: Option<Rate>) {
+pub fn set_session(w: &mut World, home: &Home, number: Option<u16>, rate: Option<Rate>) {
     let mut entry = World::entry(home);
     entry.packets.rate_down = rate;
     entry.policies.down = number.map(policy);
@@ -65,7 +65,7 @@ fn world(workers: u16, queues: u16) -> (Vec<Home>, World) {
 }
 
 /// So many packets from the internet to a home, numbered from `first` on.
-fn send(w: &mut World, home: &Home, first: u8, n: u8) {
+pub fn send(w: &mut World, home: &Home, first: u8, n: u8) {
     for number in first..first + n {
         let packet = v4(INTERNET, home.v4, 64, 0, &[number; PACKET - 20]);
         w.send(CORE, &frame(GATEWAY, ROUTER, &packet));
