@@ -123,17 +123,26 @@ impl Judge<'_> {
 
     /// What each home is sent, in kbit/s of IP.
     fn rates(&mut self) -> Vec<f64> {
+        let (rates, _) = self.rates_and(|| Ok(())).expect("nothing else is read");
+        rates
+    }
+
+    /// The same, and what else was read before and after that time, with the seconds between.
+    fn rates_and<T>(&mut self, read: impl Fn() -> Result<T>) -> Result<(Vec<f64>, (T, T, f64))> {
         const BURST: Duration = Duration::from_secs(4);
         const LONG: Duration = Duration::from_secs(10);
         sleep(BURST);
-        let (before, begun) = (self.crowd.carried(), Instant::now());
+        let (before, read_before) = (self.crowd.carried(), read()?);
+        let begun = Instant::now();
         sleep(LONG);
-        let (after, took) = (self.crowd.carried(), begun.elapsed());
+        let (after, read_after) = (self.crowd.carried(), read()?);
+        let took = begun.elapsed();
         let rates = before.iter().zip(&after).map(|(before, after)| {
             let octets = (after.down - before.down) as f64;
             octets * 8.0 / 1000.0 / took.as_secs_f64()
         });
-        rates.collect()
+        let read = (read_before, read_after, took.as_secs_f64());
+        Ok((rates.collect(), read))
     }
 
     /// Waits until no packet finds its session or its policy missing any more, and all that is lost is denied.
@@ -255,13 +264,13 @@ set subscriber-profiles home rate-down 48",
     );
     change(lab, ids, "WISPr-Bandwidth-Max-Down = 1000000000")?;
     sluice.configure("delete subscriber-profiles home rate-down")?;
-    shared(judge)?;
+    shared(lab, judge)?;
     sluice.configure("delete policies open above-rate\ndelete policies open queue")?;
     judge.nothing_is_lost("queues are deleted")
 }
 
-/// Homes share the rate of their segment, in octets of the wire.
-fn shared(judge: &mut Judge<'_>) -> Result<()> {
+/// Homes share the rate of their segment, in octets of the wire, as the kernel counts them at the other end of the access link.
+fn shared(lab: &Lab, judge: &mut Judge<'_>) -> Result<()> {
     const EACH: f64 = 40.0;
     let sluice = judge.sluice;
     // half of them are at each
@@ -270,8 +279,16 @@ fn shared(judge: &mut Judge<'_>) -> Result<()> {
     let rate = EACH * f64::from(HOMES / 2);
     let set = planes.map(|plane| format!("set {} egress-rate {rate:.0}", segment(plane)));
     sluice.configure(&set.join("\n"))?;
-    let rates = judge.rates();
-    println!("        {rate} kbit/s of their segment: {rates:.1?}");
+    let wires =
+        || -> Result<Vec<f64>> { UserPlane::ALL.map(|up| wire(lab, up)).into_iter().collect() };
+    let (rates, (before, after, seconds)) = judge.rates_and(wires)?;
+    let wire = before.iter().zip(&after);
+    let wire: Vec<f64> = wire
+        .map(|(before, after)| (after - before) * 8.0 / 1000.0 / seconds)
+        .collect();
+    println!("        {rate} kbit/s of their segment: {wire:.1?} on the wire, {rates:.1?}");
+    let is_kept = |wire: &f64| (wire / rate - 1.0).abs() <= 0.05;
+    ensure!(wire.iter().all(is_kept), "{rate} kbit/s: {wire:?}");
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let is_near = |rate: &f64| (rate / mean - 1.0).abs() <= 0.05;
     ensure!(rates.iter().all(is_near), "{rates:?}");
@@ -291,6 +308,19 @@ fn shared(judge: &mut Judge<'_>) -> Result<()> {
     let delete = planes.map(|plane| format!("delete {} egress-rate", segment(plane)));
     sluice.configure(&delete.join("\n"))?;
     judge.nothing_is_lost("the rate of the segment is deleted")
+}
+
+/// Octets on the wire that have come by the access link of a user plane, with preamble, gap and frame check sequence.
+fn wire(lab: &Lab, up: UserPlane) -> Result<f64> {
+    let counter = |name: &str| -> Result<f64> {
+        let path = format!("/sys/class/net/access/statistics/{name}");
+        Ok(lab
+            .netns(Place::Access(up))
+            .run(&["cat", &path])?
+            .trim()
+            .parse()?)
+    };
+    Ok(counter("rx_bytes")? + 24.0 * counter("rx_packets")?)
 }
 
 /// Whether the segment of a user plane is what its homes wait for, and is used up.
