@@ -1,7 +1,7 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 20] = [
+const WORDS: [(&str, &str); 22] = [
     ("Binding.role", "BindingRole"),
     ("Event.severity", "AlarmSeverity"),
     ("Alarm.severity", "AlarmSeverity"),
@@ -19,6 +19,8 @@ const WORDS: [(&str, &str); 20] = [
     ("DirectionPolicy.state", "TrafficPolicyState"),
     ("Denial.reason", "DenialReason"),
     ("RuleHits.kind", "MatchKind"),
+    ("SessionPolicer.owner", "PolicerOwner"),
+    ("SessionPolicer.kind", "PolicerKind"),
     ("QueueState.limited_by", "QueueLimit"),
     ("QueueAggregate.limited_by", "QueueLimit"),
     ("LagMember.state", "LagMemberState"),

@@ -35,6 +35,15 @@ pub enum TooLarge {
     Octets(usize),
 }
 
+/// What is compiled from the rules that concern one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FamilySize {
+    /// Number of rules. Those without an address concern both families.
+    pub rules: usize,
+    /// Octets of memory.
+    pub octets: usize,
+}
+
 /// Rules that are compiled for the packet path.
 ///
 /// A look-up allocates nothing. Its cost hardly depends on the number of rules. It grows with the number of rules that match all of
@@ -78,6 +87,11 @@ impl Classifier {
     pub fn octets(&self) -> usize {
         size_of_val(self) + self.v4.octets() + self.v6.octets()
     }
+
+    /// What is compiled for IPv4, and for IPv6.
+    pub fn sizes(&self) -> [FamilySize; 2] {
+        [self.v4.size(), self.v6.size()]
+    }
 }
 
 /// The rules of one family.
@@ -85,6 +99,7 @@ struct Lists<A: Address> {
     first: List<A>,
     /// Those behind the first [`list::MOST_RULES`].
     others: Box<[List<A>]>,
+    rules: usize,
 }
 
 impl<A: Address> Lists<A> {
@@ -94,11 +109,13 @@ impl<A: Address> Lists<A> {
             .enumerate()
             .map(|(number, rule)| (number as u16, rule));
         let rules: Vec<(u16, &Rule)> = numbered.filter(|(_, rule)| concerns(rule)).collect();
-        let (first, others) = rules.split_at(rules.len().min(list::MOST_RULES));
+        let count = rules.len();
+        let (first, others) = rules.split_at(count.min(list::MOST_RULES));
         let others = others.chunks(list::MOST_RULES).map(List::new);
         Ok(Lists {
             first: List::new(first)?,
             others: others.collect::<Result<_, _>>()?,
+            rules: count,
         })
     }
 
@@ -124,5 +141,12 @@ impl<A: Address> Lists<A> {
     fn octets(&self) -> usize {
         let others: usize = self.others.iter().map(List::octets).sum();
         self.first.octets() + size_of_val(&*self.others) + others
+    }
+
+    fn size(&self) -> FamilySize {
+        FamilySize {
+            rules: self.rules,
+            octets: self.octets(),
+        }
     }
 }

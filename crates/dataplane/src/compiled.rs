@@ -1,8 +1,9 @@
 //! Policies of the packets of a direction, compiled: what the control thread makes and the workers look packets up in.
 mod classes;
 mod hits;
+mod policers;
 
-use acl::{Action, Classifier, Packet4, Packet6, Rule, TooLarge};
+use acl::{Action, Classifier, FamilySize, Packet4, Packet6, Rule, TooLarge};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ pub use classes::MOST_CLASSES;
 pub(crate) use classes::{Class, Classes};
 use hits::Counter;
 pub use hits::{Hits, RuleHits};
+pub use policers::{PolicerKind, PolicerOwner, SessionPolicer};
 
 /// What becomes of a packet, in one word. Its bits 4 to 6 are the class into which a rule puts it (`classes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +219,7 @@ pub struct CompiledPolicy {
 
 impl core::fmt::Debug for CompiledPolicy {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "CompiledPolicy({} rules)", self.verdicts.len() - 1)
+        write!(f, "CompiledPolicy({} rules)", self.rules())
     }
 }
 
@@ -263,6 +265,16 @@ impl CompiledPolicy {
     pub fn octets(&self) -> usize {
         let counters = self.counters.iter().map(|of| size_of_val(&of[..]));
         self.classifier.octets() + size_of_val(&self.verdicts[..]) + counters.sum::<usize>()
+    }
+
+    /// Number of its rules.
+    pub fn rules(&self) -> usize {
+        self.verdicts.len() - 1
+    }
+
+    /// What is compiled of the rules for IPv4, and for IPv6.
+    pub fn sizes(&self) -> [FamilySize; 2] {
+        self.classifier.sizes()
     }
 
     /// How often each rule was the first to match, in all workers; empty if none is counted.

@@ -85,14 +85,14 @@ pub use backoff::ASSUMED_RATE;
 pub use build::{Error, channel};
 pub use chain::{FrameChain, WaitingFrame};
 pub use compiled::{
-    CompiledPolicy, Hits, MOST_CLASSES, PolicerSettings, PolicyClass, PolicyCompiler, PolicyRules,
-    RuleHits,
+    CompiledPolicy, Hits, MOST_CLASSES, PolicerKind, PolicerOwner, PolicerSettings, PolicyClass,
+    PolicyCompiler, PolicyRules, RuleHits, SessionPolicer,
 };
 pub use controller::Controller;
 pub use drops::DropReason;
 pub use edges::{Edge, Node};
 pub use inspect::{Held, Part, Piece, first_routes, host_routes};
-pub use police::{Colour, Meter, MeterSettings};
+pub use police::{Colour, Kept, Meter, MeterSettings};
 pub use policy::{Overhead, PacketSettings, Rate};
 pub use protection::{CIRCUIT, HoldDown, Level, Levels, Offence, Untrusted};
 pub use punt::{NextHop, PuntClass, PuntKind, PuntLimits, Shown, Subject};

@@ -31,6 +31,15 @@ impl Rate {
     }
 }
 
+/// A rate and a burst as a policer keeps them: rounded to the clock of the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The rate.
+    pub bits_per_second: u64,
+    /// Octets that may come at once.
+    pub burst: u64,
+}
+
 /// A bucket in one word, in ticks or parts of them: when it will be full again (the "theoretical arrival time" of ITU-T I.371's GCRA).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Bucket(u64);
@@ -86,6 +95,14 @@ impl Policer {
             pace,
             burst: pace.time(LEAST_BURST).max(parts(burst)),
         }
+    }
+
+    /// The rate and the burst that it keeps; `hz` is that of [`Policer::new`]. `None`: there is no limit.
+    pub fn kept(&self, hz: u64) -> Option<Kept> {
+        Some(Kept {
+            bits_per_second: self.pace.bits_per_second(hz)?,
+            burst: self.pace.octets(self.burst),
+        })
     }
 
     /// Whether there is a packet that it denies.
@@ -173,6 +190,23 @@ mod tests {
             let error = all.abs_diff(wanted) as f64 / wanted as f64;
             assert!(error < 0.0025, "{kbps} kbit/s: {all} octets, not {wanted}");
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_the_rate_and_its_burst() {
+        for (kbps, burst) in [
+            (64, 15_000),
+            (50_000, 625_000),
+            (100_000_000, 1_250_000_000),
+        ] {
+            let kept = Policer::new(Some(BitRate::kbps(kbps)), HZ)
+                .kept(HZ)
+                .unwrap();
+            let is_near = |kept: u64, wanted: u64| kept.abs_diff(wanted) <= wanted / 100_000 + 1;
+            assert!(is_near(kept.bits_per_second, kbps * 1000), "{kept:?}");
+            assert!(is_near(kept.burst, burst), "{kept:?}");
+        }
+        assert_eq!(Policer::new(None, HZ).kept(HZ), None);
     }
 
     #[test]

@@ -152,6 +152,11 @@ impl Controller {
         self.aliases.place(index)
     }
 
+    /// The worker that has the session of an index.
+    pub fn worker_of(&self, index: SessionIndex) -> u16 {
+        self.shard.of(self.aliases.place(index).0)
+    }
+
     /// The session of an index is gone, and the next one with the index is where the index says. The place that it was moved to is free.
     pub fn forget_place(&mut self, index: SessionIndex) {
         self.aliases.forget(index);

@@ -99,7 +99,13 @@ impl UserPlane {
                     name,
                     ..Default::default()
                 });
-                Response::SessionPolicy(northbound::SessionPolicy { up: None, down }.into())
+                Response::SessionPolicy(
+                    northbound::SessionPolicy {
+                        down,
+                        ..northbound::SessionPolicy::default()
+                    }
+                    .into(),
+                )
             }
             Request::MoveAggregate(request) => Response::Moved(northbound::MoveAggregateResponse {
                 sessions: request.worker,

@@ -137,8 +137,8 @@ mod tests {
             ..DirectionPolicy::default()
         };
         let policy = SessionPolicy {
-            up: None,
             down: Some(down),
+            ..SessionPolicy::default()
         };
         let states = vec![state("6", Vec::new()), state("7", own)];
         SessionDetails::of(session, states, Some(policy))

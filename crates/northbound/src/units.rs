@@ -7,7 +7,12 @@ pub fn octets(count: u64) -> String {
 
 /// Octets a second, in bits: `999 bit/s`, `1.2 Mbit/s`.
 pub fn bits_per_second(octets: f64) -> String {
-    scaled((octets * 8.0) as u64, "bit/s")
+    rate((octets * 8.0) as u64)
+}
+
+/// Bits a second: `999 bit/s`, `1.2 Mbit/s`.
+pub fn rate(bits: u64) -> String {
+    scaled(bits, "bit/s")
 }
 
 /// A count: `999`, `1.2 M`.

@@ -195,7 +195,7 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
                     name: id,
                     ..DirectionPolicy::default()
                 }),
-                down: None,
+                ..SessionPolicy::default()
             }),
         },
         Request::ListDrops => Response::Drops {

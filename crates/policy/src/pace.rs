@@ -51,6 +51,19 @@ impl Pace {
         left.min(u128::from(u64::MAX >> 1)) as u64
     }
 
+    /// The rate that is kept, in bits a second; `hz` ticks are a second. `None`: there is no rate.
+    pub fn bits_per_second(self, hz: u64) -> Option<u64> {
+        let octets = (u128::from(hz) << FRACTION).checked_div(self.0.into())?;
+        u64::try_from(octets * 8).ok()
+    }
+
+    /// How many octets take a time, which is in parts of ticks, rounded. 0: there is no rate.
+    pub fn octets(self, time: u64) -> u64 {
+        let time = u128::from(time) << (FRACTION - PARTS);
+        let octets = (time + u128::from(self.0 / 2)).checked_div(self.0.into());
+        octets.map_or(0, |octets| octets as u64)
+    }
+
     /// Time of so many octets, in parts of ticks.
     #[inline(always)]
     pub fn time(self, octets: u32) -> u64 {
@@ -73,6 +86,18 @@ mod tests {
             assert!(time.abs_diff(wanted) <= wanted / 1000 + 1, "{kbps}: {time}");
         }
         assert!(!Pace::NONE.is_limited() && Pace::NONE.time(9000) == 0);
+    }
+
+    #[test]
+    fn the_rate_that_is_kept_is_close_to_the_one_that_was_asked_for() {
+        for kbps in [1, 64, 20_000, 1_000_000, 100_000_000] {
+            let pace = Pace::new(Some(Rate::kbps(kbps)), HZ);
+            let (kept, wanted) = (pace.bits_per_second(HZ).unwrap(), kbps * 1000);
+            assert!(kept.abs_diff(wanted) <= wanted / 100_000 + 1, "{kept}");
+            assert_eq!(pace.octets(pace.time(150_000)), 150_000);
+        }
+        assert_eq!(Pace::NONE.bits_per_second(HZ), None);
+        assert_eq!(Pace::NONE.octets(7), 0);
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub(crate) struct TrafficPolicies {
     in_force: BTreeMap<PolicyKey, InForce>,
     /// Why a policy as it is wanted cannot be put in force.
     failed: BTreeMap<PolicyKey, String>,
+    /// What compiles for the workers.
+    pub compiler: PolicyCompiler,
     jobs: std::sync::mpsc::Sender<Job>,
     pub done: mpsc::UnboundedReceiver<Done>,
     /// Hits of rules in policies that were replaced, by the name of the ACL and the number.
@@ -110,6 +112,7 @@ impl TrafficPolicies {
             wanted: BTreeMap::new(),
             in_force: BTreeMap::new(),
             failed: BTreeMap::new(),
+            compiler,
             jobs,
             done,
             earlier: BTreeMap::new(),

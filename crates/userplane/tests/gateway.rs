@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use config::UserPlaneDocument;
 use northbound::TrafficPolicyState::{InForce, Missing};
-use northbound::{DenialReason, DirectionPolicy, Fault, Ledger, SessionPolicy};
+use northbound::{
+    DenialReason, DirectionPolicy, Fault, Ledger, PolicerKind, PolicerOwner, SessionPolicy,
+};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
-use policy::{Access, Bindings, FilterRules, Forwarding, Name, PacketSettings, Treatment};
+use policy::{Access, Bindings, FilterRules, Forwarding, Name, PacketSettings, Rate, Treatment};
 use tokio::net::UdpSocket;
 use userplane::configure::Management;
 use userplane::device::{Device, Kind};
@@ -430,6 +432,8 @@ async fn filtered(
         policy_down: Name::new("nowhere"),
         filter_rules: None,
     };
+    spec.forwarding.packets.rate_up = Rate::new(50_000);
+    spec.forwarding.packets.rate_down = Rate::new(50_000);
     let seid = cp.establish(spec.establish_control()).await;
     let modified = cp.ask(seid, spec.add_family(Family::Ipv4).unwrap()).await;
     assert_eq!(modified.cause(), Some(Cause::REQUEST_ACCEPTED));
@@ -442,6 +446,9 @@ async fn filtered(
     assert_eq!(hits(&up), [("base", 10, 1, 28), ("base", 20, 1, 28)]);
     assert_eq!((&*up.name, up.state()), ("home-up", InForce));
     assert_eq!((up.denied_octets, up.exceeded_packets), (28, 0));
+    let compiled = up.compiled.unwrap();
+    assert_eq!((compiled.rules, compiled.ipv4.unwrap().rules), (2, 2));
+    assert!(compiled.octets > compiled.ipv6.unwrap().octets);
     let denial = up.last_denial.unwrap();
     assert_eq!(denial.reason(), DenialReason::Rule);
     let text = "deny udp from any to any 25";
@@ -449,8 +456,20 @@ async fn filtered(
         (&*denial.acl, denial.rule, &*denial.text),
         ("base", 20, text)
     );
-    let down = session_policy(&mut mi).await.down.unwrap();
+    let rate = up.policers.first().unwrap();
+    assert_eq!(
+        (rate.owner(), rate.kind()),
+        (PolicerOwner::Session, PolicerKind::SingleBucket)
+    );
+    assert!(rate.committed_rate.abs_diff(50_000_000) < 1000, "{rate:?}");
+    let policy = session_policy(&mut mi).await;
+    assert_eq!(policy.worker, Some(1), "the segment was moved there");
+    let down = policy.down.unwrap();
     assert!(down.drops_all && down.state() == Missing, "{down:?}");
+    assert!(
+        down.compiled.is_none() && down.policers.is_empty(),
+        "{down:?}"
+    );
     policies_are_shown(&mut mi).await;
 
     // another document: what was counted stays, and the rule that denied is not mistaken for another one
@@ -472,6 +491,9 @@ async fn filtered(
         (denial.reason(), &*denial.acl),
         (DenialReason::Replaced, "")
     );
+    let now = in_force(&mut mi).await.compiled.unwrap();
+    assert_eq!((now.number, now.rules), (compiled.number, 3));
+    assert_ne!(now.compilation, compiled.compilation);
     access.try_write(&udp(80)).unwrap();
     let up = denied(&mut mi, 2).await;
     assert_eq!(hits(&up), [("", 0, 1, 28)], "of the changed policy");

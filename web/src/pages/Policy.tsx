@@ -31,6 +31,7 @@ function Direction({ title, did }: { title: string; did: Row }) {
       <Facts
         facts={[
           ['Policy', name && <><span>{name}</span> <Badge word={text(did, 'state')} /></>],
+          ['Compiled', compiled(did['compiled'])],
           ['Denied', packets('denied_packets') && `${packets('denied_packets')}, ${octets(number(did, 'denied_octets') ?? 0)}`],
           ['Last denial', denial(did)],
           ['Above the rate', packets('exceeded_packets')],
@@ -38,6 +39,7 @@ function Direction({ title, did }: { title: string; did: Row }) {
           ['Above the rate of the home', packets('subscriber_exceeded_packets')],
         ]}
       />
+      <Policers policers={rows(did, 'policers')} />
       <Queues queues={rows(did, 'queues')} />
       <Classes classes={rows(did, 'classes')} />
       <Watch watch={did['rule_watch']} />
@@ -51,6 +53,33 @@ function denial(did: Row): string {
   if (!isRow(last)) return '';
   return Object.entries(last).filter(([, value]) => value !== null && value !== '' && value !== 0).map(([name, value]) =>
     `${name.replaceAll('_', ' ')} ${isRow(value) ? JSON.stringify(value) : String(value)}`).join(', ');
+}
+
+/** What the workers have of the policy. */
+function compiled(of: Row[string] | undefined): string {
+  if (!isRow(of)) return '';
+  const size = (name: string, part: Row) => `${name}${number(part, 'rules') ?? 0} rules in ${octets(number(part, 'octets') ?? 0)}`;
+  const families = [['IPv4 ', of['ipv4']], ['IPv6 ', of['ipv6']]] as const;
+  const sizes = families.flatMap(([name, part]) => (isRow(part) ? [size(name, part)] : []));
+  return [`number ${number(of, 'number') ?? 0}`, `compilation ${number(of, 'compilation') ?? 0}`, size('', of), ...sizes].join(', ');
+}
+
+function Policers({ policers }: { policers: Row[] }) {
+  if (policers.length === 0) return null;
+  return (
+    <Table
+      caption="Policers"
+      rows={policers}
+      views={[
+        { field: 'owner', label: 'Of', cell: (row) => text(row, 'class') || text(row, 'owner') },
+        { field: 'kind' },
+        { field: 'committed_rate', label: 'Rate', unit: 'bits per second', kind: 'number' },
+        { field: 'committed_burst', label: 'Burst', unit: 'octets', kind: 'number' },
+        { field: 'second_rate', label: 'Peak or excess rate', unit: 'bits per second', kind: 'number' },
+        { field: 'second_burst', label: 'Peak or excess burst', unit: 'octets', kind: 'number' },
+      ]}
+    />
+  );
 }
 
 function Queues({ queues }: { queues: Row[] }) {

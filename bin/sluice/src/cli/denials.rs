@@ -1,10 +1,11 @@
-//! What the policies of a session have denied: rows of its page, and sentences.
+//! What the policies of a session are at its user plane, and what they have done: rows of its page.
 
-use super::units::octets;
+use super::units::{counted, octets, rate};
 use northbound::word;
 use northbound::{
-    ClassCounts, Denial, DenialReason, FILTER_RULES, MatchKind, PolicySetting, QueueLimit,
-    QueueState, RuleHits, RuleWatch, SessionPolicy,
+    ClassCounts, CompiledPolicy, Denial, DenialReason, FILTER_RULES, MatchKind, PolicerKind,
+    PolicerOwner, PolicySetting, QueueLimit, QueueState, RuleHits, RuleWatch,
+    SessionPolicer, SessionPolicy,
 };
 
 /// The settings of a session's policy, each with the origin of its value.
@@ -27,6 +28,8 @@ pub(super) fn settings(settings: &[PolicySetting]) -> Vec<(String, String)> {
 /// What the policies have done, a few rows for each direction.
 pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
     let mut rows = Vec::new();
+    let worker = policy.worker.iter();
+    rows.extend(worker.map(|worker| ("worker".to_owned(), worker.to_string())));
     for (way, _, did) in policy.directions() {
         let counted = |packets: u64| match packets {
             1 => "1 packet".to_owned(),
@@ -43,6 +46,7 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
                 format!("policy {way} state"),
                 format!("{} ({state}{drops})", did.name),
             ));
+            rows.extend(did.compiled.as_ref().map(|of| compiled_row(way, of)));
             let size = octets(did.denied_octets);
             let denied = format!("{}, {size}", counted(did.denied_packets));
             rows.push((format!("denied {way}"), denied));
@@ -54,6 +58,7 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
             );
             rows.push((format!("yellow {way}"), passed));
         }
+        rows.extend(did.policers.iter().map(|policer| policer_row(way, policer)));
         let of_home = match did.subscriber_exceeded_packets {
             0 => String::new(),
             packets => format!(", {packets} above the rate of the home"),
@@ -68,6 +73,49 @@ pub(super) fn rows(policy: &SessionPolicy) -> Vec<(String, String)> {
         rows.extend(watched.flat_map(|watch| hit_rows(way, watch)));
     }
     rows
+}
+
+/// What the workers have of a policy.
+fn compiled_row(way: &str, of: &CompiledPolicy) -> (String, String) {
+    let families = [("IPv4", of.ipv4), ("IPv6", of.ipv6)];
+    let families = families.into_iter().filter_map(|(family, size)| {
+        let size = size?;
+        Some(format!(
+            ", {family} {} in {}",
+            counted(size.rules, "rule"),
+            octets(size.octets)
+        ))
+    });
+    let told = format!(
+        "number {}, compilation {}, {} in {}{}",
+        of.number,
+        of.compilation,
+        counted(of.rules, "rule"),
+        octets(of.octets),
+        families.collect::<String>()
+    );
+    (format!("compiled {way}"), told)
+}
+
+/// A policer with the rates and bursts that the worker keeps.
+fn policer_row(way: &str, policer: &SessionPolicer) -> (String, String) {
+    let name = match policer.owner() {
+        PolicerOwner::Class => format!("policer {} {way}", policer.class),
+        PolicerOwner::Subscriber => format!("policer of home {way}"),
+        _ => format!("policer {way}"),
+    };
+    let bucket = |bits, burst| format!("{}, burst {}", rate(bits), octets(burst));
+    let first = bucket(policer.committed_rate, policer.committed_burst);
+    let (Some(bits), Some(burst)) = (policer.second_rate, policer.second_burst) else {
+        return (name, first);
+    };
+    let second = match policer.kind() {
+        PolicerKind::TwoRate => format!("peak {}", bucket(bits, burst)),
+        PolicerKind::SingleRate => format!("excess burst {}", octets(burst)),
+        _ => format!("excess {}", bucket(bits, burst)),
+    };
+    let kind = word(&[], policer.kind());
+    (name, format!("{kind}: {first}; {second}"))
 }
 
 /// What happened to the packets of a class.
@@ -149,7 +197,7 @@ fn last_denial(denial: &Denial) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::{DirectionPolicy, TrafficPolicyState};
+    use northbound::{CompiledFamily, DirectionPolicy, TrafficPolicyState};
 
     fn denied(packets: u64, reason: DenialReason) -> DirectionPolicy {
         DirectionPolicy {
@@ -225,10 +273,12 @@ mod tests {
                 ..denied(1, DenialReason::Rule)
             }),
             down: Some(down),
+            worker: Some(1),
         };
         let rows = rows(&policy);
         let rows: Vec<(&str, &str)> = rows.iter().map(|(a, b)| (&**a, &**b)).collect();
         let expected = [
+            ("worker", "1"),
             ("policy up state", "home-up (in force)"),
             ("denied up", "1 packet, 64 B"),
             ("above rate up", "0 packets"),
@@ -272,6 +322,86 @@ mod tests {
             of_subscriber,
             "NAS-Filter-Rule 2: deny in ip from any to any"
         );
+    }
+
+    #[test]
+    fn the_compiled_form_of_a_policy_is_shown() {
+        let size = |rules, octets| Some(CompiledFamily { rules, octets });
+        let compiled = CompiledPolicy {
+            number: 3,
+            compilation: 17,
+            rules: 4,
+            octets: 48_000,
+            ipv4: size(4, 24_000),
+            ipv6: size(1, 23_900),
+        };
+        let policer =
+            |owner: PolicerOwner, kind: PolicerKind, second: Option<u64>| SessionPolicer {
+                owner: owner.into(),
+                kind: kind.into(),
+                committed_rate: 20_000_000,
+                committed_burst: 250_000,
+                second_rate: second,
+                second_burst: second.map(|rate| rate / 80),
+                ..SessionPolicer::default()
+            };
+        let of_class = SessionPolicer {
+            class: "voice".into(),
+            ..policer(
+                PolicerOwner::Class,
+                PolicerKind::SingleRate,
+                Some(20_000_000),
+            )
+        };
+        let two = policer(
+            PolicerOwner::Policy,
+            PolicerKind::TwoRate,
+            Some(100_000_000),
+        );
+        let excess = SessionPolicer {
+            kind: PolicerKind::TwoRateDifferentiated.into(),
+            ..two.clone()
+        };
+        let bucket = |owner| policer(owner, PolicerKind::SingleBucket, None);
+        let down = DirectionPolicy {
+            name: "home-down".into(),
+            compiled: Some(compiled),
+            policers: vec![
+                of_class,
+                two,
+                excess,
+                bucket(PolicerOwner::Session),
+                bucket(PolicerOwner::Subscriber),
+            ],
+            ..DirectionPolicy::default()
+        };
+        let rows = rows(&SessionPolicy {
+            down: Some(down),
+            ..SessionPolicy::default()
+        });
+        let rows: Vec<(&str, &str)> = rows.iter().map(|(a, b)| (&**a, &**b)).collect();
+        let expected = [
+            (
+                "compiled down",
+                "number 3, compilation 17, 4 rules in 48.0 kB, IPv4 4 rules in 24.0 kB, IPv6 1 rule in 23.9 kB",
+            ),
+            ("denied down", "0 packets, 0 B"),
+            (
+                "policer voice down",
+                "single rate: 20.0 Mbit/s, burst 250.0 kB; excess burst 250.0 kB",
+            ),
+            (
+                "policer down",
+                "two rate: 20.0 Mbit/s, burst 250.0 kB; peak 100.0 Mbit/s, burst 1.2 MB",
+            ),
+            (
+                "policer down",
+                "two rate differentiated: 20.0 Mbit/s, burst 250.0 kB; excess 100.0 Mbit/s, burst 1.2 MB",
+            ),
+            ("policer down", "20.0 Mbit/s, burst 250.0 kB"),
+            ("policer of home down", "20.0 Mbit/s, burst 250.0 kB"),
+        ];
+        assert_eq!(rows[1..8], expected);
     }
 
     #[test]

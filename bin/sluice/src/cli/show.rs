@@ -396,7 +396,7 @@ mod tests {
             ],
             policy: Some(SessionPolicy {
                 up: Some(up),
-                down: None,
+                ..SessionPolicy::default()
             }),
             limited_by: None,
         };

@@ -143,6 +143,13 @@ impl Classes {
         }
     }
 
+    /// The policers of the classes that have one in a direction, each with the position of the class.
+    pub fn meters(&self, direction: Direction) -> impl Iterator<Item = (usize, MeterSettings)> {
+        let policers = self.policers[direction as usize].iter().enumerate();
+        policers
+            .filter_map(|(position, policer)| Some((position, policer.as_ref()?.settings.meter)))
+    }
+
     /// How many classes there are.
     pub fn len(&self) -> usize {
         self.len.into()

@@ -1,5 +1,5 @@
 //! Meters of three colours in 48 octets: RFC 2697, RFC 2698 and RFC 4115, on arrival times instead of token counts.
-use super::MeterSettings;
+use super::{Kept, MeterSettings};
 use core::hint::select_unpredictable;
 use policy::Rate;
 use policy::pace::{PARTS, parts};
@@ -86,6 +86,17 @@ impl OctetTime {
         (u64::from(octets) * u64::from(self.mantissa)) >> self.shift
     }
 
+    /// The rate, with a burst that comes in a time; both rounded. Without a limit it is 0.
+    fn kept(self, burst: u64, hz: u64) -> Kept {
+        let mantissa = u128::from(self.mantissa);
+        let rounded = |value: u128| (value + mantissa / 2).checked_div(mantissa).unwrap_or(0);
+        let bits = (u128::from(hz) * 8) << PARTS;
+        Kept {
+            bits_per_second: rounded(bits << self.shift) as u64,
+            burst: rounded(u128::from(burst) << self.shift) as u64,
+        }
+    }
+
     /// The time at this rate of the tokens that come in a time at another rate, rounded down, and at most `most`.
     fn instead_of(self, other: OctetTime, time: u64, most: u64) -> u64 {
         let scaled = u128::from(time) * u128::from(self.mantissa) / u128::from(other.mantissa);
@@ -139,6 +150,15 @@ impl MeterRates {
 
     fn has_limit(&self) -> bool {
         self.committed_octet != 0
+    }
+
+    /// The committed rate, and the peak or excess one, as the meter keeps them; `hz` is that of [`MeterRates::new`].
+    pub fn kept(&self, hz: u64) -> [Kept; 2] {
+        let [committed, second] = self.octet_times();
+        [
+            committed.kept(self.committed_burst, hz),
+            second.kept(self.second_burst, hz),
+        ]
     }
 
     #[inline(always)]

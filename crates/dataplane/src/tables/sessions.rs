@@ -9,8 +9,8 @@ use crate::tables::{NO_VLANS, Vlans};
 use counts::Carried;
 use dpdk::Lines;
 use pages::{Pages, Vacancy};
-pub(crate) use policing::PolicedLines;
 use policing::Policing;
+pub(crate) use policing::{PolicedLines, own_rates};
 use std::sync::Arc;
 use wire::eth::{TPID_8021AD, TPID_8021Q, Tag, Tags};
 

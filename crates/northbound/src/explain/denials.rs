@@ -176,7 +176,12 @@ mod tests {
     }
 
     fn said(up: Option<DirectionPolicy>, down: Option<DirectionPolicy>) -> String {
-        sentences(&SessionPolicy { up, down }).join("\n")
+        let policy = SessionPolicy {
+            up,
+            down,
+            ..SessionPolicy::default()
+        };
+        sentences(&policy).join("\n")
     }
 
     #[test]

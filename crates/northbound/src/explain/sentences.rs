@@ -337,7 +337,7 @@ mod tests {
                         exceeded_packets: 12,
                         ..DirectionPolicy::default()
                     }),
-                    down: None,
+                    ..SessionPolicy::default()
                 }),
             ],
             ..Explanation::default()

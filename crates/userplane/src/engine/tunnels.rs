@@ -6,7 +6,7 @@ use std::time::Duration;
 use dataplane::{PortIndex, SessionEntry, SessionIndex};
 use pfcp::bng::Tunnel;
 
-use super::Engine;
+use super::{Engine, Session};
 use crate::compile::CompiledSession;
 
 /// Owner of the tunnel that a packet came through.
@@ -29,14 +29,23 @@ pub enum NoDownlink {
     WrongPeer,
 }
 
+fn entry_of<T>(session: &Session<T>) -> Option<&SessionEntry> {
+    match &session.compiled {
+        CompiledSession::Subscriber { entry, .. } => Some(entry),
+        CompiledSession::Default { .. } => None,
+    }
+}
+
 impl<T: Copy> Engine<T> {
     /// The subscriber sessions.
     pub fn subscribers(&self) -> impl Iterator<Item = &SessionEntry> {
         let sessions = self.table.iter();
-        sessions.filter_map(|(_, session)| match &session.compiled {
-            CompiledSession::Subscriber { entry, .. } => Some(entry),
-            CompiledSession::Default { .. } => None,
-        })
+        sessions.filter_map(|(_, session)| entry_of(session))
+    }
+
+    /// The subscriber session with an index.
+    pub fn subscriber(&self, index: SessionIndex) -> Option<&SessionEntry> {
+        entry_of(self.table.get(index)?)
     }
 
     /// Tunnel for discovery packets received at a port: that of the port's own default session, or of one for all ports.

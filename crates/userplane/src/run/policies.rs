@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use dataplane::{LastDenial, PolicyIndex, PolicyState, SessionEntry, SessionIndex, WAITS};
+use dataplane::{
+    LastDenial, PacketSettings, PolicyIndex, PolicyState, SessionEntry, SessionIndex, WAITS,
+};
 use mi::{Answer, ListAclRulesResponse, Response, SessionPlace};
 use northbound::{
-    AclRule, ClassCounts, Denial, DenialReason, DirectionPolicy, PAGE, QUEUE_WAITS, QueueLimit,
-    QueueState, Refusal, SessionPolicy, TrafficPolicy, TrafficPolicyState,
+    AclRule, ClassCounts, CompiledFamily, CompiledPolicy, Denial, DenialReason, DirectionPolicy,
+    PAGE, PolicerKind, PolicerOwner, QUEUE_WAITS, QueueLimit, QueueState, Refusal, SessionPolicer,
+    SessionPolicy, TrafficPolicy, TrafficPolicyState,
 };
 use policy::{Direction, Name};
 use tokio::sync::oneshot;
@@ -189,18 +192,71 @@ impl UserPlane {
             return self.questions.answer_up(index, state);
         }
         for Question { up, reply, .. } in self.questions.take(index) {
+            let packets = self.engine.subscriber(index).map(|entry| entry.packets);
+            let direction = |direction, state: PolicyState| DirectionPolicy {
+                rule_watch: self.rule_watch(index, direction),
+                policers: packets.map_or_else(Vec::new, |packets| {
+                    self.policers(state.policy, &packets, direction)
+                }),
+                ..self.direction(state)
+            };
             let policy = SessionPolicy {
-                up: up.flatten().map(|state| DirectionPolicy {
-                    rule_watch: self.rule_watch(index, Direction::Up),
-                    ..self.direction(state)
-                }),
-                down: state.map(|state| DirectionPolicy {
-                    rule_watch: self.rule_watch(index, Direction::Down),
-                    ..self.direction(state)
-                }),
+                up: up.flatten().map(|state| direction(Direction::Up, state)),
+                down: state.map(|state| direction(Direction::Down, state)),
+                worker: Some(self.controller.worker_of(index).into()),
             };
             let _ = reply.send(Ok(Response::SessionPolicy(policy.into())));
         }
+    }
+
+    /// Policers of a session's packets in a direction. None while the workers have no form of its policy: all of its packets are dropped.
+    fn policers(
+        &self,
+        number: Option<PolicyIndex>,
+        packets: &PacketSettings,
+        direction: Direction,
+    ) -> Vec<SessionPolicer> {
+        let policy = number.and_then(|number| self.policies.in_force(number));
+        if number.is_some() && policy.is_none() {
+            return Vec::new();
+        }
+        let key = number.and_then(|number| self.policies.numbers.key(number));
+        let classes = key.iter().flat_map(|key| self.policies.classes(key));
+        let classes: Vec<&str> = classes.collect();
+        let policers = self.policies.compiler.policers(policy, packets, direction);
+        let shown = policers.into_iter().map(|policer| {
+            let class = match policer.owner {
+                dataplane::PolicerOwner::Class(position) => classes.get(position).copied(),
+                _ => None,
+            };
+            SessionPolicer {
+                owner: owner(policer.owner).into(),
+                class: class.unwrap_or_default().to_owned(),
+                kind: kind(policer.kind).into(),
+                committed_rate: policer.committed.bits_per_second,
+                committed_burst: policer.committed.burst,
+                second_rate: policer.second.map(|second| second.bits_per_second),
+                second_burst: policer.second.map(|second| second.burst),
+            }
+        });
+        shown.collect()
+    }
+
+    /// What the workers have of a policy. `None`: nothing.
+    fn compiled(&self, number: PolicyIndex) -> Option<CompiledPolicy> {
+        let policy = self.policies.in_force(number)?;
+        let [ipv4, ipv6] = policy.sizes().map(|size| CompiledFamily {
+            rules: size.rules as u64,
+            octets: size.octets as u64,
+        });
+        Some(CompiledPolicy {
+            number: number.0.get().into(),
+            compilation: policy.compilation(),
+            rules: policy.rules() as u64,
+            octets: policy.octets() as u64,
+            ipv4: Some(ipv4),
+            ipv6: Some(ipv6),
+        })
     }
 
     fn direction(&self, did: PolicyState) -> DirectionPolicy {
@@ -248,6 +304,8 @@ impl UserPlane {
             queues,
             last_denial: did.last_denial.map(|denial| self.denial(denial)),
             rule_watch: None,
+            compiled: did.policy.and_then(|number| self.compiled(number)),
+            policers: Vec::new(),
         }
     }
 
@@ -271,6 +329,24 @@ impl UserPlane {
                 }
             }
         }
+    }
+}
+
+fn owner(of: dataplane::PolicerOwner) -> PolicerOwner {
+    match of {
+        dataplane::PolicerOwner::Class(_) => PolicerOwner::Class,
+        dataplane::PolicerOwner::Policy => PolicerOwner::Policy,
+        dataplane::PolicerOwner::Session => PolicerOwner::Session,
+        dataplane::PolicerOwner::Subscriber => PolicerOwner::Subscriber,
+    }
+}
+
+fn kind(of: dataplane::PolicerKind) -> PolicerKind {
+    match of {
+        dataplane::PolicerKind::SingleBucket => PolicerKind::SingleBucket,
+        dataplane::PolicerKind::SingleRate => PolicerKind::SingleRate,
+        dataplane::PolicerKind::TwoRate => PolicerKind::TwoRate,
+        dataplane::PolicerKind::TwoRateDifferentiated => PolicerKind::TwoRateDifferentiated,
     }
 }
 

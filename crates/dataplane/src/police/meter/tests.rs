@@ -123,6 +123,16 @@ proptest! {
     }
 
     #[test]
+    fn what_is_kept_is_what_was_set_but_for_rounding(settings in settings_of(any_rate)) {
+        let kept = MeterRates::new(settings, HZ).kept(HZ);
+        for (kept, (kbps, burst)) in kept.into_iter().zip(buckets(settings)) {
+            let wanted = kbps * 1000;
+            prop_assert!(kept.bits_per_second.abs_diff(wanted) <= wanted / 1_000_000_000 + 1);
+            prop_assert!(kept.burst.abs_diff(burst.into()) <= 1, "{:?}", kept);
+        }
+    }
+
+    #[test]
     fn no_interval_has_more_than_its_rate_and_burst(
         settings in settings_of(any_rate), traffic in traffic()
     ) {

@@ -9,7 +9,7 @@ use crate::tables::homes::{self, Home, HomeLine, Homes};
 use crate::tables::meters::MeterLine;
 use crate::tables::policies::{CompiledPolicies, Passes, PolicyLine};
 use dpdk::Lines;
-use policy::{Direction, Rate};
+use policy::{Direction, PacketSettings, Rate};
 
 /// By the place of the session, one line of each table for each direction.
 pub(super) struct Policing {
@@ -229,7 +229,7 @@ impl Sessions {
     ) {
         let [committed, rate] = self
             .get(index)
-            .map_or([None; 2], |entry| own_rates(entry, direction));
+            .map_or([None; 2], |entry| own_rates(&entry.packets, direction));
         let place = line_place(self.place(index), direction);
         let settings = policer.meter.of_session(committed, rate);
         let hz = self.policing.hz;
@@ -350,8 +350,7 @@ impl PolicedLines<'_> {
 }
 
 /// Committed and largest rate of a session alone.
-fn own_rates(entry: &SessionEntry, direction: Direction) -> [Option<Rate>; 2] {
-    let packets = &entry.packets;
+pub(crate) fn own_rates(packets: &PacketSettings, direction: Direction) -> [Option<Rate>; 2] {
     match direction {
         Direction::Up => [packets.committed_rate_up, packets.rate_up],
         Direction::Down => [packets.committed_rate_down, packets.rate_down],
