@@ -282,3 +282,6 @@ fn mark_v4(w: &mut Window, ip: usize, dscp: u8) {
     let sum = (sum & 0xffff) + (sum >> 16);
     w.put16(ip + 10, !((sum & 0xffff) + (sum >> 16)) as u16);
 }
+
+#[cfg(test)]
+mod tests;
