@@ -25,9 +25,12 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
         .acls
         .iter()
         .filter(|(name, acl)| before.acls.get(*name) != Some(*acl));
-    let never: Vec<String> = changed
-        .flat_map(|(name, acl)| shadowed(name, acl))
-        .collect();
+    let never = changed.flat_map(|(name, acl)| shadowed(name, acl));
+    let policies = new.policies.iter();
+    let policies = policies.filter(|(name, policy)| !has_same_rules(before, new, name, policy));
+    let never = never
+        .chain(policies.flat_map(|(name, policy)| shadowed_by_others(&new.acls, name, policy)));
+    let never: Vec<String> = never.collect();
     let more = never.len().saturating_sub(MOST);
     let rest = (more > 0).then(|| format!("{more} more rules never match"));
     let texts = never.into_iter().take(MOST).chain(rest);
@@ -40,8 +43,7 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
             names.map(policer).collect()
         };
         let former = before.policies.get(name);
-        let same_rules =
-            former == Some(policy) && acls_of(&before.acls, policy).eq(acls_of(&new.acls, policy));
+        let same_rules = has_same_rules(before, new, name, policy);
         if same_rules && policers(before) == policers(new) {
             continue;
         }
@@ -62,6 +64,17 @@ pub(crate) fn examine(before: &Configuration, new: &Configuration) -> Findings {
     found
 }
 
+/// Whether a policy is what it was, with the same rules.
+fn has_same_rules(
+    before: &Configuration,
+    new: &Configuration,
+    name: &str,
+    policy: &TrafficPolicy,
+) -> bool {
+    let is_same = before.policies.get(name) == Some(policy);
+    is_same && acls_of(&before.acls, policy).eq(acls_of(&new.acls, policy))
+}
+
 fn remark(text: String) -> Effect {
     Effect {
         text,
@@ -79,6 +92,30 @@ fn shadowed(name: &str, acl: &Acl) -> Vec<String> {
         format!(
             "rule {} of ACL {name} never matches: rule {} matches all of its packets",
             numbers[rule], numbers[earlier]
+        )
+    };
+    never.map(text).collect()
+}
+
+/// Rules that never match in a policy, since a rule of an ACL before theirs matches all of their packets.
+fn shadowed_by_others(acls: &Acls, name: &str, policy: &TrafficPolicy) -> Vec<String> {
+    let rules = rules_of(acls, policy);
+    // more rules than that are refused, and each one is compared with all before it
+    if policy.acls.len() < 2 || rules.len() > acl::MOST_RULES {
+        return Vec::new();
+    }
+    let listed = policy.acls.iter();
+    let listed = listed.filter_map(|name| Some((name, acls.get(name)?)));
+    let places: Vec<(&String, &u32)> = listed
+        .flat_map(|(name, acl)| acl.rules.keys().map(move |number| (name, number)))
+        .collect();
+    let never = acl::shadowed(&rules).into_iter();
+    let never = never.map(|(rule, earlier)| (places[rule], places[earlier]));
+    // those of one ACL are told of the ACL
+    let never = never.filter(|((acl, _), (by, _))| acl != by);
+    let text = |((acl, rule), (by, earlier))| {
+        format!(
+            "rule {rule} of ACL {acl} never matches in policy {name}: rule {earlier} of ACL {by} matches all of its packets"
         )
     };
     never.map(text).collect()
@@ -140,6 +177,38 @@ mod tests {
         // what stays as it was is not told again
         let same = config::check::read(text).unwrap().configuration;
         assert!(examine(&same, &same).remarks.is_empty());
+    }
+
+    #[test]
+    fn a_rule_behind_one_of_another_acl_of_its_policy_is_named() {
+        let text = "acls: {
+    base: {rules: {10: deny tcp from any to any 25, 20: permit tcp from any to 192.0.2.0/24}},
+    service: {rules: {
+        10: permit tcp from any to 192.0.2.7 80,
+        20: permit tcp from any to any 80,
+        30: deny tcp from any to 192.0.2.8 80}}}
+policies: {
+    both: {acls: [base, service]}, other: {acls: [service, base]}, one: {acls: [service]}}";
+        let inside = "rule 30 of ACL service never matches: rule 20 matches all of its packets";
+        let both = [10, 30].map(|rule| {
+            format!("rule {rule} of ACL service never matches in policy both: rule 20 of ACL base matches all of its packets")
+        });
+        let texts = |before: &Configuration, new: &str| -> Vec<String> {
+            let new = config::check::read(new).unwrap().configuration;
+            let remarks = examine(before, &new).remarks.into_iter();
+            let texts = remarks.map(|remark| remark.text);
+            texts.filter(|text| text.contains("matches all")).collect()
+        };
+        let nothing = Configuration::default();
+        assert_eq!(texts(&nothing, text), [inside, &both[0], &both[1]]);
+        // another order is a change, and an ACL that changes is one of all policies that have it
+        let before = config::check::read(text).unwrap().configuration;
+        let turned = text.replace("[service, base]", "[base, service]");
+        let other = both.clone().map(|text| text.replace("both", "other"));
+        assert_eq!(texts(&before, &turned), other);
+        let without = text.replace(",\n        30: deny tcp from any to 192.0.2.8 80", "");
+        assert_eq!(texts(&before, &without), both[..1]);
+        assert!(texts(&before, text).is_empty());
     }
 
     #[test]
