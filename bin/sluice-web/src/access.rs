@@ -6,6 +6,7 @@ use crate::cookie;
 use crate::limits::{LOCKED, Refused};
 use crate::problem::Problem;
 use crate::role::Role;
+use crate::scope::{self, Scope};
 use crate::tokens::{self, Token};
 use axum::Extension;
 use axum::body::{Body, to_bytes};
@@ -48,6 +49,8 @@ pub struct Caller {
     pub name: String,
     /// What the caller may do.
     pub role: Role,
+    /// What the token may be used for; none: everything that the role allows. A sign-in has none.
+    pub scopes: Vec<Scope>,
     /// When the token or sign-in expires, in seconds since 1970; `None`: never.
     pub expires: Option<u64>,
     /// By what the caller is known.
@@ -59,6 +62,7 @@ impl From<&Token> for Caller {
         Caller {
             name: token.name.clone(),
             role: token.role,
+            scopes: token.scopes.clone(),
             expires: token.expires,
             means: Means::Token,
         }
@@ -66,6 +70,33 @@ impl From<&Token> for Caller {
 }
 
 impl Caller {
+    /// Whether the caller may do something in a scope that needs a role.
+    ///
+    /// # Errors
+    /// The scope or the role is missing; the sentence says which.
+    pub fn may(&self, scope: Scope, role: Role) -> Result<(), Problem> {
+        self.has(scope)?;
+        self.needs(role)
+    }
+
+    /// Whether the token may be used for this.
+    ///
+    /// # Errors
+    /// It may not; the sentence says which scope is missing.
+    pub fn has(&self, scope: Scope) -> Result<(), Problem> {
+        if self.scopes.is_empty() || self.scopes.contains(&scope) {
+            return Ok(());
+        }
+        let (name, own, needed) = (&self.name, scope::words(&self.scopes), scope.word());
+        Err(Problem::out_of_scope(
+            scope,
+            format!(
+                "This needs the scope {needed}, and the token `{name}` may be used for {own} only: make a token with `sluice-web token add \
+                 NAME --role ROLE --scope {needed}`."
+            ),
+        ))
+    }
+
     /// Whether the caller's role, or one before it, is this one.
     ///
     /// # Errors
@@ -224,6 +255,7 @@ fn by_cookie(site: &Site, secret: &str, request: &Request) -> Result<Caller, Pro
     Ok(Caller {
         name: sign_in.holder.name().to_owned(),
         role: sign_in.holder.role(),
+        scopes: Vec::new(),
         expires: Some(sign_in.expires),
         means: Means::SignIn,
     })
@@ -355,6 +387,7 @@ pub mod tests {
             let caller = Caller {
                 name: "noc".into(),
                 role: Role::View,
+                scopes: Vec::new(),
                 expires: None,
                 means,
             };

@@ -13,6 +13,7 @@ use crate::problem::Problem;
 use crate::query::{Arguments, Query};
 use crate::questions::QUESTIONS;
 use crate::role::Role;
+use crate::scope::Scope;
 use crate::secrets::hexadecimal;
 use crate::sign_in::{self, ME, SIGN_IN, SIGN_OUT};
 use crate::sign_ins::SignIns;
@@ -105,6 +106,22 @@ pub fn role_of(action: &Action) -> Role {
     match commits(action) {
         true => Role::Configure,
         false => Role::Operate,
+    }
+}
+
+/// Scope that an action needs.
+pub fn scope_of(action: &Action) -> Scope {
+    match commits(action) {
+        true => Scope::Configuration,
+        false => Scope::Actions,
+    }
+}
+
+/// Scope that a question needs: whoever changes the configuration has to read it.
+pub fn scope_of_question(question: &Action) -> Scope {
+    match question.name == catalogue::SHOW_CONFIGURATION.name {
+        true => Scope::Configuration,
+        false => Scope::Tables,
     }
 }
 
@@ -236,7 +253,7 @@ async fn read_metrics(
     State(site): State<Arc<Site>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
-    caller.needs(Role::View)?;
+    caller.may(Scope::Metrics, Role::View)?;
     let text = metrics::read(&site).await;
     Ok(([(CONTENT_TYPE, metrics::MEDIA_TYPE)], text).into_response())
 }
@@ -259,7 +276,7 @@ async fn read_table(
     let Some(table) = TABLES.iter().find(named) else {
         return ask(&site, &caller, &uri, &headers).await;
     };
-    caller.needs(role(table))?;
+    caller.may(Scope::Tables, role(table))?;
     if table.subscribers {
         // who looks at subscribers can be told afterwards
         tracing::info!(
@@ -295,7 +312,7 @@ async fn ask(
     let Some(question) = QUESTIONS.iter().find(named) else {
         return Err(nothing_there());
     };
-    caller.needs(Role::Support)?;
+    caller.may(scope_of_question(question), Role::Support)?;
     let arguments = Arguments::read(question.arguments, parameters(uri)?, &[]);
     let arguments = arguments.map_err(Problem::bad_request)?;
     // who looks at subscribers can be told afterwards
@@ -326,7 +343,7 @@ async fn act(
     let Some(action) = ACTIONS.iter().find(named) else {
         return Err(nothing_there());
     };
-    caller.needs(role_of(action))?;
+    caller.may(scope_of(action), role_of(action))?;
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     let given = read_body(action.arguments, &body).map_err(Problem::bad_request)?;
     let arguments = Arguments::read(action.arguments, given, &[]);

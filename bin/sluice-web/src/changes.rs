@@ -6,6 +6,7 @@ use crate::gateway::Gateway;
 use crate::problem::Problem;
 use crate::query::{Arguments, given};
 use crate::role::Role;
+use crate::scope::Scope;
 use axum::Extension;
 use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, Request, State};
@@ -200,7 +201,7 @@ pub async fn confirm(
 
 /// Admits a caller with the role `configure`.
 async fn admit(caller: &Caller, request: Request) -> Result<Request, Problem> {
-    match caller.needs(Role::Configure) {
+    match caller.may(Scope::Configuration, Role::Configure) {
         Ok(()) => Ok(request),
         Err(problem) => Err(refuse(request, problem).await),
     }

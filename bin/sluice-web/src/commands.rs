@@ -4,6 +4,7 @@ use crate::audience::Audience;
 use crate::links;
 use crate::lists::ListFile;
 use crate::role::Role;
+use crate::scope::{self, Scope};
 use crate::tokens::Token;
 use crate::users::{LONGEST, User, set_password};
 use clap::Subcommand;
@@ -52,11 +53,19 @@ pub enum TokenCommand {
         /// What it may do
         #[arg(long, value_enum)]
         role: Role,
+        /// What it may be used for; several are separated by commas [default: everything that the role allows]
+        #[arg(
+            long = "scope",
+            value_enum,
+            value_delimiter = ',',
+            value_name = "SCOPE"
+        )]
+        scopes: Vec<Scope>,
         /// When it expires: a time from now such as 90d, 12h or 2w, or `never`
         #[arg(long, default_value = EXPIRES, value_name = "TIME")]
         expires: String,
     },
-    /// List the tokens: name, role, when each expires
+    /// List the tokens: name, role, when each expires, what it may be used for
     List,
     /// Remove a token. Requests with it are refused at once
     Revoke {
@@ -148,8 +157,10 @@ impl TokenCommand {
             TokenCommand::Add {
                 name,
                 role,
+                scopes,
                 expires,
             } => {
+                Scope::check(&scopes, role)?;
                 let expires = match &*expires {
                     "never" => None,
                     span => Some(
@@ -160,7 +171,7 @@ impl TokenCommand {
                         })?,
                     ),
                 };
-                let (token, secret) = Token::generate(&name, role, now, expires);
+                let (token, secret) = Token::generate(&name, role, scopes, now, expires);
                 file.add(token)?;
                 println!("{secret}");
             }
@@ -171,7 +182,12 @@ impl TokenCommand {
                         Some(at) if at <= now => format!("expired {}", time::moment(at)),
                         Some(at) => format!("expires {}", time::moment(at)),
                     };
-                    println!("{:<24}  {:<9}  {until}", token.name, token.role.word());
+                    let used_for = match &*token.scopes {
+                        [] => "everything".into(),
+                        scopes => scope::words(scopes),
+                    };
+                    let (name, role) = (&token.name, token.role.word());
+                    println!("{name:<24}  {role:<9}  {until:<28}  {used_for}");
                 }
             }
             TokenCommand::Revoke { name } => file.remove(&name)?,

@@ -7,6 +7,7 @@ use crate::gateway::{Gateway, value};
 use crate::problem::Problem;
 use crate::query::Arguments;
 use crate::role::Role;
+use crate::scope::Scope;
 use crate::sse;
 use axum::Extension;
 use axum::extract::State;
@@ -34,7 +35,7 @@ pub async fn events(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    caller.needs(Role::Support)?;
+    caller.may(Scope::Events, Role::Support)?;
     let arguments = Arguments::read(WATCH_EVENTS.arguments, parameters(&uri)?, &[]);
     let arguments = arguments.map_err(Problem::bad_request)?;
     let kinds = EventKind::list(arguments.text("kinds").unwrap_or_default());

@@ -6,6 +6,7 @@ use crate::gateway::{Gateway, value};
 use crate::problem::Problem;
 use crate::query::Arguments;
 use crate::role::Role;
+use crate::scope::Scope;
 use crate::sse;
 use axum::Extension;
 use axum::extract::State;
@@ -34,7 +35,7 @@ pub async fn top(
     Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.needs(Role::Support)?;
+    caller.may(Scope::Tables, Role::Support)?;
     let arguments = Arguments::read(TOP.arguments, parameters(&uri)?, &[]);
     let arguments = arguments.map_err(Problem::bad_request)?;
     let Ok(room) = site.watchers.clone().try_acquire_owned() else {

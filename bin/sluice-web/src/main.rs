@@ -26,6 +26,7 @@ mod problem;
 mod query;
 mod questions;
 mod role;
+mod scope;
 mod secrets;
 mod server;
 mod sessions;

@@ -1,11 +1,14 @@
 //! The description of the API (OpenAPI 3.1), made of the catalogue.
 
-use crate::api::{CHECK, COMMIT, CONFIRM, action_path, path, role, role_of};
+use crate::api::{
+    CHECK, COMMIT, CONFIRM, action_path, path, role, role_of, scope_of, scope_of_question,
+};
 use crate::cookie;
 use crate::gateway::ACTIONS;
 use crate::query::{DEFAULT_LIMIT, MOST_LIMIT};
 use crate::questions::{self, QUESTIONS};
 use crate::role::Role;
+use crate::scope::Scope;
 use crate::sign_in::{ME, SIGN_IN, SIGN_OUT};
 use crate::{completions, feed, live, test_aaa, trace};
 use clap::ValueEnum;
@@ -32,19 +35,19 @@ pub fn document() -> Value {
     );
     paths.insert(
         live::PATH.into(),
-        json!({ "get": stream(&TOP, Role::Support, "the `data` of each is the state as a JSON object") }),
+        json!({ "get": stream(&TOP, Role::Support, Scope::Tables, "the `data` of each is the state as a JSON object") }),
     );
     let events = "the `data` of each is an event as in the table `events`, its `id` the number of the event: with it in `Last-Event-ID` a \
                   client goes on where it was. An event of type `lost` says that events behind that number are gone";
     paths.insert(
         feed::PATH.into(),
-        json!({ "get": stream(&WATCH_EVENTS, Role::Support, events) }),
+        json!({ "get": stream(&WATCH_EVENTS, Role::Support, Scope::Events, events) }),
     );
     let messages = "the `data` of each is a message as `sluice trace --json` prints it. An event of type `followed` says which line is \
                     traced, one of type `ended` why it ends and how many were missed";
     paths.insert(
         trace::PATH.into(),
-        json!({ "get": stream(&TRACE, role_of(&TRACE), messages) }),
+        json!({ "get": stream(&TRACE, role_of(&TRACE), Scope::Trace, messages) }),
     );
     paths.insert(trace::FILE.into(), json!({ "get": capture() }));
     for action in ACTIONS {
@@ -89,6 +92,7 @@ fn metrics() -> Value {
         "operationId": "metrics",
         "summary": "Metrics in Prometheus' text format",
         "x-sluice-role": "view",
+        "x-sluice-scope": Scope::Metrics.word(),
         "responses": {
             "200": {"description": "The metrics", "content": {"text/plain": {"schema": {"type": "string"}}}},
             "default": {"$ref": "#/components/responses/problem"},
@@ -123,6 +127,7 @@ fn operation(table: &Table) -> Value {
         "operationId": table.name.replace(' ', "-"),
         "summary": table.about,
         "x-sluice-role": role(table).word(),
+        "x-sluice-scope": Scope::Tables.word(),
         "parameters": parameters,
         "responses": {
             "200": {
@@ -146,6 +151,7 @@ fn order(action: &Action) -> Value {
         "operationId": action.name.replace(' ', "-"),
         "summary": action.about,
         "x-sluice-role": role_of(action).word(),
+        "x-sluice-scope": scope_of(action).word(),
         "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
         "responses": {
             "200": {"description": "What it found, if it says something",
@@ -167,12 +173,13 @@ fn test() -> Value {
 }
 
 /// What comes as it changes or happens.
-fn stream(action: &Action, role: Role, data: &str) -> Value {
+fn stream(action: &Action, role: Role, scope: Scope, data: &str) -> Value {
     let parameters: Vec<Value> = action.arguments.iter().map(parameter).collect();
     json!({
         "operationId": action.name.replace(' ', "-"),
         "summary": action.about,
         "x-sluice-role": role.word(),
+        "x-sluice-scope": scope.word(),
         "parameters": parameters,
         "responses": {
             "200": {
@@ -191,6 +198,7 @@ fn capture() -> Value {
         "operationId": "trace-file",
         "summary": "Follow a subscriber's control messages and packets, into a file for Wireshark",
         "x-sluice-role": role_of(&TRACE).word(),
+        "x-sluice-scope": Scope::Trace.word(),
         "parameters": parameters,
         "responses": {
             "200": {
@@ -209,6 +217,7 @@ fn ask(question: &Action) -> Value {
         "operationId": question.name.replace(' ', "-"),
         "summary": question.about,
         "x-sluice-role": "support",
+        "x-sluice-scope": scope_of_question(question).word(),
         "parameters": parameters,
         "responses": {
             "200": {
@@ -247,6 +256,7 @@ fn change(action: &Action) -> Value {
         "operationId": action.name.replace(' ', "-"),
         "summary": action.about,
         "x-sluice-role": "configure",
+        "x-sluice-scope": Scope::Configuration.word(),
         "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
         "responses": {
             "200": {
@@ -264,6 +274,7 @@ fn confirmation() -> Value {
         "operationId": COMMIT_CONFIRM.name.replace(' ', "-"),
         "summary": COMMIT_CONFIRM.about,
         "x-sluice-role": "configure",
+        "x-sluice-scope": Scope::Configuration.word(),
         "responses": {
             "200": {
                 "description": "The `version` that stays",
@@ -312,6 +323,7 @@ fn complete() -> Value {
         "operationId": "configuration-completions",
         "summary": "What may come next on a line of a change",
         "x-sluice-role": "support",
+        "x-sluice-scope": Scope::Configuration.word(),
         "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
         "responses": {
             "200": {"description": "What may come next", "content": {"application/json": {"schema": answer}}},
@@ -324,12 +336,16 @@ fn complete() -> Value {
 fn caller() -> Value {
     let roles = Role::value_variants().iter();
     let roles: Vec<_> = roles.map(|role| role.word()).collect();
+    let scopes = Scope::value_variants().iter();
+    let scopes: Vec<_> = scopes.map(|scope| scope.word()).collect();
     json!({
         "type": "object",
-        "required": ["name", "role", "expires"],
+        "required": ["name", "role", "scopes", "expires"],
         "properties": {
             "name": {"type": "string", "description": "Name of the user or token, or the one that a link gives"},
             "role": {"type": "string", "enum": roles},
+            "scopes": {"type": "array", "items": {"type": "string", "enum": scopes},
+                "description": "What the token may be used for; empty: everything that the role allows"},
             "expires": {"type": ["string", "null"], "format": "date-time",
                 "description": "When the sign-in or token expires; null: never"},
         },

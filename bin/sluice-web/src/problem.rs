@@ -1,5 +1,6 @@
 //! Errors as clients see them (RFC 9457), each with a sentence that says what to do.
 
+use crate::scope::Scope;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -46,6 +47,18 @@ impl Problem {
         Problem {
             header: Some((WWW_AUTHENTICATE, challenge)),
             ..Problem::new(StatusCode::UNAUTHORIZED, detail)
+        }
+    }
+
+    /// A request with a token that may not be used for it (RFC 6750, section 3.1).
+    pub fn out_of_scope(scope: Scope, detail: impl Into<String>) -> Self {
+        let scope = scope.word();
+        let challenge =
+            format!("Bearer realm=\"sluice\", error=\"insufficient_scope\", scope=\"{scope}\"");
+        let challenge = HeaderValue::try_from(challenge).ok();
+        Problem {
+            header: challenge.map(|challenge| (WWW_AUTHENTICATE, challenge)),
+            ..Problem::new(StatusCode::FORBIDDEN, detail)
         }
     }
 

@@ -7,6 +7,7 @@ use crate::links;
 use crate::problem::Problem;
 use crate::query::given;
 use crate::role::Role;
+use crate::scope::Scope;
 use crate::sign_ins::Holder;
 use crate::users::User;
 use axum::Extension;
@@ -97,7 +98,7 @@ pub async fn sign_in(
     }
     let (name, role) = (holder.name().to_owned(), holder.role());
     let (secret, expires) = site.sign_ins.begin(holder, time::now());
-    let told = described(&name, role, Some(expires));
+    let told = described(&name, role, &[], Some(expires));
     Ok(with_cookie(done(&told), cookie::set(&secret)))
 }
 
@@ -202,12 +203,17 @@ pub async fn sign_out(
 
 /// Tells who the caller is.
 pub async fn me(Extension(caller): Extension<Caller>) -> Response {
-    done(&described(&caller.name, caller.role, caller.expires))
+    done(&described(
+        &caller.name,
+        caller.role,
+        &caller.scopes,
+        caller.expires,
+    ))
 }
 
-fn described(name: &str, role: Role, expires: Option<u64>) -> Value {
+fn described(name: &str, role: Role, scopes: &[Scope], expires: Option<u64>) -> Value {
     let expires = expires.map(|at| time::moment(at).replacen(' ', "T", 1));
-    json!({"name": name, "role": role.word(), "expires": expires})
+    json!({"name": name, "role": role.word(), "scopes": scopes, "expires": expires})
 }
 
 fn with_cookie(mut response: Response, cookie: Option<HeaderValue>) -> Response {
@@ -249,10 +255,16 @@ mod tests {
 
     #[test]
     fn a_time_is_as_rfc_3339_writes_it() {
-        let told = described("alice", Role::Operate, Some(1_795_331_700));
-        let expected =
-            json!({"name": "alice", "role": "operate", "expires": "2026-11-22T07:15:00Z"});
+        let told = described(
+            "alice",
+            Role::Operate,
+            &[Scope::Tables],
+            Some(1_795_331_700),
+        );
+        let expected = json!({"name": "alice", "role": "operate", "scopes": ["tables"], "expires": "2026-11-22T07:15:00Z"});
         assert_eq!(told, expected);
-        assert_eq!(described("noc", Role::View, None)["expires"], Value::Null);
+        let noc = described("noc", Role::View, &[], None);
+        assert_eq!(noc["expires"], Value::Null);
+        assert_eq!(noc["scopes"], json!([]));
     }
 }

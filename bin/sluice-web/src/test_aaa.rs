@@ -1,7 +1,7 @@
 //! `test aaa`: what AAA says of a user. The password is in the body of the request, and in no log and no answer.
 
 use crate::access::Caller;
-use crate::api::{Site, done, role_of};
+use crate::api::{Site, done, role_of, scope_of};
 use crate::gateway::value;
 use crate::problem::Problem;
 use crate::query::given;
@@ -38,7 +38,7 @@ pub async fn test(
     Extension(caller): Extension<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
-    caller.needs(role_of(&TEST_AAA))?;
+    caller.may(scope_of(&TEST_AAA), role_of(&TEST_AAA))?;
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     // serde's own sentence could have the password in it
     let expected = r#"Expected `{"user": NAME, "password": PASSWORD}`, with `access-profile` if there are several."#;

@@ -2,6 +2,7 @@
 
 use crate::lists::Entry;
 use crate::role::Role;
+use crate::scope::Scope;
 use crate::secrets;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,9 @@ pub struct Token {
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// What it may be used for; none: everything that the role allows. Tokens of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<Scope>,
     /// SHA-256 of the token, in hexadecimal digits.
     sha256: String,
     /// When it was made, in seconds since 1970.
@@ -34,11 +38,18 @@ impl Entry for Token {
 
 impl Token {
     /// Makes a token, and the secret that whoever uses it presents.
-    pub fn generate(name: &str, role: Role, now: u64, expires: Option<u64>) -> (Self, String) {
+    pub fn generate(
+        name: &str,
+        role: Role,
+        scopes: Vec<Scope>,
+        now: u64,
+        expires: Option<u64>,
+    ) -> (Self, String) {
         let secret = format!("{PREFIX}{}", secrets::generate());
         let token = Token {
             name: name.into(),
             role,
+            scopes,
             sha256: secrets::digest(&secret),
             created: now,
             expires,
@@ -69,7 +80,7 @@ mod tests {
         let file = ListFile::of(&folder.path().join("web"));
         let tokens = List::open(file.clone()).unwrap();
         let add = |name, role, expires| {
-            let (token, secret) = Token::generate(name, role, 100, expires);
+            let (token, secret) = Token::generate(name, role, Vec::new(), 100, expires);
             file.add(token).unwrap();
             secret
         };
@@ -89,5 +100,16 @@ mod tests {
         assert_eq!(find(&noc, 100), None);
         let text = std::fs::read_to_string(folder.path().join("web/tokens.json")).unwrap();
         assert!(!text.contains(&scraper[PREFIX.len()..]), "{text}");
+    }
+
+    #[test]
+    fn a_token_of_an_earlier_version_may_be_used_for_everything() {
+        let (mut token, _) = Token::generate("noc", Role::View, vec![Scope::Metrics], 100, None);
+        let mut stored = serde_json::json!(token);
+        assert_eq!(stored["scopes"], serde_json::json!(["metrics"]));
+        stored.as_object_mut().unwrap().remove("scopes");
+        token.scopes.clear();
+        assert_eq!(serde_json::json!(token), stored);
+        assert_eq!(serde_json::from_value::<Token>(stored).unwrap(), token);
     }
 }

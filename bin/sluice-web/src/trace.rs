@@ -6,6 +6,7 @@ use crate::api::{Site, parameters, role_of};
 use crate::gateway::{Gateway, value};
 use crate::problem::Problem;
 use crate::query::Arguments;
+use crate::scope::Scope;
 use crate::sse;
 use ::trace::{Line, Writer};
 use axum::Extension;
@@ -79,7 +80,7 @@ pub async fn file(
 
 /// Begins a trace. Returns who is traced.
 async fn begin(site: &Site, caller: &Caller, uri: &Uri) -> Result<(String, Traced), Problem> {
-    caller.needs(role_of(&TRACE))?;
+    caller.may(Scope::Trace, role_of(&TRACE))?;
     let arguments = Arguments::read(TRACE.arguments, parameters(uri)?, &[]);
     let arguments = arguments.map_err(Problem::bad_request)?;
     let Ok(room) = site.tracers.clone().try_acquire_owned() else {

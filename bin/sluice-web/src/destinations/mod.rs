@@ -17,6 +17,7 @@ use crate::gateway::{Gateway, Page, cut};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::role::Role;
+use crate::scope::Scope;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
@@ -123,7 +124,7 @@ pub async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    caller.needs(Role::View)?;
+    caller.may(Scope::Tables, Role::View)?;
     let query = Query::read(&DESTINATIONS, parameters(&uri)?).map_err(Problem::bad_request)?;
     told(&headers, &site.destinations.page(&query))
 }

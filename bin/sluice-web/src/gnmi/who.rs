@@ -6,6 +6,7 @@ use crate::api::Site;
 use crate::lease::Lease;
 use crate::problem::Problem;
 use crate::role::Role;
+use crate::scope::Scope;
 use crate::sign_in::by_password;
 use crate::sign_ins::Holder;
 use crate::tokens::Token;
@@ -62,8 +63,9 @@ impl Known {
         Ok(admitted.map_err(Problem::from)?)
     }
 
-    /// Itself, if its role is enough for the call with this path. A request to change something is large: it is not read in vain.
+    /// Itself, if its scope and role are enough for the call with this path. A request to change something is large: it is not read in vain.
     fn calls(self, path: &str) -> Result<Self, Problem> {
+        self.caller.has(Scope::Gnmi)?;
         if path == SET {
             self.caller.needs(Role::Configure)?;
         }
@@ -165,6 +167,7 @@ async fn with_password(
     let caller = Caller {
         name: holder.name().to_owned(),
         role: holder.role(),
+        scopes: Vec::new(),
         expires: None,
         means: Means::SignIn,
     };

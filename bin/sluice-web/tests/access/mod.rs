@@ -1,5 +1,7 @@
 //! Who is let in.
 
+mod scopes;
+
 use super::*;
 
 #[test]

@@ -11,7 +11,7 @@ const PYTHON: &str = "/usr/bin/python3";
 
 impl Web {
     /// What comes of these calls, one after the other on one connection.
-    fn gnmi(&self, calls: &Value) -> Vec<Value> {
+    pub fn gnmi(&self, calls: &Value) -> Vec<Value> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut peer = Command::new(PYTHON)
             .arg(root.join("e2e/gnmi-peer/peer.py"))
@@ -31,16 +31,16 @@ impl Web {
     }
 }
 
-fn bearer(token: &str) -> Value {
+pub fn bearer(token: &str) -> Value {
     json!({"authorization": format!("Bearer {token}")})
 }
 
-fn get(who: &Value, path: &str) -> Value {
+pub fn get(who: &Value, path: &str) -> Value {
     json!({"call": "get", "as": who, "request": {"path": [path], "encoding": "JSON_IETF"}})
 }
 
 /// The error of a call: its code and its sentence.
-fn error(told: &Value) -> (&str, &str) {
+pub fn error(told: &Value) -> (&str, &str) {
     let text = |name: &str| told[name].as_str().unwrap_or_default();
     (text("error"), text("detail"))
 }

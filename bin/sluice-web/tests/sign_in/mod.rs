@@ -161,7 +161,7 @@ fn a_person_signs_in_asks_and_signs_out() {
 fn a_token_has_no_sign_in_but_is_told_who_it_is() {
     let web = Web::start();
     let token = web.token("noc", "operate", &["--expires", "never"]);
-    let me = json!({"name": "noc", "role": "operate", "expires": null});
+    let me = json!({"name": "noc", "role": "operate", "scopes": [], "expires": null});
     assert_eq!(web.ask(&token, ME, &[]).json(), me);
     let out = web.ask(&token, SIGN_OUT, &["--data", ""]);
     assert_eq!(out.status, 400);
