@@ -46,6 +46,7 @@ impl HistoryChecker {
                 self.online.remove(&who.session);
                 return Ok(());
             }
+            Step::Counted { .. } if known.is_none() => return Ok(()),
             // one that is online may be refused when it dials anew in its session
             Step::Refused { .. } => return Ok(()),
             Step::FellBack { .. } if known.is_none() => return Ok(()),

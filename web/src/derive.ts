@@ -1,4 +1,4 @@
-import { show } from './format';
+import { octets, show } from './format';
 import { at, isRow, number, rows, text, type Row } from './row';
 
 // Columns that the API leaves to whoever shows a table, as the command line makes them.
@@ -21,9 +21,11 @@ export const isAcknowledged = (alarm: Row): boolean => isRow(alarm['acknowledged
 export function reason(event: Row): string {
   const others = rows(event, 'other_bindings').map((binding) => `${text(binding, 'role')} ${text(binding, 'prefix')}`);
   const by = text(event, 'by');
+  const [up, down] = [number(event, 'traffic.up_octets'), number(event, 'traffic.down_octets')];
   const parts = [
     text(event, 'alarm') && text(event, 'resource'),
     text(event, 'text'),
+    up !== undefined && `${octets(up)} up, ${octets(down ?? 0)} down`,
     text(event, 'reply') && `(${text(event, 'reply')})`,
     text(event, 'ipv4'),
     text(event, 'ipv6_prefix'),

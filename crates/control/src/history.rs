@@ -49,7 +49,7 @@ mod trouble;
 
 pub use bindings::parse_prefix;
 pub use database::{Bounds, Database, Reader, Status};
-pub use event::{Event, Kind, Step, Subscriber, What, events};
+pub use event::{Event, Kind, Step, Subscriber, Traffic, What, events};
 pub(crate) use figures::SAMPLE;
 pub use figures::{Figure, FigureQuery, Figures, Measure, Sample, Series};
 pub(crate) use outbox::{BLOCK_PREFIX, Outbox};

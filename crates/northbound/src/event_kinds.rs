@@ -38,7 +38,7 @@ mod tests {
         for wrong in ["raised", "unspecified", "Ended"] {
             let said = EventKind::list(wrong).unwrap_err();
             assert!(
-                said.contains("online, refused") && said.ends_with("alarm-acknowledged"),
+                said.contains("online, refused") && said.ends_with("counted"),
                 "{said}"
             );
         }

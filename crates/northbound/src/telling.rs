@@ -1,6 +1,6 @@
 //! What an event says, and who and where it names, in words.
 
-use crate::units::duration;
+use crate::units::{duration, octets};
 use crate::words::word;
 use crate::{Binding, BindingRole, Event, EventKind, Subscriber};
 
@@ -47,6 +47,11 @@ pub fn told(event: &Event) -> String {
         (EventKind::Online, None) => has,
         (EventKind::Changed, _) => format!("{has}; {}", event.text),
         (EventKind::Ended, Some(lasted)) => format!("{}; had {has} for {lasted}", by(&event.text)),
+        (EventKind::Counted, _) => {
+            let traffic = event.traffic.unwrap_or_default();
+            let (up, down) = (octets(traffic.up_octets), octets(traffic.down_octets));
+            format!("{up} up, {down} down")
+        }
         (EventKind::Refused, _) => match &event.reply {
             Some(reply) => format!("{}; it was told \"{reply}\"", event.text),
             None => event.text.clone(),

@@ -22,6 +22,7 @@ const KINDS: [name: string, kinds: string][] = [
   ['All', ''],
   ['Online', 'online'],
   ['Ended', 'ended'],
+  ['Counted', 'counted'],
   ['Refused or failed', 'refused,failed'],
   ['Changed or authorized', 'changed,authorized'],
   ['Accepted by fallback', 'fell-back'],

@@ -80,6 +80,14 @@ fn fields(event: &Event, put: &mut dyn FnMut(&str, &str)) {
     put("text", &event.text);
     let since = event.since.map(|since| since.to_string());
     put("since", &since.unwrap_or_default());
+    if let Some(traffic) = &event.traffic {
+        let ended = event.ended.map(|ended| ended.to_string());
+        put("ended", &ended.unwrap_or_default());
+        put("up_octets", &traffic.up_octets.to_string());
+        put("down_octets", &traffic.down_octets.to_string());
+        put("up_packets", &traffic.up_packets.to_string());
+        put("down_packets", &traffic.down_packets.to_string());
+    }
     if event.severity() != AlarmSeverity::Unspecified {
         put("severity", &word(&event.severity()));
     }

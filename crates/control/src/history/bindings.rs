@@ -80,7 +80,9 @@ impl Others {
             }
         };
         match step {
-            Step::Online { bindings, .. } | Step::Ended { bindings, .. } => {
+            Step::Online { bindings, .. }
+            | Step::Ended { bindings, .. }
+            | Step::Counted { bindings, .. } => {
                 add(bindings, self.now);
             }
             Step::Changed {

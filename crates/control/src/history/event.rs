@@ -3,6 +3,7 @@
 use super::bindings::{self, Others};
 use super::keys::Key;
 use crate::alarms::Fault;
+use pfcp::bng::Volume;
 use policy::Bindings;
 use serde::{Deserialize, Serialize};
 use session::Cause;
@@ -170,13 +171,58 @@ pub enum Step<'a> {
         /// Value of the setting `fallback`.
         fallback: &'a str,
     },
+    /// All traffic of its session, which has ended, is counted. [`Step::Ended`] came before: the user plane tells the last counters when
+    /// it has deleted the session.
+    Counted {
+        /// Time at which it came online.
+        started: u32,
+        /// Time at which it ended.
+        ended: u32,
+        /// Reason of the end.
+        cause: Cause,
+        /// The network instance of its bindings.
+        instance: &'a str,
+        /// Its bindings at the end.
+        #[serde(with = "bindings")]
+        bindings: Bindings,
+        /// Its traffic.
+        traffic: Traffic,
+        /// IPv4's and IPv6's part, unless the family of some of it is not known.
+        families: Option<[Traffic; 2]>,
+    },
+}
+
+/// Packets and octets of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Packets from the subscriber.
+    pub up_packets: u64,
+    /// Their octets.
+    pub up_octets: u64,
+    /// Packets to the subscriber.
+    pub down_packets: u64,
+    /// Their octets.
+    pub down_octets: u64,
+}
+
+impl From<Volume> for Traffic {
+    fn from(volume: Volume) -> Self {
+        Traffic {
+            up_packets: volume.up_packets,
+            up_octets: volume.up_octets,
+            down_packets: volume.down_packets,
+            down_octets: volume.down_octets,
+        }
+    }
 }
 
 impl Step<'_> {
     /// Its bindings, and those before a change.
     pub(super) fn bindings(&self) -> [Option<&Bindings>; 2] {
         match self {
-            Step::Online { bindings, .. } | Step::Ended { bindings, .. } => [Some(bindings), None],
+            Step::Online { bindings, .. }
+            | Step::Ended { bindings, .. }
+            | Step::Counted { bindings, .. } => [Some(bindings), None],
             Step::Changed {
                 before, bindings, ..
             } => [Some(bindings), Some(before)],

@@ -81,7 +81,10 @@ fn count(line: &mut LineHistory, unix: u32, who: &Subscriber<'_>, step: &Step<'_
         Step::Ended { cause, .. } => (&mut line.ends, &mut line.last_ended, cause.text()),
         Step::Refused { why, .. } => (&mut line.refusals, &mut line.last_refused, *why),
         Step::Failed { cause, .. } => (&mut line.failures, &mut line.last_failed, cause.text()),
-        Step::Changed { .. } | Step::Authorized { .. } | Step::FellBack { .. } => return,
+        Step::Changed { .. }
+        | Step::Authorized { .. }
+        | Step::FellBack { .. }
+        | Step::Counted { .. } => return,
     };
     *count += 1;
     latest.get_or_insert_with(|| LineEvent {

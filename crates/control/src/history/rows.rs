@@ -2,7 +2,7 @@
 
 use super::bindings::longest;
 use super::subject::unescaped;
-use super::{Event, Figure, Held, Kind, Step, Subscriber, Until, What, parse_prefix};
+use super::{Event, Figure, Held, Kind, Step, Subscriber, Traffic, Until, What, parse_prefix};
 use crate::plane::severity;
 use crate::topology::Seid;
 use ipnet::IpNet;
@@ -151,6 +151,33 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             row.server_group = servers.map(str::to_owned);
             row.text = format!("no RADIUS server answered: accepted by fallback {fallback}");
         }
+        Step::Counted {
+            started,
+            ended,
+            cause,
+            instance,
+            bindings,
+            traffic: all,
+            families,
+        } => {
+            row.since = since(*started);
+            row.ended = since(*ended);
+            row.text = cause.text().into();
+            row.traffic = Some(traffic(*all));
+            let [ipv4, ipv6] = families.map_or([None; 2], |of| of.map(Some));
+            row.ipv4_traffic = ipv4.map(traffic);
+            row.ipv6_traffic = ipv6.map(traffic);
+            put_bindings(row, instance, bindings);
+        }
+    }
+}
+
+fn traffic(traffic: Traffic) -> northbound::Traffic {
+    northbound::Traffic {
+        up_packets: traffic.up_packets,
+        up_octets: traffic.up_octets,
+        down_packets: traffic.down_packets,
+        down_octets: traffic.down_octets,
     }
 }
 
@@ -208,16 +235,17 @@ pub(super) fn kind(what: &What<'_>) -> EventKind {
             Step::Authorized { .. } => EventKind::Authorized,
             Step::Ended { .. } => EventKind::Ended,
             Step::FellBack { .. } => EventKind::FellBack,
+            Step::Counted { .. } => EventKind::Counted,
         },
     }
 }
 
 /// Whether events of a kind are about a subscriber.
 pub(super) fn is_of_subscriber(kind: EventKind) -> bool {
-    use EventKind::{Authorized, Changed, Ended, Failed, FellBack, Online, Refused};
+    use EventKind::{Authorized, Changed, Counted, Ended, Failed, FellBack, Online, Refused};
     matches!(
         kind,
-        Refused | Failed | Online | Changed | Authorized | Ended | FellBack
+        Refused | Failed | Online | Changed | Authorized | Ended | FellBack | Counted
     )
 }
 

@@ -345,7 +345,8 @@ fn mention(event: &Event<'_>, prefix: IpNet) -> Option<Mention> {
         Step::Refused { .. }
         | Step::Failed { .. }
         | Step::Authorized { .. }
-        | Step::FellBack { .. } => return None,
+        | Step::FellBack { .. }
+        | Step::Counted { .. } => return None,
     })
 }
 

@@ -87,6 +87,25 @@ fn ended(unix: u32, session: u64, started: u32, had: Bindings) -> Event<'static>
     subscriber(unix, session, step)
 }
 
+fn counted(unix: u32, session: u64, had: Bindings) -> Event<'static> {
+    let traffic = Traffic {
+        up_packets: 1,
+        up_octets: 2,
+        down_packets: 3,
+        down_octets: u64::MAX,
+    };
+    let step = Step::Counted {
+        started: 100,
+        ended: unix - 1,
+        cause: Cause::UserRequest,
+        instance: "default",
+        bindings: had,
+        traffic,
+        families: Some([traffic, Traffic::default()]),
+    };
+    subscriber(unix, session, step)
+}
+
 fn subscriber(unix: u32, session: u64, step: Step<'static>) -> Event<'static> {
     let what = What::Subscriber(who(session), step);
     Event { unix, what }

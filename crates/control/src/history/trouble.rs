@@ -79,7 +79,8 @@ impl Tally {
             Step::Online { .. }
             | Step::Changed { .. }
             | Step::Authorized { .. }
-            | Step::FellBack { .. } => return,
+            | Step::FellBack { .. }
+            | Step::Counted { .. } => return,
         };
         let counts = self.counts.entry((event.unix / HOUR, lines_of(who)));
         counts.or_default()[counted] += 1;

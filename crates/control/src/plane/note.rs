@@ -4,7 +4,7 @@ use super::reauthorize::ASKED_AGAIN;
 use super::{Awaited, ControlPlane, Now, Output};
 use crate::authorization::Authorization;
 use crate::counters::Counter;
-use crate::entry::{Entry, Noted};
+use crate::entry::{Entry, Noted, Stage};
 use crate::history::{Bounds, Event, Kind, Step, Subscriber, What};
 use crate::topology::{Topology, UserPlaneId};
 use config::Configuration;
@@ -210,6 +210,26 @@ impl ControlPlane {
             by: by.as_deref(),
             instance: &instance,
             bindings: noted.bindings,
+        };
+        self.note_step(now, index, step);
+    }
+
+    /// Adds an event with the traffic of a session that has ended, when its last counters are known.
+    pub(super) fn note_counted(&mut self, now: Now, index: u32) {
+        let entry = &self.sessions[index];
+        let (Stage::Closing(ending), Some(started)) = (&entry.stage, entry.account.started) else {
+            return;
+        };
+        let usage = entry.account.usage;
+        let instance = self.topology.instance(entry.instance).name.clone();
+        let step = Step::Counted {
+            started: started.unix,
+            ended: ending.unix,
+            cause: ending.cause,
+            instance: &instance,
+            bindings: entry.noted.bindings.clone(),
+            traffic: usage.total.into(),
+            families: usage.families().map(|families| families.map(Into::into)),
         };
         self.note_step(now, index, step);
     }

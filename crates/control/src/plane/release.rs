@@ -58,6 +58,7 @@ impl ControlPlane {
         }
         self.put_back_done(now, index);
         self.close_account(now, index);
+        self.note_counted(now, index);
         self.remember_bindings(index);
         self.take_back(now, index, |_| true);
         let mut entry = self.sessions.remove(index);

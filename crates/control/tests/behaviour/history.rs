@@ -54,7 +54,7 @@ fn a_session_that_comes_and_goes_is_told_with_its_addresses_and_its_end() {
         assert_eq!(last.ipv4().map(|a| a.to_string()), row.ipv4);
         assert_eq!(last.ipv6().map(|p| p.to_string()), row.ipv6_prefix);
     }
-    let end = |n| match steps(&w, n).last() {
+    let end = |n| match steps(&w, n).iter().rev().nth(1) {
         Some(Step::Ended {
             cause,
             by,
@@ -69,6 +69,31 @@ fn a_session_that_comes_and_goes_is_told_with_its_addresses_and_its_end() {
         Some((Cause::AdminReset, Some("alice".into()), true))
     );
     assert_eq!(end(2), None);
+    // its traffic is known when the user plane has deleted it
+    for n in 0..2 {
+        let steps = steps(&w, n);
+        let Some(Step::Counted {
+            started,
+            ended,
+            cause,
+            bindings,
+            ..
+        }) = steps.last()
+        else {
+            panic!("{steps:?}");
+        };
+        let Some(Step::Ended {
+            started: began,
+            cause: why,
+            bindings: had,
+            ..
+        }) = steps.iter().rev().nth(1)
+        else {
+            panic!("{steps:?}");
+        };
+        assert_eq!((started, cause, bindings), (began, why, had));
+        assert!(started <= ended, "{steps:?}");
+    }
 }
 
 #[test]

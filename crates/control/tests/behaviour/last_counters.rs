@@ -3,6 +3,7 @@
 use crate::world::radius::number;
 use crate::world::{Choice, UP, World};
 use control::counters::Counter;
+use control::history::{Step, What, events};
 use core::time::Duration;
 use northbound::Request;
 use wire::pfcp::Cause;
@@ -30,6 +31,16 @@ fn clear(w: &mut World) {
     w.call(Request::ClearSession { id, by }).unwrap();
 }
 
+/// Octets up of each session that the history has as counted.
+fn counted(w: &World) -> Vec<u64> {
+    let all = w.history.iter().flat_map(|(_, block)| events(block));
+    let counted = all.filter_map(|event| match event.what {
+        What::Subscriber(_, Step::Counted { traffic, .. }) => Some(traffic.up_octets),
+        _ => None,
+    });
+    counted.collect()
+}
+
 #[track_caller]
 fn assert_stopped(w: &World, octets: u32) {
     assert_eq!(w.radius.kinds(), [START, STOP]);
@@ -37,6 +48,7 @@ fn assert_stopped(w: &World, octets: u32) {
         number(&w.radius.records[1], Kind::ACCT_INPUT_OCTETS),
         octets
     );
+    assert_eq!(counted(w), [u64::from(octets)]);
     assert_eq!((w.stored_sessions(), w.up.subscribers().len()), (0, 0));
     let ledger = w.plane.ledger();
     assert!(ledger.is_balanced(), "{:#?}", ledger.findings);

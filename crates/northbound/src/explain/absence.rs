@@ -14,8 +14,11 @@ pub(super) fn sentences(
     found: &FindSubscriberResponse,
     similar: &[String],
 ) -> Vec<String> {
-    let mut own = known.events.iter().rev();
-    let last = own.find(|event| event.subscriber.is_some());
+    let own = known.events.iter().rev();
+    let mut own = own.filter(|event| event.subscriber.is_some());
+    // that its traffic is counted comes behind its end, and perhaps behind its next attempt
+    let last = own.clone().find(|event| event.kind() != EventKind::Counted);
+    let last = last.or_else(|| own.next());
     let mut said = match last {
         Some(event) if is_line(asked, event) => known
             .lines
@@ -120,6 +123,12 @@ fn absence(asked: &str, event: &Event) -> Vec<String> {
         }
         EventKind::Ended => format!(
             "{name} is not online: its session ended at {at}: {}.",
+            told(event)
+        ),
+        EventKind::Counted => format!(
+            "{name} is not online: its session ended at {}: {}; it had {}.",
+            moment(event.ended.unwrap_or(event.at)),
+            event.text,
             told(event)
         ),
         _ => format!(

@@ -250,7 +250,8 @@ fn addresses(state: &SubscriberState, session: &Session) -> String {
 mod tests {
     use super::*;
     use crate::{
-        DirectionPolicy, Event, EventKind, LineEvent, LineHistory, SessionPolicy, UserPlane,
+        DirectionPolicy, Event, EventKind, LineEvent, LineHistory, SessionPolicy, Traffic,
+        UserPlane,
     };
 
     fn session() -> SubscriberState {
@@ -381,6 +382,39 @@ mod tests {
         let said = explain(&nobody, Vec::new());
         assert!(said.contains("Nothing is known of alice"), "{said}");
         assert!(said.contains("Names that are like it: alicia."), "{said}");
+    }
+
+    #[test]
+    fn that_traffic_is_counted_does_not_hide_why_a_session_ended() {
+        let event = |kind: EventKind, text: &str| Event {
+            at: 1_795_331_730,
+            kind: kind.into(),
+            subscriber: Some(Subscriber {
+                user: "alice".into(),
+                ..Subscriber::default()
+            }),
+            text: text.into(),
+            ..Event::default()
+        };
+        let ended = event(EventKind::Ended, "carrier lost");
+        let counted = Event {
+            ended: Some(1_795_331_730),
+            traffic: Some(Traffic {
+                up_octets: 1_500,
+                ..Traffic::default()
+            }),
+            ..event(EventKind::Counted, "carrier lost")
+        };
+        let nobody = FindSubscriberResponse::default();
+        let said = explain(&nobody, vec![ended, counted.clone()]);
+        let why = "alice is not online: its session ended at 2026-11-22 07:15:30Z: carrier lost";
+        assert!(said.contains(&format!("{why}.")), "{said}");
+        // its end may have left the history before
+        let said = explain(&nobody, vec![counted]);
+        assert!(
+            said.contains(&format!("{why}; it had 1.5 kB up, 0 B down.")),
+            "{said}"
+        );
     }
 
     #[test]

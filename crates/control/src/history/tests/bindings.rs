@@ -30,6 +30,7 @@ fn an_event_has_every_binding_and_begins_as_earlier_versions_write_it() {
     let pairs = [
         (online(7, 1, own.clone()), online(7, 1, all.clone())),
         (ended(7, 1, 3, own.clone()), ended(7, 1, 3, all.clone())),
+        (counted(7, 1, own.clone()), counted(7, 1, all.clone())),
         (
             changed(7, 1, own.clone(), own),
             changed(7, 1, all.clone(), most()),
