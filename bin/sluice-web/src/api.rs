@@ -20,8 +20,8 @@ use crate::sign_ins::SignIns;
 use crate::tokens::Token;
 use crate::users::User;
 use crate::{
-    changes, completions, destinations, feed, live, metrics, openapi, pages, questions, test_aaa,
-    trace,
+    changes, completions, destinations, feed, live, metrics, openapi, pages, questions, records,
+    test_aaa, trace,
 };
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -87,6 +87,8 @@ pub struct Site {
     pub feed: Gateway,
     /// Room for clients that follow the events.
     pub followers: Arc<Semaphore>,
+    /// Room for clients that are given records.
+    pub exporters: Arc<Semaphore>,
     /// Room for clients that trace.
     pub tracers: Arc<Semaphore>,
     /// Where events are sent to.
@@ -160,6 +162,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/api/v1/openapi.json", get(describe))
         .route(live::PATH, get(live::top))
         .route(feed::PATH, get(feed::events))
+        .route(records::PATH, get(records::export))
         .route(trace::PATH, get(trace::messages))
         .route(trace::FILE, get(trace::file))
         .route(&path(&DESTINATIONS), get(destinations::list))

@@ -116,7 +116,7 @@ mod tests {
         let part = FollowEventsResponse {
             events: vec![event.clone()],
             last: 7,
-            lost: 0,
+            ..FollowEventsResponse::default()
         };
         let text = sse::text(told(&part));
         let data = text.strip_prefix("id: 7\ndata: ").unwrap();

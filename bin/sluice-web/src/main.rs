@@ -25,6 +25,7 @@ mod passwords;
 mod problem;
 mod query;
 mod questions;
+mod records;
 mod role;
 mod scope;
 mod secrets;

@@ -10,11 +10,11 @@ use crate::questions::{self, QUESTIONS};
 use crate::role::Role;
 use crate::scope::Scope;
 use crate::sign_in::{ME, SIGN_IN, SIGN_OUT};
-use crate::{completions, feed, live, test_aaa, trace};
+use crate::{completions, feed, live, records, test_aaa, trace};
 use clap::ValueEnum;
 use northbound::catalogue::{
-    self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, DESTINATIONS, Kind, TABLES,
-    TEST_AAA, TOP, TRACE, Table, Takes, Unit, WATCH_EVENTS,
+    self, Action, Argument, COMMIT_CHECK, COMMIT_CONFIRM, Column, DESTINATIONS, EXPORT_RECORDS,
+    Kind, TABLES, TEST_AAA, TOP, TRACE, Table, Takes, Unit, WATCH_EVENTS,
 };
 use northbound::{MOST_COMMENT, MOST_CONFIRM};
 use serde_json::{Map, Value, json};
@@ -49,6 +49,7 @@ pub fn document() -> Value {
         trace::PATH.into(),
         json!({ "get": stream(&TRACE, role_of(&TRACE), Scope::Trace, messages) }),
     );
+    paths.insert(records::PATH.into(), json!({ "get": export() }));
     paths.insert(trace::FILE.into(), json!({ "get": capture() }));
     for action in ACTIONS {
         paths.insert(action_path(action), json!({ "post": order(action) }));
@@ -185,6 +186,31 @@ fn stream(action: &Action, role: Role, scope: Scope, data: &str) -> Value {
             "200": {
                 "description": format!("Server-sent events; {data}"),
                 "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            "default": {"$ref": "#/components/responses/problem"},
+        },
+    })
+}
+
+/// Records as lines.
+fn export() -> Value {
+    let arguments = EXPORT_RECORDS.arguments.iter();
+    let parameters: Vec<Value> = arguments.map(parameter).collect();
+    json!({
+        "operationId": EXPORT_RECORDS.name.replace(' ', "-"),
+        "summary": EXPORT_RECORDS.about,
+        "x-sluice-role": Role::Support.word(),
+        "x-sluice-scope": Scope::Records.word(),
+        "parameters": parameters,
+        "responses": {
+            "200": {
+                "description": "Lines of JSON, each a row of the table `events` of the kind `counted`. An answer that is cut off ends with an \
+                                error of the connection",
+                "content": {records::MEDIA_TYPE: {"schema": {"type": "string"}}},
+            },
+            "410": {
+                "description": "Records behind `after` may be gone: ask with `since`",
+                "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
             },
             "default": {"$ref": "#/components/responses/problem"},
         },

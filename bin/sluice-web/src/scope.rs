@@ -13,6 +13,8 @@ pub enum Scope {
     Tables,
     /// Follow events as they happen
     Events,
+    /// Export records of sessions
+    Records,
     /// Follow the messages and packets of a subscriber
     Trace,
     /// Carry out actions that do not change the configuration
@@ -30,6 +32,7 @@ impl Scope {
             Scope::Metrics => "metrics",
             Scope::Tables => "tables",
             Scope::Events => "events",
+            Scope::Records => "records",
             Scope::Trace => "trace",
             Scope::Actions => "actions",
             Scope::Configuration => "configuration",
@@ -41,7 +44,7 @@ impl Scope {
     pub const fn least(self) -> Role {
         match self {
             Scope::Metrics | Scope::Tables | Scope::Gnmi => Role::View,
-            Scope::Events | Scope::Configuration => Role::Support,
+            Scope::Events | Scope::Records | Scope::Configuration => Role::Support,
             Scope::Trace | Scope::Actions => Role::Operate,
         }
     }

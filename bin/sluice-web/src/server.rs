@@ -13,6 +13,7 @@ use crate::limits::{Connected, Limits};
 use crate::lists::{List, ListFile};
 use crate::live::WATCHERS;
 use crate::passwords::Passwords;
+use crate::records::EXPORTERS;
 use crate::sign_ins::SignIns;
 use crate::trace::TRACERS;
 use axum::Router;
@@ -68,6 +69,7 @@ pub fn run(start: &Web, plans: Vec<Plan>) -> Result<(), String> {
             destinations: Destinations::start(plans, &start.state, &feed)?,
             feed,
             followers: Arc::new(Semaphore::new(FOLLOWERS)),
+            exporters: Arc::new(Semaphore::new(EXPORTERS)),
             tracers: Arc::new(Semaphore::new(TRACERS)),
             tokens: List::open(ListFile::of(&start.state))?,
             users: List::open(ListFile::of(&start.state))?,

@@ -11,6 +11,7 @@ mod matrix;
 mod pages;
 mod plane;
 mod questions;
+mod records;
 mod sign_in;
 mod start;
 mod tables;

@@ -3,7 +3,7 @@
 use crate::history_client::HistoryClient as Generated;
 use crate::history_server::{History, HistoryServer};
 use crate::{
-    BackupRequest, BackupResponse, CallError, Connection, Event, Explanation, Figure,
+    BackupRequest, BackupResponse, CallError, Connection, Event, EventKind, Explanation, Figure,
     FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
     FollowEventsRequest, FollowEventsResponse, LineHistory, ListAlarmsRequest, ListAlarmsResponse,
     ListEventsRequest, ListEventsResponse, ListFiguresRequest, ListFiguresResponse,
@@ -52,6 +52,36 @@ impl fmt::Display for Matching {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let or_more = if self.or_more { " or more" } else { "" };
         write!(f, "{}{or_more}", self.events)
+    }
+}
+
+impl FollowEventsRequest {
+    /// Records of sessions that were counted from a time on, or behind a record, and before a time.
+    pub fn of_records(since: Option<u64>, until: Option<u64>, after: Option<u64>) -> Self {
+        let mut request = FollowEventsRequest {
+            after,
+            since: since.or(Some(0)),
+            until: until.or(Some(u64::MAX)),
+            ..FollowEventsRequest::default()
+        };
+        request.push_kinds(EventKind::Counted);
+        request
+    }
+}
+
+impl FollowEventsResponse {
+    /// Refuses to go on behind a number if that would leave something out.
+    ///
+    /// # Errors
+    /// Events are gone; the sentence says what to do.
+    pub fn refuse_gap(&self) -> Result<(), String> {
+        match self.lost {
+            0 => Ok(()),
+            lost => Err(format!(
+                "{lost} events at least behind that number are not in the history any more, and records may be among them: ask with \
+                 `since` for those that are"
+            )),
+        }
     }
 }
 
@@ -264,6 +294,29 @@ impl HistoryClient {
             connection: self.connection,
             parts: parts.into_inner(),
         })
+    }
+
+    /// Records of sessions, part by part as they come. Stops when `tell` says false.
+    ///
+    /// # Errors
+    /// Some behind `after` are gone, too many clients follow events, or the control plane does not answer to the end.
+    pub fn records(
+        &mut self,
+        request: FollowEventsRequest,
+        mut tell: impl FnMut(Vec<Event>) -> bool,
+    ) -> Result<(), CallError> {
+        let HistoryClient { connection, client } = self;
+        let parts = connection.wait(client.follow_events(request))?;
+        let mut parts = parts.into_inner();
+        loop {
+            let part = connection.wait_for(PATIENCE_FOR_YEARS, parts.message())?;
+            let part = part.ok_or(CallError::Broken(ErrorKind::UnexpectedEof.into()))?;
+            part.refuse_gap().map_err(CallError::Refused)?;
+            let complete = part.complete;
+            if !tell(part.events) || complete {
+                return Ok(());
+            }
+        }
     }
 
     /// What happened on access lines, and whether lines were left out. The line that was heard of last comes first.

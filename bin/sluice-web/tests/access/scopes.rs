@@ -4,7 +4,7 @@ use super::*;
 use crate::gnmi::{bearer, error, get};
 
 /// Every scope, as the command line lists them.
-const SCOPES: &str = "metrics,tables,events,trace,actions,configuration,gnmi";
+const SCOPES: &str = "metrics,tables,events,records,trace,actions,configuration,gnmi";
 /// What goes on until its client goes.
 const STREAMS: [&str; 3] = [
     "/api/v1/top",

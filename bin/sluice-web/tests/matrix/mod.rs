@@ -7,10 +7,11 @@ use ::gnmi::path::{node_of, of_words};
 use northbound::catalogue::{ACTIONS, Action, TABLES};
 
 /// Actions that have a path of their own by HTTP.
-const OWN_PATHS: [(&str, &str); 6] = [
+const OWN_PATHS: [(&str, &str); 7] = [
     ("top", "GET top"),
     ("trace", "GET trace"),
     ("watch events", "GET events/stream"),
+    ("export records", "GET records"),
     ("commit", "POST configuration/commit"),
     ("commit check", "POST configuration/check"),
     ("commit confirm", "POST configuration/confirm"),
@@ -24,7 +25,7 @@ const BY_GNMI: [(&str, &str); 3] = [
 /// An action that only the command line has: by HTTP all edits are one request, and the web manager keeps them in the page.
 const COMMAND_LINE_ONLY: &str = "configure";
 /// Where the web manager has each action: its page, and what of the page's source shows that it asks for it.
-const PAGES: [(&str, &str, &str); 21] = [
+const PAGES: [(&str, &str, &str); 22] = [
     ("show session", "a session", "'session', {"),
     ("show subscriber", "the search", "'subscriber', {"),
     ("show configuration", "*Configuration*", "'configuration'"),
@@ -34,6 +35,11 @@ const PAGES: [(&str, &str, &str); 21] = [
     ("trace", "a session", "url('trace'"),
     ("watch session", "a session", "order('watch-session'"),
     ("watch events", "*Events and alarms*", "url('events/stream'"),
+    (
+        "export records",
+        "*Events and alarms*, *Backup*",
+        "url('records'",
+    ),
     ("check", "*Network*, *Resource audit*", "'actions/check'"),
     ("clear session", "a session", "order('clear-session'"),
     (

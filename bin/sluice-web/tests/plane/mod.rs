@@ -13,8 +13,8 @@ use northbound::{
     ListFiguresResponse, ListLinesResponse, ListTroubleResponse, LiveCall, LiveRequest,
     LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionClear,
     SessionCounts, SessionState, Subscriber, SubscriberState, TestAaaResponse, TracedPacket,
-    TracedPath, Tracing, Trouble, TroubleHour, UserPlane, UserPlaneState, UserPlaneTable, Version,
-    Waits, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
+    TracedPath, Tracing, Traffic, Trouble, TroubleHour, UserPlane, UserPlaneState, UserPlaneTable,
+    Version, Waits, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -26,6 +26,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// How many sessions there are.
 const SESSIONS: usize = 1300;
+/// Events behind this one are records, too.
+const RECORDS: u64 = 1_000;
+/// Text of an event behind which an answer ends too early.
+const CUT_OFF: &str = "cut off";
 /// Time that a slow commit takes.
 const SLOW: Duration = Duration::from_secs(4);
 
@@ -88,6 +92,15 @@ impl Plane {
             }
         });
         self.events.borrow().last().map_or(0, |event| event.number)
+    }
+
+    /// An answer that has come to here ends too early.
+    pub fn is_cut_off(&self) {
+        self.events.send_modify(|events| {
+            if let Some(last) = events.last_mut() {
+                last.text = CUT_OFF.into();
+            }
+        });
     }
 
     /// The history does not reach back to this event any more.
@@ -296,6 +309,12 @@ async fn follow(
     let mut place = asked.after.unwrap_or(newest(&events.borrow()));
     let oldest = events.borrow().first().map_or(1, |event| event.number);
     let mut lost = oldest.saturating_sub(place + 1);
+    if let (None, Some(since)) = (asked.after, asked.since) {
+        let all = events.borrow();
+        let first = all.iter().find(|event| event.at >= since);
+        place = first.map_or(place, |first| first.number - 1);
+        lost = 0;
+    }
     let kinds: Vec<_> = asked.kinds().collect();
     let is_wanted = |event: &&Event| kinds.is_empty() || kinds.contains(&event.kind());
     loop {
@@ -303,12 +322,16 @@ async fn follow(
         let behind = all.iter().filter(|event| event.number > place).take(128);
         let behind: Vec<_> = behind.cloned().collect();
         place = place.max(newest(&behind));
+        // a control plane that ends in between says no more
+        let is_cut_off = behind.iter().any(|event| event.text == CUT_OFF);
+        let complete = asked.until.is_some() && place >= newest(&all) && !is_cut_off;
         let part = FollowEventsResponse {
             events: behind.iter().filter(is_wanted).cloned().collect(),
             last: place,
             lost: std::mem::take(&mut lost),
+            complete,
         };
-        if parts.send(Ok(part)).await.is_err() {
+        if parts.send(Ok(part)).await.is_err() || complete || is_cut_off {
             return;
         }
         if place >= newest(&all) {
@@ -328,6 +351,15 @@ fn event(number: u64) -> Event {
         ..Event::default()
     };
     match number % 4 {
+        2 if number > RECORDS => Event {
+            kind: EventKind::Counted.into(),
+            ended: Some(event.at),
+            traffic: Some(Traffic {
+                up_octets: number,
+                ..Traffic::default()
+            }),
+            ..event
+        },
         0 => Event {
             kind: EventKind::AlarmRaised.into(),
             alarm: Some("pool-full".into()),

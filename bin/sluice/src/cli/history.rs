@@ -26,7 +26,7 @@ pub struct Who {
     json: bool,
 }
 
-fn read(text: Option<&String>) -> Result<Option<u64>, Failure> {
+pub(super) fn read(text: Option<&String>) -> Result<Option<u64>, Failure> {
     let read = text.map(|text| time::read(text, time::now()));
     read.transpose().map_err(Failure::Other)
 }

@@ -13,6 +13,7 @@ mod configuration;
 mod denials;
 mod drain;
 mod explain;
+mod export;
 mod filter;
 mod history;
 mod listing;
@@ -84,6 +85,9 @@ enum Command {
     /// Copy something while it is in use
     #[command(subcommand)]
     Backup(backup::Backup),
+    /// Hand something to other programs
+    #[command(subcommand)]
+    Export(export::Export),
     /// Empty something before work is done on it
     #[command(subcommand)]
     Drain(drain::Drain),
@@ -306,6 +310,7 @@ impl Command {
             Command::Watch(Watch::Events(events)) => events.run(sockets),
             Command::Test(Test::Aaa(test)) => test.answer(sockets),
             Command::Backup(backup) => backup.run(sockets),
+            Command::Export(export) => export.run(sockets),
             Command::Drain(drain) => drain.run(sockets),
             Command::Top(top) => top.run(sockets),
             Command::Trace(trace) => trace.run(sockets),

@@ -1,7 +1,7 @@
 //! Events as they happen. Whoever follows them has a place in the history, and no queue: when more is written, it reads what is behind its
 //! place. So nothing of a follower delays the control plane or grows with the events that it has not read.
 
-use super::database::id;
+use super::database::{id, segments};
 use super::queries::{HistoryQueries, subject};
 use super::rows::row;
 use super::{Reader, Subject, event};
@@ -22,11 +22,18 @@ const LOOK: usize = 2048;
 /// Minimum time from one look to the next, however often more is written.
 const PACE: Duration = Duration::from_millis(200);
 
+/// Where events are looked at that are still to come: the largest number that SQLite has.
+const NO_END: u64 = i64::MAX as u64;
+
 /// Selection of events.
 #[derive(Clone, Debug)]
 struct Wanted {
     subject: Option<Subject>,
     kinds: Vec<EventKind>,
+    /// Times between which they happened: from the first one on, and before the second one.
+    times: [u64; 2],
+    /// Number of the last event that is looked at.
+    end: u64,
 }
 
 /// What is behind a place.
@@ -41,11 +48,28 @@ struct Page {
 }
 
 impl Reader {
-    /// Place where a follower begins who knows the events up to `after`.
-    fn begin(&self, after: Option<u64>) -> rusqlite::Result<u64> {
-        let end = id(last_block(&self.connect()?)? + 1, 0) - 1;
-        // a number of another history, which has come to an end: this one is new as a whole
-        Ok(after.map_or(end, |after| if after > end { 0 } else { after }))
+    /// Place where a follower begins who knows the events up to `after`, or wants those from a time on.
+    fn begin(&self, after: Option<u64>, since: Option<u64>) -> rusqlite::Result<u64> {
+        let connection = self.connect()?;
+        let end = id(last_block(&connection)? + 1, 0) - 1;
+        match (after, since) {
+            // a number of another history, which has come to an end: this one is new as a whole
+            (Some(after), _) if after > end => Ok(0),
+            (Some(after), _) => Ok(after),
+            (None, Some(since)) => {
+                let all = segments(&connection, false)?;
+                let first = all.iter().find(|s| u64::from(s.latest) >= since);
+                Ok(first.map_or(end, |first| id(first.first, 0).saturating_sub(1)))
+            }
+            (None, None) => Ok(end),
+        }
+    }
+
+    /// Number of the last event that may have happened before a time.
+    fn end(&self, until: u64) -> rusqlite::Result<u64> {
+        let all = segments(&self.connect()?, true)?;
+        let last = all.iter().find(|s| u64::from(s.earliest) < until);
+        Ok(last.map_or(0, |last| id(last.last + 1, 0) - 1))
     }
 
     /// Events behind a place.
@@ -54,9 +78,10 @@ impl Reader {
         // what leaves the history meanwhile is either told or counted
         let seen = connection.unchecked_transaction()?;
         let oldest = oldest_block(&seen)?;
-        let mut behind =
-            seen.prepare("SELECT id, record FROM event WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-        let mut records = behind.query((place, LOOK))?;
+        let mut behind = seen.prepare(
+            "SELECT id, record FROM event WHERE id > ?1 AND id <= ?3 ORDER BY id LIMIT ?2",
+        )?;
+        let mut records = behind.query((place, LOOK, wanted.end))?;
         let mut page = Page {
             events: Vec::new(),
             last: place.max(id(oldest, 0).saturating_sub(1)),
@@ -68,6 +93,8 @@ impl Reader {
             page.last = record.get(0)?;
             let octets: Vec<u8> = record.get(1)?;
             let event = event::read(&octets);
+            let [since, until] = wanted.times;
+            let event = event.filter(|e| (since..until).contains(&e.unix.into()));
             let event = event.filter(|e| wanted.subject.as_ref().is_none_or(|s| s.matches(e)));
             let event = event.map(|event| row(page.last, &event));
             let is_kind =
@@ -99,7 +126,8 @@ fn oldest_block(connection: &Connection) -> rusqlite::Result<u64> {
 }
 
 impl HistoryQueries {
-    /// Tells what is behind the follower's place, then what happens, until the follower goes or the control plane ends.
+    /// Tells what is behind the follower's place, then what happens, until the follower goes, has all that it wants, or the control plane
+    /// ends.
     pub(super) async fn follow(
         &self,
         request: FollowEventsRequest,
@@ -121,12 +149,18 @@ impl HistoryQueries {
         request: FollowEventsRequest,
         parts: &mpsc::Sender<Result<FollowEventsResponse, Refusal>>,
     ) -> rusqlite::Result<()> {
-        let wanted = Wanted {
+        let (after, since, until) = (request.after, request.since, request.until);
+        let mut wanted = Wanted {
             subject: subject(&request.subscriber),
             kinds: request.kinds().collect(),
+            times: [since.unwrap_or(0), until.unwrap_or(u64::MAX)],
+            end: NO_END,
         };
         let mut written = self.written.clone();
-        let mut place = self.read(move |reader| reader.begin(request.after)).await?;
+        if let Some(until) = until {
+            wanted.end = self.read(move |reader| reader.end(until)).await?;
+        }
+        let mut place = self.read(move |reader| reader.begin(after, since)).await?;
         let mut is_first = true;
         loop {
             written.borrow_and_update();
@@ -134,17 +168,22 @@ impl HistoryQueries {
             let page = self
                 .read(move |reader| reader.behind(place, &wanted))
                 .await?;
-            if is_first || page.last > place {
+            let complete = until.is_some() && !page.more;
+            if is_first || complete || page.last > place {
                 let part = FollowEventsResponse {
                     events: page.events,
                     last: page.last,
                     lost: page.lost,
+                    complete,
                 };
                 if parts.send_timeout(Ok(part), READ_TIMEOUT).await.is_err() {
                     return Ok(());
                 }
             }
             (place, is_first) = (page.last, false);
+            if complete {
+                return Ok(());
+            }
             if page.more {
                 continue;
             }

@@ -15,6 +15,7 @@ pub const ACTIONS: &[&Action] = &[
     &TRACE,
     &WATCH_SESSION,
     &WATCH_EVENTS,
+    &EXPORT_RECORDS,
     &CHECK,
     &CLEAR_SESSION,
     &CLEAR_SESSIONS,
@@ -182,6 +183,31 @@ pub const WATCH_EVENTS: Action = Action {
             "after",
             Takes::Number(0, u64::MAX),
             "First those behind the event with this number [default: only what happens from now on]",
+        ),
+    ],
+};
+
+/// Records of sessions that have ended.
+pub const EXPORT_RECORDS: Action = Action {
+    name: "export records",
+    about: "Print a record of each session that has ended and is counted, one line of JSON each",
+    calls: &["History/FollowEvents"],
+    access: Read,
+    arguments: &[
+        Argument::new(
+            "since",
+            Takes::Time,
+            "Only sessions that were counted then or later: 2026-11-22T07:15:00Z, 07:15 (UTC), or -2h",
+        ),
+        Argument::new(
+            "until",
+            Takes::Time,
+            "Only sessions that were counted before this [default: all up to now]",
+        ),
+        Argument::new(
+            "after",
+            Takes::Number(0, u64::MAX),
+            "Only those behind the record with this number, of which none may be missing",
         ),
     ],
 };

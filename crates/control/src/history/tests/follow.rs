@@ -211,3 +211,57 @@ fn followers_are_few_and_each_leaves_its_room() {
         timeout(Duration::from_secs(30), again).await.expect("room");
     });
 }
+
+#[test]
+fn an_export_has_what_was_counted_in_its_time_and_says_that_it_is_complete() {
+    let directory = tempfile::tempdir().unwrap();
+    run(async {
+        let mut history = History::open(directory.path());
+        let had = || addresses(Some(1), Some(1));
+        for n in 1..=40 {
+            let unix = 1000 + n as u32;
+            history.happens(n, &[ended(unix, n, 100, had()), counted(unix, n, had())]);
+        }
+        let export = async |since, until, after| {
+            let request = FollowEventsRequest::of_records(since, until, after);
+            let mut parts = history.follow(request).await;
+            let mut events = Vec::new();
+            loop {
+                let part = next(&mut parts).await;
+                assert_eq!(part.lost, 0);
+                events.extend(part.events);
+                if part.complete {
+                    assert!(parts.recv().await.is_none(), "it was the last part");
+                    return events;
+                }
+            }
+        };
+        let numbers = |events: Vec<northbound::Event>| {
+            let numbers = events.iter().map(|event| event.number);
+            numbers.collect::<Vec<_>>()
+        };
+        let of = |blocks: std::ops::RangeInclusive<u64>| {
+            let numbers = blocks.map(|block| number(block, 1));
+            numbers.collect::<Vec<_>>()
+        };
+        let all = export(None, None, None).await;
+        let first = &all[0];
+        assert_eq!(first.kind(), EventKind::Counted);
+        assert_eq!((first.since, first.ended), (Some(100), Some(1000)));
+        assert_eq!(first.ipv4.as_deref(), Some("100.64.0.1"));
+        let octets = first.traffic.map(|t| (t.up_octets, t.down_octets));
+        assert_eq!(octets, Some((2, u64::MAX)));
+        assert_eq!(first.ipv4_traffic, first.traffic);
+        assert_eq!(first.ipv6_traffic, Some(northbound::Traffic::default()));
+        assert_eq!(numbers(all), of(1..=40));
+        // one period ends where the next one begins
+        assert_eq!(numbers(export(None, Some(1010), None).await), of(1..=9));
+        let second = export(Some(1010), Some(1020), None).await;
+        assert_eq!(numbers(second), of(10..=19));
+        assert_eq!(numbers(export(Some(1020), None, None).await), of(20..=40));
+        assert!(export(Some(2000), None, None).await.is_empty());
+        assert!(export(None, Some(1000), None).await.is_empty());
+        let behind = export(None, None, Some(number(30, 1))).await;
+        assert_eq!(numbers(behind), of(31..=40));
+    });
+}
