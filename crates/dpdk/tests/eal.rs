@@ -155,6 +155,7 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     assert_eq!(
         port.tx(outs.get(1)),
         Sent {
+            dropped: 0,
             packets: 22,
             octets: 220
         }

@@ -214,7 +214,9 @@ proptest! {
         }
         for (at, (sent, (home, part))) in sent.iter().zip(&parts).enumerate() {
             let wanted = (of_homes[*home] as f64 * part) as u64;
-            prop_assert!(is_near(*sent, wanted, 30), "class {at}: {sent} of {wanted} octets");
+            // what the home has in all may be few packets
+            let most = wanted * 3 / 100 + 2 * 1600;
+            prop_assert!(sent.abs_diff(wanted) <= most, "class {at}: {sent} of {wanted} octets");
         }
     }
 }

@@ -4,8 +4,8 @@ use super::units::{counted, octets, rate};
 use northbound::word;
 use northbound::{
     ClassCounts, CompiledPolicy, Denial, DenialReason, FILTER_RULES, MatchKind, PolicerKind,
-    PolicerOwner, PolicySetting, QueueLimit, QueueState, RuleHits, RuleWatch,
-    SessionPolicer, SessionPolicy,
+    PolicerOwner, PolicySetting, QueueLimit, QueueState, RuleHits, RuleWatch, SessionPolicer,
+    SessionPolicy,
 };
 
 /// The settings of a session's policy, each with the origin of its value.
