@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 
 use definition::Definition;
 pub(crate) use definition::RulePlace;
+pub use definition::rules_behind;
 pub use numbers::{Claim, NoRule, PolicyKey, PolicyNumbers};
 
 /// A policy that the workers have.

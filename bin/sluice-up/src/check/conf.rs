@@ -8,11 +8,13 @@ use dataplane::{
     QueueSettings, Rate as BitRate, SampleRate, Segment, SegmentRates,
 };
 use ipnet::{IpNet, Ipv6Net};
+use policy::{Direction, FilterRules, TrafficPolicies};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use userplane::configure::priority_source;
+use userplane::policies::{PolicyKey, rules_behind};
 use wire::eth::{MacAddr, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 /// The gateway: what the control thread would tell the data plane.
@@ -176,6 +178,9 @@ pub struct Session {
     pub policy_up: Option<String>,
     #[serde(default)]
     pub policy_down: Option<String>,
+    /// Rules of the subscriber, as NAS-Filter-Rule has them: they come before those of the policies.
+    #[serde(default)]
+    filter_rules: Vec<String>,
     /// The subscriber's address.
     pub mac: MacAddr,
     /// The gateway's address towards it, if not that of the port.
@@ -616,6 +621,29 @@ impl Session {
             None => Ok(all),
             Some(_) => Err("more than two tags".into()),
         }
+    }
+
+    /// What the packets of a direction pass, if the subscriber has rules of its own for it.
+    pub fn own_policy(
+        &self,
+        conf: &Conf,
+        direction: Direction,
+    ) -> Result<Option<PolicyRules>, String> {
+        let named = TrafficPolicies {
+            filter_rules: FilterRules::new(&self.filter_rules.join("\0")),
+            ..TrafficPolicies::default()
+        };
+        let key = PolicyKey::of(&named, direction).map_err(|why| why.to_string())?;
+        let Some(own) = key.and_then(|key| key.rules) else {
+            return Ok(None);
+        };
+        let name = match direction {
+            Direction::Up => self.policy_up.as_ref(),
+            Direction::Down => self.policy_down.as_ref(),
+        };
+        let policy = name.and_then(|name| conf.policies.get(name));
+        let rules = policy.map(Policy::rules).transpose()?;
+        Ok(rules_behind(&own, rules.unwrap_or_default()))
     }
 
     /// How its packets are treated.

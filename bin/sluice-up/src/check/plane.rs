@@ -4,6 +4,7 @@ use super::conf::{Adjacency, Conf, Destination, Policy, Port, Session};
 use super::{Failure, wrong};
 use dataplane::*;
 use dpdk::{Eal, EalOptions, Mbuf, MemoryPeer, Pool};
+use policy::Direction;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::path::Path;
@@ -322,6 +323,31 @@ impl Plane {
         self.settle()
     }
 
+    /// Number of what the packets of a session's direction pass.
+    fn policy_of(
+        &mut self,
+        conf: &Conf,
+        (name, session): (&str, &Session),
+        direction: Direction,
+    ) -> Result<Option<PolicyIndex>, String> {
+        let Some(rules) = session.own_policy(conf, direction)? else {
+            let named = match direction {
+                Direction::Up => &session.policy_up,
+                Direction::Down => &session.policy_down,
+            };
+            return Ok(named.as_deref().map(|name| number(conf, name)));
+        };
+        let compiled = self.controller.policy_compiler().compile(&rules);
+        let compiled = Arc::new(compiled.map_err(|why| why.to_string())?);
+        // behind those of the policies, and one that is not known
+        let before = conf.sessions.keys().take_while(|other| *other != name);
+        let first = conf.policies.len() + 1 + 2 * before.count();
+        let place = first + usize::from(direction == Direction::Down);
+        let index = PolicyIndex(NonZeroU16::MIN.saturating_add(place as u16));
+        self.command(|c| c.set_policy(index, Some(compiled.clone())));
+        Ok(Some(index))
+    }
+
     fn set_session(&mut self, conf: &Conf, name: &str, session: &Session) -> Result<(), String> {
         let index = self.names.session(name).expect("its own name");
         let instance = self.names.instance(&session.network_instance);
@@ -335,11 +361,8 @@ impl Plane {
             instance: instance.expect("it was checked"),
             packets: session.packets()?,
             policies: Policies {
-                up: session.policy_up.as_deref().map(|name| number(conf, name)),
-                down: session
-                    .policy_down
-                    .as_deref()
-                    .map(|name| number(conf, name)),
+                up: self.policy_of(conf, (name, session), Direction::Up)?,
+                down: self.policy_of(conf, (name, session), Direction::Down)?,
             },
             subscriber: session.subscriber,
             ipv4: session.ipv4,

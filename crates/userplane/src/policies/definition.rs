@@ -148,6 +148,21 @@ impl Definition {
     }
 }
 
+/// What a policy with these rules is compiled from, behind rules of a subscriber. For `sluice-up check`, which has no document. `None`: a text is
+/// no rule.
+pub fn rules_behind(own: &FilterRules, mut policy: PolicyRules) -> Option<PolicyRules> {
+    let rules = std::mem::take(&mut policy.rules);
+    let named = Definition {
+        settings: policy,
+        ..Definition::default()
+    };
+    let Definition { own, settings, .. } = named.behind(own, !rules.is_empty())?;
+    Some(PolicyRules {
+        rules: [own, rules].concat(),
+        ..settings
+    })
+}
+
 /// What a class of the configuration is at the workers.
 fn class_of(document: &UserPlaneDocument, name: &str, class: &TrafficClass) -> PolicyClass {
     let dscps = class.dscp.iter().filter_map(|dscp| acl::dscp_value(dscp));
