@@ -2,6 +2,7 @@
 
 mod addresses;
 mod blocks;
+mod bound;
 mod list;
 mod pages;
 mod prefixes;
@@ -10,6 +11,7 @@ mod sets;
 mod side;
 
 use addresses::Address;
+pub use bound::surely_fits;
 use list::List;
 use service::Fields;
 

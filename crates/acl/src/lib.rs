@@ -38,7 +38,7 @@ pub mod reference;
 mod rule;
 mod shadow;
 
-pub use classifier::{Classifier, FamilySize, MOST_OCTETS, MOST_RULES, TooLarge};
+pub use classifier::{Classifier, FamilySize, MOST_OCTETS, MOST_RULES, TooLarge, surely_fits};
 pub use packet::{Fragment, Packet4, Packet6, Upper};
 pub use rule::{
     Action, Address, Direction, LONGEST_CLASS, LONGEST_TEXT, MOST_RANGES, Rule, RuleError,

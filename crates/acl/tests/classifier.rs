@@ -3,7 +3,7 @@
 mod drawn;
 
 use acl::reference::{Packet, first_match};
-use acl::{Classifier, MOST_RULES, Rule, TooLarge};
+use acl::{Classifier, MOST_OCTETS, MOST_RULES, Rule, TooLarge, surely_fits};
 use drawn::{Dice, Edges};
 
 const PACKETS: u64 = 1000;
@@ -96,4 +96,20 @@ fn too_many_rules() {
     assert_eq!(Classifier::new(&rules).err(), Some(TooLarge::Rules(8193)));
     let classifier = Classifier::new(&rules[1..]).unwrap();
     assert_eq!(classifier.first_match_v4(&acl::Packet4::default()), Some(0));
+}
+
+#[test]
+fn what_surely_fits_fits() {
+    let mut surely = 0;
+    for seed in 0..200 {
+        let dice = &mut Dice::new(seed);
+        let count = 1 + dice.below(if seed % 20 == 0 { 4000 } else { 300 });
+        let rules = drawn::rules(dice, count);
+        if surely_fits(&rules) {
+            surely += 1;
+            let octets = Classifier::new(&rules).expect("it fits").octets();
+            assert!(octets < MOST_OCTETS, "seed {seed}");
+        }
+    }
+    assert!(surely > 100, "{surely}");
 }

@@ -145,7 +145,8 @@ fn acls_of<'a>(acls: &'a Acls, policy: &'a TrafficPolicy) -> impl Iterator<Item 
     policy.acls.iter().filter_map(|name| acls.get(name))
 }
 
-fn rules_of(acls: &Acls, policy: &TrafficPolicy) -> Vec<acl::Rule> {
+/// Rules of a policy's ACLs, in the order in which they are tried.
+pub(crate) fn rules_of(acls: &Acls, policy: &TrafficPolicy) -> Vec<acl::Rule> {
     let rules = acls_of(acls, policy).flat_map(|acl| acl.rules.values());
     rules.map(|rule| rule.0.clone()).collect()
 }

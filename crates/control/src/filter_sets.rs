@@ -1,15 +1,18 @@
 //! Rules that subscribers have from RADIUS (NAS-Filter-Rule): bounded, and kept once for all sessions that have the same.
 
-use policy::FilterRules;
-use std::collections::BTreeSet;
+use crate::acls;
+use acl::{Classifier, Rule, TooLarge};
+use config::Configuration;
+use policy::{Direction, FilterRules, Name, TrafficPolicies};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of different sets of rules that sessions have at a time. A user plane compiles a policy of each, for each direction and
 /// for each policy behind it, and has room for 4,096 policies.
 const MOST: usize = 1024;
 
-/// Sets of rules that sessions have.
+/// Sets of rules that sessions have, each with the policies in front of which its rules were seen to fit.
 #[derive(Default)]
-pub(crate) struct FilterSets(BTreeSet<FilterRules>);
+pub(crate) struct FilterSets(BTreeMap<FilterRules, BTreeSet<(Direction, Option<Name>)>>);
 
 impl FilterSets {
     /// Lets a session's rules be those of other sessions that have the same.
@@ -20,12 +23,12 @@ impl FilterSets {
         let Some(own) = rules else {
             return Ok(());
         };
-        if let Some(known) = self.0.get(own) {
+        if let Some((known, _)) = self.0.get_key_value(own) {
             *own = known.clone();
             return Ok(());
         }
         if self.0.len() >= MOST {
-            self.0.retain(FilterRules::is_shared);
+            self.0.retain(|rules, _| rules.is_shared());
         }
         if self.0.len() >= MOST {
             return Err(format!(
@@ -35,14 +38,81 @@ impl FilterSets {
         }
         // a copy, so that only sessions share it
         *own = own.unshared();
-        self.0.insert(own.clone());
+        self.0.insert(own.clone(), BTreeSet::new());
         Ok(())
     }
+
+    /// Whether a session's own rules can be compiled together with the ACLs of its policies, as its user plane will. Each combination is
+    /// tried once. That takes microseconds for each rule, and milliseconds for each thousand rules if these tell many ports apart.
+    ///
+    /// # Errors
+    /// Text for the operator: they are too large together.
+    pub fn check(
+        &mut self,
+        policies: &TrafficPolicies,
+        configuration: &Configuration,
+    ) -> Result<(), String> {
+        let Some(rules) = &policies.filter_rules else {
+            return Ok(());
+        };
+        for direction in Direction::BOTH {
+            let name = policies.of(direction);
+            let combination = (direction, name.cloned());
+            let known = self.0.get(rules);
+            if known.is_some_and(|fits| fits.contains(&combination)) {
+                continue;
+            }
+            let policy = name.and_then(|name| configuration.policies.get(name.as_str()));
+            let of_policy = policy.map(|policy| acls::rules_of(&configuration.acls, policy));
+            let mut all = own_rules(rules, direction);
+            // without rules of its own in a direction, its policy is one of the configuration, which was checked at its commit
+            if !all.is_empty() {
+                all.extend(of_policy.into_iter().flatten());
+                fit(&all).map_err(|why| {
+                    let behind = name.map_or(String::new(), |name| format!(" with policy {name}"));
+                    format!(
+                        "NAS-Filter-Rule{behind} is too large: {why}. Let AAA send fewer rules, or give the ACLs of the policy fewer or \
+                            simpler ones"
+                    )
+                })?;
+            }
+            if let Some(fits) = self.0.get_mut(rules) {
+                fits.insert(combination);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all combinations be tried anew, since ACLs or policies may have changed.
+    pub fn forget_checks(&mut self) {
+        self.0.values_mut().for_each(BTreeSet::clear);
+    }
+}
+
+/// Whether rules can be compiled together. Only where that is in doubt are they compiled.
+fn fit(rules: &[Rule]) -> Result<(), TooLarge> {
+    match acl::surely_fits(rules) {
+        true => Ok(()),
+        false => Classifier::new(rules).map(drop),
+    }
+}
+
+/// Rules of a direction. What is no rule was refused when it came.
+fn own_rules(rules: &FilterRules, direction: Direction) -> Vec<Rule> {
+    let wanted = match direction {
+        Direction::Up => acl::Direction::In,
+        Direction::Down => acl::Direction::Out,
+    };
+    let rules = rules.iter().filter_map(|text| text.parse::<Rule>().ok());
+    rules
+        .filter(|rule| rule.direction() == Some(wanted))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     fn rules(number: usize) -> Option<FilterRules> {
         FilterRules::new(&format!("deny in tcp from any to any {number}"))
@@ -78,7 +148,68 @@ mod tests {
         let mut session = last_answer.clone();
         assert_eq!(sets.share(&mut session), Ok(()));
         drop(session);
-        sets.0.retain(FilterRules::is_shared);
+        sets.0.retain(|rules, _| rules.is_shared());
         assert!(sets.0.is_empty());
+    }
+
+    /// 1,016 sets of ports in each of 64 parts, of 1,024 that a classifier can nearly tell apart.
+    const OFFSETS: usize = 508;
+
+    /// A rule whose 64 ranges of ports begin at an offset of each of 64 parts.
+    fn periodic(action: &str, offset: usize) -> String {
+        let ranges = (0..64).map(|part| 1024 * part + offset);
+        let ranges: Vec<String> = ranges
+            .map(|port| format!("{port}-{}", port + 511))
+            .collect();
+        format!("{action} tcp from any to any {}", ranges.join(","))
+    }
+
+    /// Policies of an ACL that tells nearly as many ports apart as a classifier can, and of one that does not.
+    fn with_offsets(offsets: usize) -> Arc<Configuration> {
+        let periodic = (0..offsets).map(|offset| periodic("deny", offset));
+        let parts = (1..64).map(|part| format!("deny tcp from any to any 0-{}", 1024 * part - 1));
+        let rules = (1..).zip(periodic.chain(parts));
+        let rules: String = rules
+            .map(|(number, rule)| format!("    {number}: {rule}\n"))
+            .collect();
+        let text = format!(
+            "acls:\n  ports:\n   rules:\n{rules}  few: {{rules: {{1: deny ip from any to any}}}}\n\
+            policies: {{large: {{acls: [ports]}}, small: {{acls: [few]}}}}\n"
+        );
+        config::check::read(&text).unwrap().configuration
+    }
+
+    #[test]
+    fn rules_that_do_not_fit_in_front_of_a_policy_are_refused_by_its_name() {
+        let configuration = with_offsets(OFFSETS);
+        let named = |up: &str, down: &str, rules: &str| TrafficPolicies {
+            policy_up: Name::new(up),
+            policy_down: Name::new(down),
+            filter_rules: FilterRules::new(rules),
+        };
+        let one = &periodic("deny in", OFFSETS);
+        let four = (0..4).map(|more| periodic("deny in", OFFSETS + more));
+        let four = &four.collect::<Vec<String>>().join("\0");
+        let mut sets = FilterSets::default();
+        for rules in [one, four] {
+            sets.share(&mut FilterRules::new(rules)).unwrap();
+        }
+        let mut check = |up, down, rules| sets.check(&named(up, down, rules), &configuration);
+        assert_eq!(check("large", "large", one), Ok(()));
+        // they are for the way up
+        assert_eq!(check("small", "large", four), Ok(()));
+        assert_eq!(check("large", "large", ""), Ok(()));
+        assert_eq!(check("nowhere", "", four), Ok(()));
+        for _ in 0..2 {
+            let why = check("large", "large", four).unwrap_err();
+            let words = "NAS-Filter-Rule with policy large is too large: the rules tell more than 65,535 sets of ports";
+            assert!(why.starts_with(words), "{why}");
+        }
+        // what fitted is not tried again, until the configuration has changed
+        let larger = with_offsets(OFFSETS + 4);
+        let known = named("large", "large", one);
+        assert_eq!(sets.check(&known, &larger), Ok(()));
+        sets.forget_checks();
+        assert!(sets.check(&known, &larger).is_err());
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Most classes of one dimension.
-    const MOST: usize = 1 << 16;
+    pub(super) const MOST: usize = 1 << 16;
 
     /// The class of a row, a new one if the row is new. Nothing if there are too many.
     pub(super) fn class(&mut self, row: &[u64]) -> Option<u16> {

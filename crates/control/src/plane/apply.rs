@@ -44,6 +44,12 @@ impl ControlPlane {
     pub(super) fn assign_policy(&mut self, now: Now, index: u32) -> Result<Applied, String> {
         let mut policy = self.view().evaluate_wanted(&self.sessions[index]);
         self.check_capability(index, &policy)?;
+        let in_force = &self.sessions[index].policy.forwarding.policies;
+        let policies = &policy.forwarding.policies;
+        // what is in force stays: when its ACLs become too large, the user plane goes on with the former ones
+        if in_force != policies {
+            self.filter_sets.check(policies, &self.configuration)?;
+        }
         self.share_policy(&mut policy);
         Ok(self.apply(now, index, policy))
     }

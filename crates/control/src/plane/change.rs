@@ -73,6 +73,7 @@ impl ControlPlane {
         self.access.update(&new);
         let former = std::mem::replace(&mut self.configuration, new);
         self.topology = change.topology;
+        self.filter_sets.forget_checks();
         self.update_back_offs(&former);
         self.follow_user_planes(now, change.moved, &before);
         self.addresses_change(now, change.addresses);

@@ -16,7 +16,12 @@ const OUT: &str = "deny out udp from any to assigned 53";
 
 /// NAS-Filter-Rule with a text.
 fn rule(text: &str) -> (Kind, Value) {
-    (Kind::NAS_FILTER_RULE, Value::Octets(text.into()))
+    octets(text.as_bytes())
+}
+
+/// NAS-Filter-Rule with a part of a text.
+fn octets(part: &[u8]) -> (Kind, Value) {
+    (Kind::NAS_FILTER_RULE, Value::Octets(part.into()))
 }
 
 /// The rules of each session at the user plane, with semicolons between them.
@@ -119,6 +124,55 @@ fn a_rule_that_cannot_be_used_rejects_the_subscriber() {
         assert!(w.count(Counter::AuthenticationRejected) > 0);
         assert!(rules(&w).iter().all(String::is_empty));
     }
+}
+
+/// Denies TCP to 64 ranges of ports, which begin at an offset of each of 64 parts.
+fn periodic(way: &str, offset: usize) -> String {
+    let ranges = (0..64).map(|part| 1024 * part + offset);
+    let ranges: Vec<String> = ranges
+        .map(|port| format!("{port}-{}", port + 511))
+        .collect();
+    format!("deny{way} tcp from any to any {}", ranges.join(","))
+}
+
+#[test]
+fn rules_that_do_not_fit_in_front_of_their_policy_are_refused_at_the_accept_and_by_coa() {
+    let mut w = world(2);
+    // 65,024 sets of ports are told apart: 65,535 may be
+    let parts = (1..64).map(|part| format!("deny tcp from any to any 0-{}", 1024 * part - 1));
+    let all = (0..508).map(|offset| periodic("", offset)).chain(parts);
+    let edits = (1..).zip(all);
+    let edits = edits.map(|(number, rule)| format!("set acls ports rules {number} {rule}"));
+    let edits: Vec<String> = edits
+        .chain(["set policies large acls ports".into()])
+        .collect();
+    let edits: Vec<&str> = edits.iter().map(String::as_str).collect();
+    w.configure(&edits).unwrap();
+    let many: Vec<String> = (508..512).map(|offset| periodic(" in", offset)).collect();
+    let many = many.join("\0");
+    let many: Vec<(Kind, Value)> = many.as_bytes().chunks(250).map(octets).collect();
+    let large = (Kind::FILTER_ID, "large.in".into());
+    let both = [&[user(0), large.clone()], &many[..]].concat();
+    assert_eq!(change(&mut w, &both), nak(506));
+    assert_eq!(rules(&w), ["", ""]);
+    let fitting = [user(0), large.clone(), rule(DENY)];
+    assert_eq!(change(&mut w, &fitting), ACK);
+    let again = [&[user(0)], &many[..]].concat();
+    assert_eq!(change(&mut w, &again), nak(506));
+    assert_eq!(rules(&w), [DENY, ""], "what is in force stays");
+
+    w.hang_up(1);
+    w.run(SECOND);
+    w.radius.accept = [vec![large.clone()], many].concat();
+    w.dial(1);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert!(w.count(Counter::PolicyRefused) > 0);
+    w.radius.accept = vec![large, rule(DENY)];
+    w.dial(1);
+    w.run(10 * SECOND);
+    assert_eq!((w.online(), rules(&w)), (2, vec![DENY.into(), DENY.into()]));
+    w.assert_balanced();
 }
 
 #[test]
