@@ -184,6 +184,17 @@ fn ends(web: &Web, site: &mut Site) -> Result<()> {
         Ok(rows
             .iter()
             .any(|event| event["kind"] == "ended" && event["by"] == BY))
+    })?;
+    site.wait_for("the record of its traffic", PATIENCE, |site| {
+        let (_, text) = web.curl("records", &[])?;
+        let (lines, status) = text.rsplit_once('\n').context("no status")?;
+        ensure!(status == "200", "{text}");
+        let printed = site.sluice().run(&["export", "records"])?;
+        let is_own = |line: &str| {
+            let record = serde_json::from_str::<Value>(line).unwrap_or_default();
+            record["subscriber"]["session"] == *first.id && record["traffic"].is_object()
+        };
+        Ok(lines.lines().any(is_own) && printed.lines().any(is_own))
     })
 }
 
