@@ -13,15 +13,16 @@ use northbound::history_client::HistoryClient;
 use northbound::tables_client::TablesClient;
 use northbound::{
     AcknowledgeAlarmRequest, Association, BackupRequest, BackupResponse, CheckLedgerRequest,
-    CheckUserPlaneLedgerRequest, ClearBackOffRequest, ClearSessionRequest, EventKind, LineRow,
-    ListAaaServersRequest, ListAclRulesRequest, ListAlarmsRequest, ListAssociationsRequest,
-    ListDropsRequest, ListEventsRequest, ListEventsResponse, ListFiguresRequest,
-    ListFiguresResponse, ListLinesRequest, ListNeighboursRequest, ListPoliciesRequest,
-    ListPoolsRequest, ListPoolsResponse, ListPortsRequest, ListQueueAggregatesRequest,
-    ListQueueAggregatesResponse, ListRoutesRequest, ListSessionClearsRequest, ListSessionsRequest,
-    ListTroubleRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListVersionsRequest,
-    Matching, MoveAggregateRequest, QueueAggregate, Session, SubscriberRow, WatchRulesRequest,
-    WatchStateResponse, WatchedUserPlane, WorkerRow, time,
+    CheckUserPlaneLedgerRequest, ClearBackOffRequest, ClearSessionRequest, DaemonRow, EventKind,
+    LineRow, ListAaaServersRequest, ListAclRulesRequest, ListAlarmsRequest,
+    ListAssociationsRequest, ListDropsRequest, ListEventsRequest, ListEventsResponse,
+    ListFiguresRequest, ListFiguresResponse, ListLinesRequest, ListNeighboursRequest,
+    ListPoliciesRequest, ListPoolsRequest, ListPoolsResponse, ListPortsRequest,
+    ListQueueAggregatesRequest, ListQueueAggregatesResponse, ListRoutesRequest,
+    ListSessionClearsRequest, ListSessionsRequest, ListTroubleRequest, ListUserPlaneDropsRequest,
+    ListUserPlanesRequest, ListVersionsRequest, Matching, MoveAggregateRequest, Process,
+    QueueAggregate, Session, SubscriberRow, WatchRulesRequest, WatchStateResponse,
+    WatchedUserPlane, WorkerRow, time,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -132,6 +133,7 @@ impl Gateway {
             "ports" => self.ports(query).await,
             "routes" => self.routes(query).await,
             "neighbours" => self.neighbours(query).await,
+            "daemons" => Ok(self.daemons(query).await),
             "workers" => self.watched(query, WorkerRow::of).await,
             "acl" => self.acl_rules(query).await,
             "policies" => self.policies(query).await,
@@ -416,6 +418,27 @@ impl Gateway {
         state.ok_or_else(|| Status::unavailable("the control plane ends"))
     }
 
+    /// The processes of the control plane, of user planes, and of this server, which knows its own while nobody else answers.
+    async fn daemons(&self, query: &Query) -> Page {
+        let (rows, missing) = match self.state().await {
+            Ok(state) => {
+                let missing = silent(&state.user_planes);
+                (DaemonRow::of(state), missing)
+            }
+            Err(status) => {
+                let why = format!("the control plane does not answer: {}", status.message());
+                (Vec::new(), vec![why])
+            }
+        };
+        let own = DaemonRow {
+            name: "sluice-web".into(),
+            user_plane: String::new(),
+            process: Process::own(),
+        };
+        let page = cut(rows.into_iter().chain([own]), query);
+        Page { missing, ..page }
+    }
+
     /// Rows of what user planes reported last.
     async fn watched<R: Serialize, I: IntoIterator<Item = R>>(
         &self,
@@ -431,14 +454,7 @@ impl Gateway {
                 )));
             }
         }
-        let silent = planes.iter().filter(|plane| !plane.reached);
-        let missing = silent.map(|plane| {
-            format!(
-                "user plane {} does not answer: its management interface cannot be reached",
-                plane.node_id
-            )
-        });
-        let missing = missing.collect();
+        let missing = silent(&planes);
         let page = cut(planes.into_iter().flat_map(rows), query);
         Ok(Page { missing, ..page })
     }
@@ -545,6 +561,18 @@ fn user_plane(query: &Query) -> String {
 pub fn value(row: &impl Serialize) -> Value {
     // a message has no map whose keys are no texts: nothing else can fail
     serde_json::to_value(row).unwrap_or_default()
+}
+
+/// That user planes do not answer.
+fn silent(planes: &[WatchedUserPlane]) -> Vec<String> {
+    let silent = planes.iter().filter(|plane| !plane.reached);
+    let missing = silent.map(|plane| {
+        format!(
+            "user plane {} does not answer: its management interface cannot be reached",
+            plane.node_id
+        )
+    });
+    missing.collect()
 }
 
 /// A page of rows of which all are there.

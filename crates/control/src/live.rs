@@ -9,8 +9,8 @@ use crate::trace::{self, Reader};
 use core::time::Duration;
 use mi::{Client, SampleRequest, SampleResponse, State};
 use northbound::{
-    LiveCall, LiveRequest, LiveResponse, Port, Refusal, TraceRequest, TracedPacket, TracedPath,
-    Tracing, WatchedPort, WatchedUserPlane,
+    LiveCall, LiveRequest, LiveResponse, Port, Process, Refusal, TraceRequest, TracedPacket,
+    TracedPath, Tracing, WatchedPort, WatchedUserPlane,
 };
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -56,6 +56,7 @@ impl Live {
     async fn state(&self) -> Result<LiveResponse, Refusal> {
         let mut state = ask(&self.plane, ToPlane::Overview).await?;
         state.at_milliseconds = self.milliseconds(Instant::now());
+        state.process = Some(Process::own());
         let standings = self.standings.borrow().clone();
         for plane in &mut state.user_planes {
             if let Some((_, standing)) = standings.get(&plane.node_id) {
@@ -114,6 +115,7 @@ impl Live {
             offenders,
             queue_aggregates,
             lag_members,
+            process,
             ..
         } = state;
         let drops = drops.iter().filter(|drop| drop.count > 0);
@@ -127,6 +129,7 @@ impl Live {
         plane.offenders.extend(offenders.iter().cloned());
         plane.queue_aggregates.clone_from(queue_aggregates);
         plane.lag_members.clone_from(lag_members);
+        plane.process = *process;
     }
 }
 
@@ -204,5 +207,34 @@ fn port(port: &Port) -> WatchedPort {
         tx_packets: port.tx_packets,
         tx_octets: port.tx_octets,
         tx_dropped: port.tx_dropped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_plane_s_process_is_told_as_it_told_it() {
+        let live = Live::new(
+            mpsc::channel(1).0,
+            watch::channel(Standings::default()).1,
+            mpsc::channel(1).1,
+        );
+        let process = Process {
+            threads: 7,
+            ..Process::default()
+        };
+        let mut standing = Standing::default();
+        standing.reached = true;
+        standing.told_at = Some(Instant::now());
+        standing.state = Some(State {
+            process: Some(process),
+            ..State::default()
+        });
+        let mut plane = WatchedUserPlane::default();
+        live.add(&mut plane, &standing);
+        assert!(plane.reached);
+        assert_eq!(plane.process, Some(process));
     }
 }

@@ -31,6 +31,7 @@ mod history;
 mod ledger;
 mod listen;
 mod live;
+mod process;
 mod rows;
 mod serve;
 mod session_filter;
@@ -65,7 +66,7 @@ pub use live::{
     LiveCall, LiveClient, LiveRequest, LiveResponse, States, TRACE_SAMPLES, TRACE_SECONDS, Traced,
     Tracing,
 };
-pub use rows::{LineRow, QueueRow, SubscriberRow, WorkerRow};
+pub use rows::{DaemonRow, LineRow, QueueRow, SubscriberRow, WorkerRow};
 pub use serve::{
     Answer, CLEAR_RATE, Call, MOST_CLEAR_RATE, MOST_COMMENT, MOST_CONFIRM, MOST_WATCH_SECONDS,
     PAGE, Password, QUEUE_WAITS, Request, Response, UserPlaneTable, check_watch_seconds, serve,

@@ -1,8 +1,8 @@
 //! Rows of tables that the client makes of other messages.
 
 use crate::{
-    LineHistory, MoveAggregateRequest, QUEUE_WAITS, QueueAggregate, QueueState, Refusal, Session,
-    SessionState, WatchedUserPlane, Worker,
+    LineHistory, MoveAggregateRequest, Process, QUEUE_WAITS, QueueAggregate, QueueState, Refusal,
+    Session, SessionState, WatchStateResponse, WatchedUserPlane, Worker,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -208,6 +208,38 @@ impl QueueState {
             Some(bound) => format!("< {bound} ms"),
             None => format!("{} ms or more", QUEUE_WAITS[QUEUE_WAITS.len() - 1]),
         })
+    }
+}
+
+/// A row of [`crate::catalogue::DAEMONS`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DaemonRow {
+    /// The daemon's program.
+    pub name: String,
+    /// The node id of the user plane; empty for other daemons.
+    pub user_plane: String,
+    /// What its kernel counts.
+    #[serde(flatten)]
+    pub process: Process,
+}
+
+impl DaemonRow {
+    /// The control plane, and the user planes that answer.
+    pub fn of(state: WatchStateResponse) -> Vec<Self> {
+        let own = state.process.map(|process| DaemonRow {
+            name: "sluice-cp".into(),
+            user_plane: String::new(),
+            process,
+        });
+        let answer = state.user_planes.into_iter().filter(|plane| plane.reached);
+        let user_planes = answer.filter_map(|plane| {
+            Some(DaemonRow {
+                name: "sluice-up".into(),
+                user_plane: plane.node_id,
+                process: plane.process?,
+            })
+        });
+        own.into_iter().chain(user_planes).collect()
     }
 }
 

@@ -1,10 +1,10 @@
 //! The catalogue says what the protobuf messages and services say.
 
 use northbound::catalogue::{
-    ACCOUNTS, ACTIONS, Column, Kind, LINES, Metric, PROTECTION, Place, QUEUES, SUBSCRIBERS, TABLES,
-    Table, WORKERS,
+    ACCOUNTS, ACTIONS, Column, DAEMONS, Kind, LINES, Metric, PROTECTION, Place, QUEUES,
+    SUBSCRIBERS, TABLES, Table, WORKERS,
 };
-use northbound::{LineRow, QueueRow, SubscriberRow, WorkerRow};
+use northbound::{DaemonRow, LineRow, QueueRow, SubscriberRow, WorkerRow};
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
@@ -153,6 +153,10 @@ fn rows_that_the_client_makes_have_their_columns() {
         (&LINES, serde_json::to_value(LineRow::default()).unwrap()),
         (&QUEUES, serde_json::to_value(QueueRow::default()).unwrap()),
         (
+            &DAEMONS,
+            serde_json::to_value(DaemonRow::default()).unwrap(),
+        ),
+        (
             &WORKERS,
             serde_json::to_value(WorkerRow::default()).unwrap(),
         ),
@@ -168,7 +172,7 @@ fn rows_that_the_client_makes_have_their_columns() {
     let made = all_tables().filter(|table| table.message.is_none());
     assert_eq!(
         made.count(),
-        4,
+        5,
         "a table without a message has its row here"
     );
 }

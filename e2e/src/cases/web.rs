@@ -38,6 +38,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
 
     sessions(&web, site)?;
     dashboards::run(&web)?;
+    daemons(&web)?;
     changes(&web, site)?;
     drains(&web)?;
     refusals(&web)?;
@@ -85,6 +86,37 @@ fn sessions(web: &Web, site: &Site) -> Result<()> {
     ensure!(who["holders"][0]["subscriber"]["user"] == "home2", "{who}");
     let found = web.get("subscriber?subscriber=home2")?.right()?;
     ensure!(found[0]["id"] == own.id, "{found}");
+    Ok(())
+}
+
+/// Each daemon tells of its process.
+fn daemons(web: &Web) -> Result<()> {
+    let told = web.get("daemons")?.right()?;
+    ensure!(told["missing"] == json!([]), "{told}");
+    let rows = told["rows"].as_array().context("no rows")?;
+    let names = rows.iter().map(|row| (&row["name"], &row["user_plane"]));
+    let names: Vec<_> = names
+        .map(|(name, of)| (name.as_str(), of.as_str()))
+        .collect();
+    let all = [
+        ("sluice-cp", ""),
+        ("sluice-up", CONFIGURED_AS),
+        ("sluice-web", ""),
+    ];
+    ensure!(
+        names == all.map(|(name, of)| (Some(name), Some(of))),
+        "{told}"
+    );
+    for figure in [
+        "resident_octets",
+        "cpu_microseconds",
+        "threads",
+        "descriptors",
+        "started_at",
+    ] {
+        let is_there = |row: &Value| row[figure].as_u64().is_some_and(|value| value > 0);
+        ensure!(rows.iter().all(is_there), "{figure}: {told}");
+    }
     Ok(())
 }
 

@@ -11,10 +11,10 @@ use northbound::{
     FindHoldersResponse, FindSubscriberResponse, FollowEventsRequest, FollowEventsResponse,
     GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse,
     ListFiguresResponse, ListLinesResponse, ListTroubleResponse, LiveCall, LiveRequest,
-    LiveResponse, PolicySetting, Pool, Port, Refusal, Request, Response, Session, SessionClear,
-    SessionCounts, SessionState, Subscriber, SubscriberState, TestAaaResponse, TracedPacket,
-    TracedPath, Tracing, Traffic, Trouble, TroubleHour, UserPlane, UserPlaneState, UserPlaneTable,
-    Version, Waits, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
+    LiveResponse, PolicySetting, Pool, Port, Process, Refusal, Request, Response, Session,
+    SessionClear, SessionCounts, SessionState, Subscriber, SubscriberState, TestAaaResponse,
+    TracedPacket, TracedPath, Tracing, Traffic, Trouble, TroubleHour, UserPlane, UserPlaneState,
+    UserPlaneTable, Version, Waits, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -544,12 +544,18 @@ fn state() -> WatchStateResponse {
             associated: true,
             reached: true,
             workers: vec![worker],
+            process: Some(Process {
+                resident_octets: 1 << 20,
+                cpu_microseconds: 2_500_000,
+                ..Process::default()
+            }),
             ..WatchedUserPlane::default()
         }],
         waits: Some(Waits {
             longest_microseconds: 1500,
             long: 2,
         }),
+        process: Some(Process::own()),
         ..WatchStateResponse::default()
     }
 }

@@ -120,6 +120,8 @@ fn metrics_are_what_promtool_wants_and_name_no_subscriber() {
         r#"sluice_aaa_servers_state{name="first",group="main",role="authentication",state="out"} 1"#,
         r#"sluice_alarms{severity="minor",name="aaa-server-out"} 1"#,
         r#"sluice_workers_busy_seconds_total{user_plane="up1",number="0"} 1.5"#,
+        r#"sluice_daemons_cpu_seconds_total{name="sluice-up",user_plane="up1"} 2.5"#,
+        r#"sluice_daemons_resident_octets{name="sluice-up",user_plane="up1"} 1048576"#,
         r#"sluice_scrape_complete{table="ports"} 0"#,
         r#"sluice_scrape_complete{table="pools"} 1"#,
     ] {
@@ -127,6 +129,13 @@ fn metrics_are_what_promtool_wants_and_name_no_subscriber() {
             text.lines().any(|l| l == line),
             "{line} is missing:\n{text}"
         );
+    }
+    // each daemon has its own
+    for daemon in ["sluice-cp", "sluice-web"] {
+        let begins = format!("sluice_daemons_descriptors{{name=\"{daemon}\",user_plane=\"\"}} ");
+        let value = text.lines().find_map(|l| l.strip_prefix(&begins));
+        let value = value.unwrap_or_else(|| panic!("{daemon} is missing:\n{text}"));
+        assert!(value.parse::<u32>().unwrap() > 3, "{daemon}: {value}");
     }
     for secret in ["home0001", "02:00:5e", "100.64.0.9"] {
         assert!(!text.contains(secret), "{secret} is in the metrics");
@@ -239,4 +248,26 @@ fn events_are_asked_for_by_any_combination_and_counted() {
     let wrong = web.ask(&token, "/api/v1/events?kinds=refused,lost", &[]);
     assert_eq!(wrong.status, 400, "{wrong:?}");
     assert!(wrong.detail().contains("`lost` is no kind"), "{wrong:?}");
+}
+
+#[test]
+fn this_server_tells_its_own_figures_while_the_control_plane_is_away() {
+    let mut web = Web::start();
+    let token = web.token("prometheus", "view", &["--scope", "metrics"]);
+    let daemons = |web: &Web| {
+        let text = web.ask(&token, "/metrics", &[]).body;
+        let lines = text.lines().map(str::to_owned);
+        let all = lines.filter(|l| l.starts_with("sluice_daemons_threads{"));
+        let complete = "sluice_scrape_complete{table=\"daemons\"} 1";
+        (all.count(), text.lines().any(|l| l == complete))
+    };
+    assert_eq!(daemons(&web), (3, true));
+    web.plane.stop();
+    assert_eq!(daemons(&web), (1, false));
+    web.plane.resume();
+    let is_back = (0..50).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        daemons(&web) == (3, true)
+    });
+    assert!(is_back);
 }

@@ -11,7 +11,7 @@ use super::units::{counted, duration};
 use super::word;
 use northbound::catalogue::{self, EVENT_WORDS};
 use northbound::{
-    EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListFiguresRequest,
+    DaemonRow, EventKind, LineRow, ListAlarmsResponse, ListEventsRequest, ListFiguresRequest,
     ListLinesRequest, ListSessionsRequest, ListTroubleRequest, RouteKind, SessionState,
     SubscriberRow, TroubleHour, WatchStateResponse, WatchedUserPlane, WorkerRow,
 };
@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-pub(super) const ASKED: [(&catalogue::Table, Ask); 27] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 28] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::LINES, lines),
@@ -40,6 +40,7 @@ pub(super) const ASKED: [(&catalogue::Table, Ask); 27] = [
     (&catalogue::LAG_MEMBERS, lag_members),
     (&catalogue::ROUTES, routes),
     (&catalogue::NEIGHBOURS, neighbours),
+    (&catalogue::DAEMONS, daemons),
     (&catalogue::WORKERS, workers),
     (&catalogue::ACL, acl),
     (&catalogue::POLICIES, policies),
@@ -249,6 +250,13 @@ fn queue_aggregates(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure>
         }
     }
     Ok(but(asked.derived(&rows, queues::derive)?, &missing))
+}
+
+/// The processes of the control plane and of user planes, as the user planes told last.
+fn daemons(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let state = sockets.watch(INTERVAL)?.next()?;
+    let silent = silent(&state.user_planes);
+    Ok(but(asked.shown(&DaemonRow::of(state))?, &silent))
 }
 
 /// What workers did since their start, as their user planes told last.

@@ -22,6 +22,7 @@ pub const TABLES: &[&Table] = &[
     &LAG_MEMBERS,
     &ROUTES,
     &NEIGHBOURS,
+    &DAEMONS,
     &WORKERS,
     &ACL,
     &POLICIES,
@@ -417,6 +418,28 @@ pub const NEIGHBOURS: Table = Table {
         Column::new("mac", Text, "MAC address").under("MAC", 0),
         Column::new("state", Word(AS_IT_IS), "Whether the MAC address is known, or to be confirmed").under("STATE", 0),
         Column::new("routes", Number(Exact), "Routes that lead to it").under("ROUTES", 3),
+    ],
+};
+
+/// `sluice show daemons`; the rows are [`crate::DaemonRow`].
+pub const DAEMONS: Table = Table {
+    name: "daemons",
+    about: "The daemons' processes: memory, processor time, threads, file descriptors",
+    message: None,
+    key: &["name", "user_plane"],
+    calls: &["Live/WatchState"],
+    access: Read,
+    subscribers: false,
+    arguments: &[],
+    columns: &[
+        Column::new("name", Text, "The daemon's program").under("DAEMON", 0).label(),
+        Column::new("user_plane", Text, "Node id, if it is a user plane").under("USER PLANE", 0).label(),
+        Column::new("resident_octets", Number(Octets), "Memory that it has, without huge pages").under("MEMORY", 0).gauge(),
+        Column::new("huge_octets", Number(Octets), "Huge pages that it has").under("HUGE PAGES", 1).gauge(),
+        Column::new("cpu_microseconds", Number(Microseconds), "Processor time of all of its threads since it was started").under("CPU", 0).counter(),
+        Column::new("threads", Number(Exact), "Its threads").under("THREADS", 2).gauge(),
+        Column::new("descriptors", Number(Exact), "File descriptors that it has open").under("FILES", 2).gauge(),
+        Column::new("started_at", Number(TimeAgo), "When it was started").under("STARTED", 0).gauge(),
     ],
 };
 

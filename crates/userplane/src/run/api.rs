@@ -7,7 +7,7 @@ use mi::{
     Answer, Begun, Call, Capability, Configured, DescribeResponse, Document, Request, Response,
     State,
 };
-use northbound::{DropCounter, LagMember, LagMemberState, Port as ShownPort, Worker};
+use northbound::{DropCounter, LagMember, LagMemberState, Port as ShownPort, Process, Worker};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use tracing::error;
@@ -189,6 +189,7 @@ impl UserPlane {
             queue_aggregates,
             split_aggregates,
             lag_members: self.show_lag_members(),
+            process: Some(Process::own()),
         }
     }
 
