@@ -232,23 +232,10 @@ impl<C: Chain> Queue<C> {
     ) -> (Option<Head<C::Packet>>, Gone) {
         self.most_octets = self.most_octets.max(self.octets);
         let mut gone = Gone::default();
-        let head = loop {
-            let head = match (&mut self.waiting, aqm) {
-                (Waiting::InOrder(fifo), Aqm::CoDel(delays)) => {
-                    fifo.managed(*delays, now, &mut gone, dropped)
-                }
-                (Waiting::InOrder(fifo), _) => fifo.pop(now, &mut gone),
-                (Waiting::Flows(flows), aqm) => flows.pop(aqm, now, pool, &mut gone, dropped),
-                (Waiting::Dual(dual), aqm) => dual.pop(aqm, now, pool, &mut gone, dropped),
-            };
-            match head {
-                Some(head) if head.waited > longest_wait => {
-                    gone.drops += 1;
-                    dropped(head.packet);
-                }
-                head => break head,
-            }
-        };
+        let mut head = self.next(aqm, now, pool, &mut gone, dropped);
+        if let Some(late) = head.take_if(|head| head.waited > longest_wait) {
+            head = self.next_in_time((aqm, longest_wait), now, pool, (late, &mut gone), dropped);
+        }
         self.octets -= gone.octets;
         if self.octets == 0 {
             self.end(pool);
@@ -258,6 +245,46 @@ impl<C: Chain> Queue<C> {
             self.sent += u64::from(octets(&head.packet));
         }
         (head, gone)
+    }
+
+    /// The packet whose turn it is, however long it has waited.
+    #[inline(always)]
+    fn next(
+        &mut self,
+        aqm: &Aqm,
+        now: u32,
+        pool: &mut SubQueues<C>,
+        gone: &mut Gone,
+        dropped: &mut impl FnMut(C::Packet),
+    ) -> Option<Head<C::Packet>> {
+        match (&mut self.waiting, aqm) {
+            (Waiting::InOrder(fifo), Aqm::CoDel(delays)) => {
+                fifo.managed(*delays, now, gone, dropped)
+            }
+            (Waiting::InOrder(fifo), _) => fifo.pop(now, gone),
+            (Waiting::Flows(flows), aqm) => flows.pop(aqm, now, pool, gone, dropped),
+            (Waiting::Dual(dual), aqm) => dual.pop(aqm, now, pool, gone, dropped),
+        }
+    }
+
+    /// The first packet behind a late one that has not waited for too long.
+    #[cold]
+    #[inline(never)]
+    fn next_in_time(
+        &mut self,
+        (aqm, longest_wait): (&Aqm, u32),
+        now: u32,
+        pool: &mut SubQueues<C>,
+        (late, gone): (Head<C::Packet>, &mut Gone),
+        dropped: &mut impl FnMut(C::Packet),
+    ) -> Option<Head<C::Packet>> {
+        let mut head = Some(late);
+        while let Some(late) = head.take_if(|head| head.waited > longest_wait) {
+            gone.drops += 1;
+            dropped(late.packet);
+            head = self.next(aqm, now, pool, gone, dropped);
+        }
+        head
     }
 
     /// Nothing waits any more: queues of flows are given back.
