@@ -137,11 +137,7 @@ impl Gateway {
             "workers" => self.watched(query, WorkerRow::of).await,
             "acl" => self.acl_rules(query).await,
             "policies" => self.policies(query).await,
-            "qos session" => {
-                let id = query.arguments.text("session").unwrap_or_default();
-                let details = self.session(id.into()).await?;
-                Ok(cut(details.queues(), query))
-            }
+            "qos session" => self.queues(query).await,
             "qos aggregates" => self.queue_aggregates(query).await,
             "protection" => self.watched(query, |plane| plane.offenders).await,
             "lag-members" => self.watched(query, |plane| plane.lag_members).await,
@@ -392,6 +388,16 @@ impl Gateway {
         };
         let listing = self.tables().list_policies(request).await?;
         parts(listing.into_inner(), query, Into::into).await
+    }
+
+    async fn queues(&self, query: &Query) -> Result<Page, Status> {
+        let id = query.arguments.text("session").unwrap_or_default();
+        let details = self.session(id.into()).await?;
+        let silent = details.policy.is_none();
+        let why = format!("the user plane of session {id} does not say what its queues are");
+        let page = cut(details.queues(), query);
+        let missing = silent.then_some(why).into_iter().collect();
+        Ok(Page { missing, ..page })
     }
 
     async fn queue_aggregates(&self, query: &Query) -> Result<Page, Status> {

@@ -77,7 +77,8 @@ fn site_strategy() -> impl Strategy<Value = Site> {
     let vlan = (15_000u64..80_000, homes).prop_map(|(kbps, homes)| Vlan { kbps, homes });
     let vlans = proptest::collection::vec(vlan, 1..4);
     (20_000u64..120_000, vlans).prop_map(|(kbps, mut vlans)| {
-        // A VLAN whose homes all wait for their own rates for a moment has no claim for that later: the others of its site have it.
+        // A home or VLAN makes up for a millisecond of its rate, in which a port as slow as these sends few packets. So whoever's part is near
+        // its rate misses some of it, and the others of its site have that, which are too few here.
         if vlans.len() > 1 {
             let homes = vlans.iter_mut().flat_map(|vlan| &mut vlan.homes);
             homes.for_each(|home| home.kbps = UNLIMITED);

@@ -7,14 +7,15 @@ use northbound::{
     AaaRole, AaaServer, AaaServerState, Acknowledgement, Alarm, AlarmSeverity, Association,
     AssociationState, BackupResponse, Call, Change, CheckChangeResponse, ClearSessionsResponse,
     CommitResponse, ConfigurationCall, ConfigurationFault, ConfigurationRequest,
-    ConfigurationResponse, DropCounter, Edit, Effect, Event, EventKind, Figure,
+    ConfigurationResponse, DirectionPolicy, DropCounter, Edit, Effect, Event, EventKind, Figure,
     FindHoldersResponse, FindSubscriberResponse, FollowEventsRequest, FollowEventsResponse,
     GetConfigurationResponse, HistoryCall, Holder, Ledger, ListAlarmsResponse, ListEventsResponse,
     ListFiguresResponse, ListLinesResponse, ListTroubleResponse, LiveCall, LiveRequest,
-    LiveResponse, PolicySetting, Pool, Port, Process, Refusal, Request, Response, Session,
-    SessionClear, SessionCounts, SessionState, Subscriber, SubscriberState, TestAaaResponse,
-    TracedPacket, TracedPath, Tracing, Traffic, Trouble, TroubleHour, UserPlane, UserPlaneState,
-    UserPlaneTable, Version, Waits, WatchStateResponse, WatchedUserPlane, Worker, change, serve,
+    LiveResponse, PolicySetting, Pool, Port, Process, QueueLimit, QueueState, Refusal, Request,
+    Response, Session, SessionClear, SessionCounts, SessionPolicy, SessionState, Subscriber,
+    SubscriberState, TestAaaResponse, TracedPacket, TracedPath, Tracing, Traffic, Trouble,
+    TroubleHour, UserPlane, UserPlaneState, UserPlaneTable, Version, Waits, WatchStateResponse,
+    WatchedUserPlane, Worker, change, serve,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -217,6 +218,9 @@ fn answer(request: Request, most_asked: &AtomicUsize) -> Result<Response, Refusa
                 session: Box::new(session),
             },
             None => return Err(Refusal::NotFound(format!("there is no session {id}"))),
+        },
+        Request::GetSessionPolicy { id } if id.ends_with('2') => Response::SessionPolicy {
+            policy: with_queue().into(),
         },
         Request::GetSessionPolicy { .. } => {
             return Err(Refusal::Unreachable("up2 does not answer".into()));
@@ -570,6 +574,25 @@ pub fn sessions() -> impl Iterator<Item = Session> {
         ipv4: Some("100.64.0.9".into()),
         ..Session::default()
     })
+}
+
+/// A policy with a queue, of which a packet in ten has waited for more than a millisecond.
+fn with_queue() -> SessionPolicy {
+    let voice = QueueState {
+        class: "voice".into(),
+        full_drops: 3,
+        waits: vec![9, 1],
+        limited_by: QueueLimit::Subscriber.into(),
+        ..QueueState::default()
+    };
+    let down = DirectionPolicy {
+        queues: vec![voice],
+        ..DirectionPolicy::default()
+    };
+    SessionPolicy {
+        down: Some(down),
+        ..SessionPolicy::default()
+    }
 }
 
 /// All pools.

@@ -12,7 +12,11 @@ fn every_table_is_served_with_the_rows_of_the_command_line() {
     let web = Web::start();
     let token = web.token("support", "support", &[]);
     for table in TABLES {
-        let query = if table.name == "acl" { "?acl=base" } else { "" };
+        let query = match table.name {
+            "acl" => "?acl=base",
+            "qos session" => "?session=0000000000000001",
+            _ => "",
+        };
         let page = web.rows(&token, &format!("{}{query}", path(table)));
         assert!(page["rows"].is_array(), "{}: {page}", table.name);
     }
@@ -42,6 +46,25 @@ fn every_table_is_served_with_the_rows_of_the_command_line() {
     let wrong = web.ask(&token, "/api/v1/events?last=0", &[]);
     assert_eq!(wrong.status, 400);
     assert!(wrong.detail().contains("expected 1 to 100000"));
+}
+
+#[test]
+fn queues_are_those_of_a_session_that_is_named() {
+    let web = Web::start();
+    let token = web.token("view", "support", &[]);
+    let path = "/api/v1/qos/session";
+    let queues = web.rows(&token, &format!("{path}?session=0000000000000002"));
+    let queue = &queues["rows"][0];
+    let told = ["queue", "limited_by", "delay", "full_drops"].map(|field| queue[field].clone());
+    let wanted = [json!("voice"), json!("plan"), json!("< 2 ms"), json!(3)];
+    assert_eq!(told, wanted, "{queues}");
+    assert_eq!(queues["missing"], json!([]));
+    let silent = web.rows(&token, &format!("{path}?session=0000000000000001"));
+    let why = "the user plane of session 0000000000000001 does not say what its queues are";
+    assert_eq!(silent["missing"], json!([why]));
+    let unknown = web.ask(&token, &format!("{path}?session=7"), &[]);
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    assert_eq!(web.ask(&token, path, &[]).status, 400);
 }
 
 #[test]
