@@ -441,7 +441,7 @@ fn every_setting_that_a_user_plane_is_told_has_a_case() {
             .iter()
             .any(|top| leaf.starts_with(top))
     };
-    // those of the control plane have their cases there
+    // those of the control plane have their cases there, and that of commits in `config::check`
     let of_control = [
         "address",
         "admin-state",
@@ -449,6 +449,7 @@ fn every_setting_that_a_user_plane_is_told_has_a_case() {
         "role",
         "access-profile",
         "subscriber-group",
+        "worker-rate",
     ];
     let leaves = schema::root()
         .leaves()

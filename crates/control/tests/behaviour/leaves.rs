@@ -40,8 +40,8 @@ const ELSEWHERE: [&str; 27] = [
     "user-planes * ports * subinterfaces * source-check",
     "user-planes * ports * subinterfaces * tap",
     "user-planes * ports * subinterfaces * vlan-id",
-    "user-planes * worker-rate",
     "user-planes * ports * tap",
+    "user-planes * worker-rate",
 ];
 
 const DOCUMENT: &str = "
