@@ -257,9 +257,11 @@ set subscriber-profiles home rate-down 48",
     judge.is_lost("queue-full", "after a death")?;
     let page = sluice.run(&["show", "session", &ids[0]])?;
     ensure!(page.contains("queue of no class"), "{page}");
-    let queues = sluice.run(&["show", "qos", "session", &ids[0]])?;
+    let queues = sluice.run(&["show", "qos", "session", &ids[0], "--json"])?;
+    let queues: serde_json::Value = serde_json::from_str(&queues)?;
+    let full = queues[0]["full_drops"].as_u64();
     ensure!(
-        queues.contains("of no class") && queues.contains("plan"),
+        queues[0]["queue"] == "of no class" && full.is_some_and(|full| full > 0),
         "{queues}"
     );
     change(lab, ids, "WISPr-Bandwidth-Max-Down = 1000000000")?;
