@@ -623,10 +623,25 @@ impl Queues {
         self.count(port);
     }
 
-    /// Whether a port has queues, and a burst more may stand in front of them ([`Queues::give_back`]).
-    pub fn may_give_back(&self, PortIndex(port): PortIndex) -> bool {
+    /// Whether frames stand in front of a port's queues that its device did not take. Whatever comes later is behind them.
+    pub fn stands_full(&self, PortIndex(port): PortIndex) -> bool {
         let port = self.ports[usize::from(port)].as_ref();
-        port.is_some_and(|port| port.left.is_empty())
+        port.is_some_and(|port| !port.left.is_empty())
+    }
+
+    /// Takes frames that leave at once and that the device does not take. In front of a port's queues there is room for a burst. Drops the
+    /// others.
+    pub fn keep(&mut self, PortIndex(port): PortIndex, frames: &mut Burst, shared: &Shared) {
+        let mut left = self.ports[usize::from(port)]
+            .as_mut()
+            .map(|queues| &mut queues.left);
+        let mut full = 0;
+        frames.take_all(|mbuf| {
+            let kept = left.as_mut().is_some_and(|left| left.push(mbuf).is_ok());
+            full += u64::from(!kept);
+        });
+        count_drops(shared, port, DropReason::TxQueueFull, full);
+        self.count(port);
     }
 
     /// Takes back what the port did not take.

@@ -409,11 +409,14 @@ impl Worker {
         }
         match p.egress {
             Egress::Direct => {
-                if let Some(queue) = &mut p.queue {
+                let queues = &mut self.tables.queues;
+                if !queues.stands_full(p.index)
+                    && let Some(queue) = &mut p.queue
+                {
                     count_sent(&self.shared, index, queue.tx(out));
                 }
                 if !out.is_empty() {
-                    self.keep_or_drop(port);
+                    queues.keep(p.index, out, &self.shared);
                 }
             }
             Egress::By(by) => {
@@ -423,18 +426,6 @@ impl Worker {
                 }
                 self.hand_over(by, index);
             }
-        }
-    }
-
-    /// The device is full. In front of a port's queues there is room for a burst, so that what need not have waited goes on in its order, and
-    /// what comes for queues waits there.
-    #[cold]
-    fn keep_or_drop(&mut self, port: usize) {
-        let index = self.ports[port].index;
-        let (out, queues) = (self.outs.get(index.0.into()), &mut self.tables.queues);
-        match queues.may_give_back(index) {
-            true => queues.give_back(index, out),
-            false => drop_left(&self.shared, index.0.into(), out),
         }
     }
 
