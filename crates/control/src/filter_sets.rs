@@ -4,15 +4,20 @@ use crate::acls;
 use acl::{Classifier, Rule, TooLarge};
 use config::Configuration;
 use policy::{Direction, FilterRules, Name, TrafficPolicies};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Maximum number of different sets of rules that sessions have at a time. A user plane compiles a policy of each, for each direction and
 /// for each policy behind it, and has room for 4,096 policies.
 const MOST: usize = 1024;
 
-/// Sets of rules that sessions have, each with the policies in front of which its rules were seen to fit.
+/// A direction, and the policy in front of which rules are in it.
+type Combination = (Direction, Option<Name>);
+/// Whether rules fit there, or why not.
+type Fit = Result<(), String>;
+
+/// Sets of rules that sessions have, each with the combinations in which it was tried.
 #[derive(Default)]
-pub(crate) struct FilterSets(BTreeMap<FilterRules, BTreeSet<(Direction, Option<Name>)>>);
+pub(crate) struct FilterSets(BTreeMap<FilterRules, BTreeMap<Combination, Fit>>);
 
 impl FilterSets {
     /// Lets a session's rules be those of other sessions that have the same.
@@ -38,7 +43,7 @@ impl FilterSets {
         }
         // a copy, so that only sessions share it
         *own = own.unshared();
-        self.0.insert(own.clone(), BTreeSet::new());
+        self.0.insert(own.clone(), BTreeMap::new());
         Ok(())
     }
 
@@ -58,42 +63,42 @@ impl FilterSets {
         for direction in Direction::BOTH {
             let name = policies.of(direction);
             let combination = (direction, name.cloned());
-            let known = self.0.get(rules);
-            if known.is_some_and(|fits| fits.contains(&combination)) {
-                continue;
-            }
-            let policy = name.and_then(|name| configuration.policies.get(name.as_str()));
-            let of_policy = policy.map(|policy| acls::rules_of(&configuration.acls, policy));
-            let mut all = own_rules(rules, direction);
-            // without rules of its own in a direction, its policy is one of the configuration, which was checked at its commit
-            if !all.is_empty() {
-                all.extend(of_policy.into_iter().flatten());
-                fit(&all).map_err(|why| {
+            let known = self.0.get(rules).and_then(|tried| tried.get(&combination));
+            let fit = known.cloned().unwrap_or_else(|| {
+                let policy = name.and_then(|name| configuration.policies.get(name.as_str()));
+                let of_policy = policy.map(|policy| acls::rules_of(&configuration.acls, policy));
+                fit(own_rules(rules, direction), of_policy.unwrap_or_default()).map_err(|why| {
                     let behind = name.map_or(String::new(), |name| format!(" with policy {name}"));
                     format!(
                         "NAS-Filter-Rule{behind} is too large: {why}. Let AAA send fewer rules, or give the ACLs of the policy fewer or \
                             simpler ones"
                     )
-                })?;
+                })
+            });
+            if let Some(tried) = self.0.get_mut(rules) {
+                tried.insert(combination, fit.clone());
             }
-            if let Some(fits) = self.0.get_mut(rules) {
-                fits.insert(combination);
-            }
+            fit?;
         }
         Ok(())
     }
 
     /// Lets all combinations be tried anew, since ACLs or policies may have changed.
     pub fn forget_checks(&mut self) {
-        self.0.values_mut().for_each(BTreeSet::clear);
+        self.0.values_mut().for_each(BTreeMap::clear);
     }
 }
 
-/// Whether rules can be compiled together. Only where that is in doubt are they compiled.
-fn fit(rules: &[Rule]) -> Result<(), TooLarge> {
-    match acl::surely_fits(rules) {
+/// Whether rules can be compiled in front of those of a policy. Only where that is in doubt are they compiled. Without rules of its own, the policy
+/// is one of the configuration, which was checked at its commit.
+fn fit(own: Vec<Rule>, of_policy: Vec<Rule>) -> Result<(), TooLarge> {
+    if own.is_empty() {
+        return Ok(());
+    }
+    let rules = [own, of_policy].concat();
+    match acl::surely_fits(&rules) {
         true => Ok(()),
-        false => Classifier::new(rules).map(drop),
+        false => Classifier::new(&rules).map(drop),
     }
 }
 
@@ -205,11 +210,14 @@ mod tests {
             let words = "NAS-Filter-Rule with policy large is too large: the rules tell more than 65,535 sets of ports";
             assert!(why.starts_with(words), "{why}");
         }
-        // what fitted is not tried again, until the configuration has changed
+        // nothing is tried again, until the configuration has changed
         let larger = with_offsets(OFFSETS + 4);
         let known = named("large", "large", one);
         assert_eq!(sets.check(&known, &larger), Ok(()));
         sets.forget_checks();
-        assert!(sets.check(&known, &larger).is_err());
+        let why = sets.check(&known, &larger).unwrap_err();
+        assert_eq!(sets.check(&known, &configuration), Err(why));
+        sets.forget_checks();
+        assert_eq!(sets.check(&known, &configuration), Ok(()));
     }
 }
