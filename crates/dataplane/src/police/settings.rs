@@ -42,14 +42,19 @@ pub enum MeterSettings {
 const LEAST_BURST: u32 = 15_000;
 
 impl MeterSettings {
-    /// A rate alone, with a burst of 100 ms: no packet is yellow.
+    /// A rate alone, with the usual burst: no packet is yellow.
     pub fn of_rate(rate: Rate) -> Self {
-        let octets = rate.get() * 1000 / 8 / 10;
         MeterSettings::SingleRate {
             cir: rate,
-            cbs: octets.min(u32::MAX.into()).max(LEAST_BURST.into()) as u32,
+            cbs: MeterSettings::usual_burst(rate),
             ebs: 0,
         }
+    }
+
+    /// Octets of a burst where nothing else is said: 100 ms of the rate, and ten packets of Ethernet's size at least.
+    pub fn usual_burst(rate: Rate) -> u32 {
+        let octets = rate.get() * 1000 / 8 / 10;
+        u32::try_from(octets).unwrap_or(u32::MAX).max(LEAST_BURST)
     }
 
     /// The settings with a session's own rates: a committed one, and one in place of the peak rate.

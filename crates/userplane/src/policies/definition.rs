@@ -237,11 +237,7 @@ fn management(queue: &Queue) -> Management {
 
 /// What a policer of the configuration is at the workers.
 fn policer_settings(policer: &Policer) -> PolicerSettings {
-    // 100 ms of the rate
-    let usual = |rate: Rate| {
-        let octets = rate.get() * 1000 / 8 / 10;
-        u32::try_from(octets).unwrap_or(u32::MAX).max(15_000)
-    };
+    let usual = MeterSettings::usual_burst;
     let cir = Rate::kbps(policer.committed_rate.into());
     let [pir, eir] = [policer.peak_rate, policer.excess_rate]
         .map(|rate| rate.map_or(cir, |rate| Rate::kbps(rate.into())));
