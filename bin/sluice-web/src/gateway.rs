@@ -393,10 +393,8 @@ impl Gateway {
     async fn queues(&self, query: &Query) -> Result<Page, Status> {
         let id = query.arguments.text("session").unwrap_or_default();
         let details = self.session(id.into()).await?;
-        let silent = details.policy.is_none();
-        let why = format!("the user plane of session {id} does not say what its queues are");
+        let missing = details.missing_queues().into_iter().collect();
         let page = cut(details.queues(), query);
-        let missing = silent.then_some(why).into_iter().collect();
         Ok(Page { missing, ..page })
     }
 
@@ -428,7 +426,7 @@ impl Gateway {
     async fn daemons(&self, query: &Query) -> Page {
         let (rows, missing) = match self.state().await {
             Ok(state) => {
-                let missing = silent(&state.user_planes);
+                let missing = WatchedUserPlane::silent(&state.user_planes);
                 (DaemonRow::of(state), missing)
             }
             Err(status) => {
@@ -460,7 +458,7 @@ impl Gateway {
                 )));
             }
         }
-        let missing = silent(&planes);
+        let missing = WatchedUserPlane::silent(&planes);
         let page = cut(planes.into_iter().flat_map(rows), query);
         Ok(Page { missing, ..page })
     }
@@ -567,18 +565,6 @@ fn user_plane(query: &Query) -> String {
 pub fn value(row: &impl Serialize) -> Value {
     // a message has no map whose keys are no texts: nothing else can fail
     serde_json::to_value(row).unwrap_or_default()
-}
-
-/// That user planes do not answer.
-fn silent(planes: &[WatchedUserPlane]) -> Vec<String> {
-    let silent = planes.iter().filter(|plane| !plane.reached);
-    let missing = silent.map(|plane| {
-        format!(
-            "user plane {} does not answer: its management interface cannot be reached",
-            plane.node_id
-        )
-    });
-    missing.collect()
 }
 
 /// A page of rows of which all are there.

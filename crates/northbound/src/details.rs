@@ -55,6 +55,13 @@ impl SessionDetails {
         queues.into_iter().flatten().map(row).collect()
     }
 
+    /// Why it is not known which queues it has, if it is not.
+    pub fn missing_queues(&self) -> Option<String> {
+        let id = &self.session.id;
+        let silent = self.policy.is_none();
+        silent.then(|| format!("the user plane of session {id} does not say what its queues are"))
+    }
+
     /// The rate of its queues, if that is what limits it.
     pub fn limiting_rate(&self) -> Option<&PolicySetting> {
         let own = matches!(self.limited_by, Some(LINE | "plan"));

@@ -141,6 +141,20 @@ pub struct WorkerRow {
     pub counters: Worker,
 }
 
+impl WatchedUserPlane {
+    /// What is missing, for each user plane that does not answer.
+    pub fn silent(planes: &[Self]) -> Vec<String> {
+        let silent = planes.iter().filter(|plane| !plane.reached);
+        let sentence = silent.map(|plane| {
+            format!(
+                "user plane {} does not answer: its management interface cannot be reached",
+                plane.node_id
+            )
+        });
+        sentence.collect()
+    }
+}
+
 impl WorkerRow {
     /// The workers of a user plane.
     pub fn of(plane: WatchedUserPlane) -> Vec<Self> {

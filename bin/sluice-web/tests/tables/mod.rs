@@ -51,7 +51,7 @@ fn every_table_is_served_with_the_rows_of_the_command_line() {
 #[test]
 fn queues_are_those_of_a_session_that_is_named() {
     let web = Web::start();
-    let token = web.token("view", "support", &[]);
+    let token = web.token("support", "support", &[]);
     let path = "/api/v1/qos/session";
     let queues = web.rows(&token, &format!("{path}?session=0000000000000002"));
     let queue = &queues["rows"][0];

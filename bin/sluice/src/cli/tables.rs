@@ -227,16 +227,15 @@ fn session_queues(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let details = details(sockets, id)?;
     let queues = details.queues();
     let answer = asked.shown(&queues)?;
-    let without = match &details.policy {
-        None => format!("the user plane of session {id} does not say what its queues are"),
-        Some(_) => {
-            format!("session {id} has no queues: its `policy-down` does not say `above-rate wait`")
-        }
-    };
-    Ok(match queues.is_empty() {
-        true => asked.with_total(answer, without),
+    let missing = details.missing_queues();
+    let answer = match queues.is_empty() && missing.is_none() {
+        true => asked.with_total(
+            answer,
+            format!("session {id} has no queues: its `policy-down` does not say `above-rate wait`"),
+        ),
         false => answer,
-    })
+    };
+    Ok(but(answer, missing.as_slice()))
 }
 
 fn queue_aggregates(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
@@ -255,7 +254,7 @@ fn queue_aggregates(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure>
 /// The processes of the control plane and of user planes, as the user planes told last.
 fn daemons(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let state = sockets.watch(INTERVAL)?.next()?;
-    let silent = silent(&state.user_planes);
+    let silent = WatchedUserPlane::silent(&state.user_planes);
     Ok(but(asked.shown(&DaemonRow::of(state))?, &silent))
 }
 
@@ -270,7 +269,7 @@ fn workers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
 fn lag_members(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let state = sockets.watch(INTERVAL)?.next()?;
     let planes = wanted(state, asked.text("user-plane"))?;
-    let silent = silent(&planes);
+    let silent = WatchedUserPlane::silent(&planes);
     let members: Vec<_> = planes
         .into_iter()
         .flat_map(|plane| plane.lag_members)
@@ -290,7 +289,7 @@ fn lag_members(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
 fn protection(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let state = sockets.watch(INTERVAL)?.next()?;
     let planes = wanted(state, asked.text("user-plane"))?;
-    let silent = silent(&planes);
+    let silent = WatchedUserPlane::silent(&planes);
     let offenders: Vec<_> = planes
         .into_iter()
         .flat_map(|plane| plane.offenders)
@@ -317,25 +316,13 @@ fn wanted(state: WatchStateResponse, of: Option<&str>) -> Result<Vec<WatchedUser
     }
 }
 
-/// What is missing, for each user plane that does not answer.
-fn silent(planes: &[WatchedUserPlane]) -> Vec<String> {
-    let silent = planes.iter().filter(|plane| !plane.reached);
-    let sentence = silent.map(|plane| {
-        format!(
-            "user plane {} does not answer: its management interface cannot be reached",
-            plane.node_id
-        )
-    });
-    sentence.collect()
-}
-
 /// The workers of all user planes or of one, and what is missing.
 fn workers_of(
     state: WatchStateResponse,
     of: Option<&str>,
 ) -> Result<(Vec<WorkerRow>, Vec<String>), Failure> {
     let planes = wanted(state, of)?;
-    let silent = silent(&planes);
+    let silent = WatchedUserPlane::silent(&planes);
     let workers = planes.into_iter().flat_map(WorkerRow::of);
     Ok((workers.collect(), silent))
 }
