@@ -305,7 +305,8 @@ pub struct TrafficPolicy {
     /// the subscriber are always policed. Default: drop. User planes of before know nothing of queues.
     #[serde(skip_serializing_if = "AboveRate::is_drop")]
     pub above_rate: AboveRate,
-    /// Queue of packets in no class, where `above-rate` is `wait`. Default: the defaults.
+    /// Queue of packets in no class to each subscriber, where `above-rate` is `wait`. Packets from a subscriber do not wait, and in no class they
+    /// have the rate of the session alone. Default: the defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Where `above-rate` is `wait`, what a packet takes of the rates of the session and of its classes: its own octets, or those on the access
