@@ -15,7 +15,7 @@ use crate::{
     Alarm, DropCounter, Event, FindSubscriberRequest, FindSubscriberResponse,
     GetSessionPolicyRequest, GetSessionRequest, LineHistory, ListAlarmsRequest, ListEventsRequest,
     ListLinesRequest, ListUserPlaneDropsRequest, ListUserPlanesRequest, Offender, SessionPolicy,
-    Subscriber, SubscriberState, UserPlane, WatchStateRequest,
+    SessionState, Subscriber, SubscriberState, UserPlane, WatchStateRequest,
 };
 use serde::Serialize;
 use tonic::Status;
@@ -39,7 +39,7 @@ pub struct Explanation {
     pub policies: Vec<Option<SessionPolicy>>,
     /// What happened to it last.
     pub events: Vec<Event>,
-    /// What happened on the lines where it has been, as far back as the history goes. Absent while it has a session.
+    /// What happened on the lines where it has been, as far back as the history goes. Absent while it is online.
     pub lines: Vec<LineHistory>,
     /// Held senders of those lines: their discovery packets are not answered.
     pub held: Vec<Offender>,
@@ -64,9 +64,9 @@ impl Explanation {
         let names = std::mem::take(&mut found.similar);
         asked.read_counters(&mut found).await;
         let events = asked.events().await?;
-        let lines = match found.subscribers.is_empty() {
-            true => asked.lines().await?,
-            false => Vec::new(),
+        let lines = match is_online(&found) {
+            true => Vec::new(),
+            false => asked.lines().await?,
         };
         let held = match lines.is_empty() {
             true => Vec::new(),
@@ -239,6 +239,15 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Whether one of its sessions is online. One that is being set up or ends says nothing of why the next try gets no answer.
+fn is_online(found: &FindSubscriberResponse) -> bool {
+    let mut sessions = found
+        .subscribers
+        .iter()
+        .filter_map(|of| of.session.as_ref());
+    sessions.any(|session| session.state() == SessionState::Online)
+}
+
 /// Whether a held sender is this subscriber, or its line.
 fn is_of(row: &Offender, who: &Subscriber) -> bool {
     row.user_plane == who.user_plane
@@ -288,4 +297,36 @@ fn concerns(alarm: &Alarm, planes: &[String], found: &FindSubscriberResponse) ->
         || planes.contains(of)
         || found.subscribers.iter().any(needs)
         || alarm.name.starts_with("aaa-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Session;
+
+    fn found(states: &[SessionState]) -> FindSubscriberResponse {
+        let session = |state: &SessionState| SubscriberState {
+            session: Some(Session {
+                state: (*state).into(),
+                ..Session::default()
+            }),
+            ..SubscriberState::default()
+        };
+        FindSubscriberResponse {
+            subscribers: states.iter().map(session).collect(),
+            ..FindSubscriberResponse::default()
+        }
+    }
+
+    /// The end of a refused session and the hold of its sender overlap: whoever asks then is told of the hold.
+    #[test]
+    fn who_has_only_a_session_that_ends_is_not_online() {
+        assert!(!is_online(&found(&[])));
+        assert!(!is_online(&found(&[SessionState::Closing])));
+        assert!(!is_online(&found(&[SessionState::Connecting])));
+        assert!(is_online(&found(&[
+            SessionState::Closing,
+            SessionState::Online
+        ])));
+    }
 }
