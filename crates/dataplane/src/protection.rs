@@ -274,6 +274,20 @@ impl Guard {
         });
     }
 
+    /// Notes who sends more in its session than the session's own rate. It is not held down: its session would end.
+    pub fn note_sender(
+        &mut self,
+        kind: PuntKind,
+        part: Part,
+        port: PortIndex,
+        frame: &[u8],
+        now: u64,
+    ) {
+        let origin = Origin::of(kind, part, port, frame, &self.untrusted);
+        let key = origin.key(&self.keys, kind.number(), Level::Mac);
+        (self.offenders).note(key, kind.class(), Level::Mac, &origin, now, None);
+    }
+
     /// Admits a packet of `port` if it is within all rates.
     pub fn admit(
         &mut self,

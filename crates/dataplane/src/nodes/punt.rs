@@ -128,10 +128,12 @@ impl Punter {
             PuntKind::Echo(index) => sessions.punts(index).map(|own| &mut own.echoes),
             _ => None,
         };
+        let from = PortIndex(port);
         if own.is_some_and(|bucket| !bucket.take(now, self.per_session)) {
+            self.guard.note_sender(kind, part, from, mbuf.data(), now);
             return Err((DropReason::SessionPoliced, mbuf));
         }
-        if let Err(reason) = (self.guard).admit(kind, part, PortIndex(port), mbuf.data(), now) {
+        if let Err(reason) = self.guard.admit(kind, part, from, mbuf.data(), now) {
             return Err((reason, mbuf));
         }
         let (bucket, rate) = &mut self.rates[kind.number()];
@@ -145,7 +147,7 @@ impl Punter {
         }
         mbuf.advance(part.strip as u16);
         mbuf.truncate(part.len);
-        mbuf.set_meta(crate::punt::pack(kind, PortIndex(port)));
+        mbuf.set_meta(crate::punt::pack(kind, from));
         self.queue
             .send(mbuf)
             .map_err(|mbuf| (DropReason::PuntQueueFull, mbuf))?;

@@ -397,6 +397,19 @@ fn echoes_of_a_session_have_another_rate_than_what_else_it_says() {
         assert_eq!(says(&mut w, at, 1, request, 10), 10);
     }
     assert_eq!(w.drops()["session-policed"], 450);
+    // who it was is told, and nobody is held down: the session would end
+    w.settle_at(BEGIN + 6 * SECOND);
+    let mut told: std::collections::BTreeMap<_, _> = Default::default();
+    for what in offences(&mut w) {
+        let who = (what.class.name, what.vlans[1], what.mac.0[5]);
+        told.insert(who, (what.dropped, what.level, what.strikes));
+    }
+    let [first, second] = homes.each_ref().map(|home| home.mac[5]);
+    let expected = [
+        (("echo", Some(2), second), (180, Level::Mac, 0)),
+        (("session", Some(1), first), (270, Level::Mac, 0)),
+    ];
+    assert_eq!(told, expected.into());
 }
 
 /// With three packets a second of one MAC address and 20 of a port, of this kind alone.
