@@ -561,6 +561,15 @@ fn user_plane(query: &Query) -> String {
         .into()
 }
 
+/// The next part of an answer that says itself which part is its last one.
+///
+/// # Errors
+/// The answer ends before.
+pub async fn next<T>(parts: &mut Streaming<T>) -> Result<T, Status> {
+    let part = parts.message().await?;
+    part.ok_or_else(|| Status::unavailable("the control plane has ended the answer"))
+}
+
 /// A row, or what it is, as `--json` prints it.
 pub fn value(row: &impl Serialize) -> Value {
     // a message has no map whose keys are no texts: nothing else can fail

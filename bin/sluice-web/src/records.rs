@@ -3,6 +3,7 @@
 
 use crate::access::Caller;
 use crate::api::{Site, parameters};
+use crate::gateway::next;
 use crate::problem::Problem;
 use crate::query::Arguments;
 use crate::role::Role;
@@ -69,14 +70,6 @@ pub async fn export(
     let parts = iter([Ok(first)]).chain(rest).map_err(Error::other);
     let lines = parts.and_then(async |part| lines(&part));
     Ok(([(CONTENT_TYPE, MEDIA_TYPE)], Body::from_stream(lines)).into_response())
-}
-
-/// The next part. There is one until the last one says that it is.
-async fn next(
-    parts: &mut Streaming<FollowEventsResponse>,
-) -> Result<FollowEventsResponse, tonic::Status> {
-    let part = parts.message().await?;
-    part.ok_or_else(|| tonic::Status::unavailable("the control plane has ended the answer"))
 }
 
 fn lines(part: &FollowEventsResponse) -> Result<Bytes, Error> {

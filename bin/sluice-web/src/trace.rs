@@ -3,7 +3,7 @@
 
 use crate::access::{Caller, Lasting};
 use crate::api::{Site, parameters, role_of};
-use crate::gateway::{Gateway, value};
+use crate::gateway::{Gateway, next, value};
 use crate::problem::Problem;
 use crate::query::Arguments;
 use crate::scope::Scope;
@@ -49,7 +49,7 @@ pub async fn messages(
     Ok(sse::response(parts, room, told))
 }
 
-/// Writes messages to a file until the time is over or the client goes.
+/// Writes messages to a file until the time is over or the client goes. A file that ends before ends with an error of its connection.
 ///
 /// # Errors
 /// As with [`messages`].
@@ -62,12 +62,20 @@ pub async fn file(
     // into memory, which does not fail
     let mut file = Writer::begin(Vec::new()).map_err(failed)?;
     let head = std::mem::take(file.get_mut());
-    let packets = unfold((traced, file), async |((mut parts, room), mut file)| {
-        let part = parts.message().await.ok()??;
-        let mut packets = part.packets.iter();
-        let written = packets.try_for_each(|packet| file.packet(packet));
+    let packets = unfold(Some((traced, file)), async |reading| {
+        let ((mut parts, room), mut file) = reading?;
+        let part = match next(&mut parts).await {
+            Ok(part) => part,
+            // whoever reads it does not take it for the whole
+            Err(status) => return Some((Err(io::Error::other(status)), None)),
+        };
+        let written = part
+            .packets
+            .iter()
+            .try_for_each(|packet| file.packet(packet));
         let written = written.map(|()| std::mem::take(file.get_mut()));
-        Some((written, ((parts, room), file)))
+        let goes_on = part.ended.is_empty() && written.is_ok();
+        Some((written, goes_on.then_some(((parts, room), file))))
     });
     let whole = once(async { Ok(head) }).chain(packets);
     let name = format!("attachment; filename=\"{}.pcapng\"", plain(&who));

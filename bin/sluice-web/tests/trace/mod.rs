@@ -1,6 +1,7 @@
 //! Traces, as curl reads them.
 
 use super::*;
+use std::io::Read;
 use std::process::Output;
 
 const PATH: &str = "/api/v1/trace?who=02:00:5e:10:00:01";
@@ -73,6 +74,23 @@ fn a_file_of_messages_is_what_wireshark_reads() {
     let shown = String::from_utf8(shown.stdout).unwrap();
     let words: Vec<&str> = shown.split_whitespace().collect();
     assert_eq!(words, ["0x09", "PADI", "access"], "{head}");
+}
+
+#[test]
+fn a_file_that_ends_too_early_is_an_error() {
+    let mut web = Web::start();
+    let token = web.token("noc", "operate", &[]);
+    let path = PATH.replace("trace?", "trace/file?");
+    let mut curl = web.curl(&token, &path, &["--no-buffer", "--max-time", "60"]);
+    let mut octets = curl.stdout.take().unwrap().bytes();
+    // it has begun
+    assert!((0..400).all(|_| octets.next().is_some_and(|octet| octet.is_ok())));
+    web.plane.stop();
+    octets.for_each(drop);
+    assert!(
+        !curl.wait().unwrap().success(),
+        "curl takes it for the whole"
+    );
 }
 
 #[test]
