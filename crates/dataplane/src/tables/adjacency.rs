@@ -185,16 +185,20 @@ impl Adjacencies {
     }
 }
 
-/// Neighbours on connected nets that were asked for lately, so that each is asked for about once a second: a small
-/// table, in which one neighbour may displace another (and is then asked for again).
+/// Places for neighbours that were asked for lately, and so how many are asked for in a second at most.
+const PLACES: usize = 256;
+
+/// Neighbours on connected nets that were asked for lately, so that each is asked for about once a second. Of two with the same place one
+/// waits until the other's second is over: whoever sends to all addresses of a net in turn does not have all of them asked for.
 pub(crate) struct Asked {
-    lately: [Option<(PortIndex, IpAddr, u64)>; 256],
+    /// When each place is free again, in ticks.
+    free_from: [u64; PLACES],
 }
 
 impl Asked {
     pub fn new() -> Self {
         Asked {
-            lately: [None; 256],
+            free_from: [0; PLACES],
         }
     }
 
@@ -210,13 +214,12 @@ impl Asked {
             IpAddr::V4(a) => hash(&a.octets()),
             IpAddr::V6(a) => hash(&a.octets()),
         };
-        let place = &mut self.lately[(hash >> 16 ^ hash ^ port.0 as u32) as usize % 256];
-        let recent =
-            matches!(*place, Some((p, a, until)) if p == port && a == address && now < until);
-        if !recent {
-            *place = Some((port, address, now + second));
+        let place = &mut self.free_from[(hash >> 16 ^ hash ^ port.0 as u32) as usize % PLACES];
+        let free = now >= *place;
+        if free {
+            *place = now + second;
         }
-        !recent
+        free
     }
 }
 
@@ -277,5 +280,17 @@ mod tests {
         assert!(asked.ask(PortIndex(1), a, 9, 10));
         assert!(asked.ask(PortIndex(1), a, 19, 10));
         assert!(asked.ask(PortIndex(1), address("2001:db8::7"), 19, 10));
+    }
+
+    #[test]
+    fn whoever_sends_to_all_addresses_has_a_bounded_number_asked_for() {
+        let mut asked = Asked::new();
+        let mut flood = |now| {
+            let all =
+                (0..100_000_u128).map(|n| IpAddr::from((0x2001_0db8 << 96 | n).to_be_bytes()));
+            all.filter(|address| asked.ask(PortIndex(1), *address, now, 10))
+                .count()
+        };
+        assert_eq!([0, 9, 10].map(&mut flood), [PLACES, 0, PLACES]);
     }
 }

@@ -1,6 +1,7 @@
 //! Next hops on the core ports' links. The kernel resolves them; each exists for as long as a prefix uses it.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use super::{AdjacencyId, Command, Fib, MAX_ADJACENCIES};
 
@@ -22,10 +23,14 @@ impl Fib {
         }
     }
 
-    /// Handles a miss: the dataplane had a packet for an address on a core port's own link.
-    pub fn neighbour_missing(&mut self, port: u16, address: IpAddr) {
-        if let Some((&link, _)) = self.ports.iter().find(|(_, p)| **p == port) {
-            self.commands.push(Command::UseNeighbour(link, address));
+    /// Handles a miss: the dataplane had a packet for an address on a core port's own link. `now` is a monotonic time.
+    pub fn neighbour_missing(&mut self, port: u16, address: IpAddr, now: Duration) {
+        let Some((&link, _)) = self.ports.iter().find(|(_, p)| **p == port) else {
+            return;
+        };
+        match self.questions.take(now) {
+            true => self.commands.push(Command::UseNeighbour(link, address)),
+            false => self.neighbours_unasked += 1,
         }
     }
 

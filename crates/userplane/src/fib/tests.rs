@@ -1,5 +1,7 @@
 use super::*;
 use crate::netlink::message::{Hop, Link, Neighbour, NextHop, Place, Route, RouteKey};
+use std::net::Ipv4Addr;
+use std::time::Duration;
 
 const LO: u32 = 1;
 const MANAGEMENT: u32 = 2;
@@ -144,6 +146,33 @@ fn a_route_by_a_router_waits_for_its_mac_and_learns_it() {
     );
 }
 
+/// Otherwise its table has no room for those who are there.
+#[test]
+fn the_kernel_is_asked_for_a_bounded_number_of_neighbours_and_for_all_routers() {
+    let mut fib = fib();
+    let router = Some("198.51.100.1");
+    after(
+        &mut fib,
+        new(route("203.0.113.0/24", 0, &[(CORE0, router)])),
+    );
+    let mut asked = |seconds| {
+        for number in 0..1000_u32 {
+            let address = IpAddr::from(Ipv4Addr::from(0xc633_6400 | number));
+            fib.neighbour_missing(5, address, Duration::from_secs(seconds));
+        }
+        fib.adjacency_missing(0);
+        let commands = fib.take_commands();
+        assert_eq!(
+            commands.last(),
+            Some(&Command::UseNeighbour(CORE0, addr("198.51.100.1")))
+        );
+        (commands.len() - 1, fib.neighbours_unasked)
+    };
+    assert_eq!(asked(0), (256, 744));
+    assert_eq!(asked(1), (20, 1724));
+    assert_eq!(asked(60), (256, 2468));
+}
+
 #[test]
 fn on_link_prefixes_make_the_kernel_resolve() {
     let mut fib = fib();
@@ -151,7 +180,7 @@ fn on_link_prefixes_make_the_kernel_resolve() {
         after(&mut fib, new(route("198.51.100.0/24", 0, &[(CORE0, None)]))),
         [Command::SetRoute(net("198.51.100.0/24"), Target::OnLink(5))]
     );
-    fib.neighbour_missing(5, addr("198.51.100.3"));
+    fib.neighbour_missing(5, addr("198.51.100.3"), Duration::ZERO);
     assert_eq!(
         fib.take_commands(),
         [Command::UseNeighbour(CORE0, addr("198.51.100.3"))]

@@ -278,7 +278,7 @@ impl UserPlane {
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 28] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 29] {
         let (io, cpri) = (self.counters, self.redirection.counters);
         let sessions = self.engine.counters;
         let fibs = || self.instances.values().map(|instance| &instance.fib);
@@ -327,6 +327,11 @@ impl UserPlane {
                 "neighbour-request-failed",
                 io.neighbour_requests_failed,
                 "The kernel rejected a request to resolve a neighbour.",
+            ),
+            (
+                "neighbour-unasked",
+                fibs().map(|fib| fib.neighbours_unasked).sum(),
+                "Packets went to more hosts on connected networks that are not known than the kernel is asked for in a second.",
             ),
             (
                 "netlink-overrun",

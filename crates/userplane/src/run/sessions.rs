@@ -126,7 +126,7 @@ impl UserPlane {
             WorkerEvent::AdjacencyUsed(id) => self.each_fib(|fib| fib.adjacency_used(id.0)),
             WorkerEvent::AdjacencyMissing(id) => self.each_fib(|fib| fib.adjacency_missing(id.0)),
             WorkerEvent::NeighbourMissing { port, address } => {
-                self.each_fib(|fib| fib.neighbour_missing(port.0, address));
+                self.each_fib(|fib| fib.neighbour_missing(port.0, address, now.monotonic));
             }
         }
     }
