@@ -10,6 +10,8 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 use tun_rs::SyncDevice;
 
+/// The stranger's interface on the access network.
+const STRANGER: &str = "flood0";
 /// How often frames are due.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -32,7 +34,13 @@ impl Sender {
     /// Joins the network on a side.
     pub fn open(lab: &Lab, side: Side) -> Result<Self> {
         Ok(match side {
-            Side::Access => Sender::Tap(lab.tap(UserPlane::One, "flood0")?),
+            Side::Access => {
+                let tap = lab.tap(UserPlane::One, STRANGER)?;
+                // Whoever's address he takes, what is for that one does not come to him.
+                let access = lab.netns(Place::Access(UserPlane::One));
+                access.run(&["bridge", "link", "set", "dev", STRANGER, "learning", "off"])?;
+                Sender::Tap(tap)
+            }
             Side::Core => {
                 let link = UserPlane::One.core_link();
                 let opened = lab

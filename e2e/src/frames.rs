@@ -54,6 +54,19 @@ impl Line {
         self.frame(0x0057, &ip)
     }
 
+    /// LCP that nobody answers (Discard-Request, RFC 1661 section 5.9).
+    pub fn lcp_discard(&self) -> Vec<u8> {
+        self.frame(0xc021, &[11, 1, 0, 8, 0, 0, 0, 0])
+    }
+
+    /// Is there a router (RFC 4861 section 4.1)?
+    pub fn router_solicitation(&self) -> Vec<u8> {
+        let link_local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x66);
+        let all_routers = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
+        let packet = icmp6(link_local, all_routers, &[133, 0, 0, 0, 0, 0, 0, 0]);
+        self.frame(0x0057, &packet)
+    }
+
     /// Ethernet, two tags, PPPoE session, PPP.
     fn frame(&self, protocol: u16, packet: &[u8]) -> Vec<u8> {
         let mut frame = [self.gateway, self.mac].concat();
@@ -68,6 +81,12 @@ impl Line {
         frame.extend(packet);
         frame
     }
+}
+
+/// The MAC address that a frame comes from.
+pub fn source(frame: &[u8]) -> Result<[u8; 6]> {
+    let source = frame.get(6..12).context("the frame is too short")?;
+    Ok(source.try_into()?)
 }
 
 /// A home asks who is there (PADI, RFC 2516 section 5.1), for any service.
@@ -101,6 +120,20 @@ pub fn icmp_echo(macs: [[u8; 6]; 2], from: Ipv4Addr, to: Ipv4Addr, number: u16) 
     ipv4(macs, from, to, 1, &echo)
 }
 
+/// Who has an IPv6 address (RFC 4861 section 4.3)? Sent to the MAC address of who is asked.
+pub fn neighbour_solicitation(macs: [[u8; 6]; 2], from: Ipv6Addr, of: Ipv6Addr) -> Vec<u8> {
+    let mut asked = vec![135, 0, 0, 0, 0, 0, 0, 0];
+    asked.extend(of.octets());
+    asked.extend([1, 1]);
+    asked.extend(macs[1]);
+    ipv6(macs, &icmp6(from, of, &asked))
+}
+
+/// An ICMPv6 echo request (RFC 4443 section 4.1), without tags.
+pub fn icmp6_echo(macs: [[u8; 6]; 2], from: Ipv6Addr, to: Ipv6Addr) -> Vec<u8> {
+    ipv6(macs, &icmp6(from, to, &[128, 0, 0, 0, 0, 7, 0, 1]))
+}
+
 /// The first segment of a TCP connection (RFC 9293) from this port, without tags.
 pub fn tcp_syn(macs: [[u8; 6]; 2], from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> Vec<u8> {
     let mut segment = [from.1.to_be_bytes(), to.1.to_be_bytes()].concat();
@@ -110,6 +143,26 @@ pub fn tcp_syn(macs: [[u8; 6]; 2], from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -
     let sum = checksum(&pseudo);
     segment[16..18].copy_from_slice(&sum.to_be_bytes());
     ipv4(macs, from.0, to.0, 6, &segment)
+}
+
+/// An IPv6 packet with this ICMPv6 message, whose checksum is 0, from a neighbour.
+fn icmp6(from: Ipv6Addr, to: Ipv6Addr, message: &[u8]) -> Vec<u8> {
+    let addresses = [from.octets(), to.octets()].concat();
+    let length = message.len() as u8;
+    let pseudo = [&addresses[..], &[0, 0, 0, length, 0, 0, 0, 58], message].concat();
+    let mut message = message.to_vec();
+    message[2..4].copy_from_slice(&checksum(&pseudo).to_be_bytes());
+    [
+        &[0x60, 0, 0, 0, 0, length, 58, 255],
+        &addresses[..],
+        &message,
+    ]
+    .concat()
+}
+
+/// A frame from the second of two MAC addresses to the first.
+fn ipv6([to_mac, from_mac]: [[u8; 6]; 2], packet: &[u8]) -> Vec<u8> {
+    [&to_mac[..], &from_mac, &[0x86, 0xdd], packet].concat()
 }
 
 /// A packet from the second of two MAC addresses to the first.

@@ -1,7 +1,7 @@
 //! Homes whose sessions come out of a store: nobody dials for them. Their frames are made and read here octet by octet,
 //! without the codecs under test.
 
-use crate::frames::Line;
+use crate::frames::{self, Line};
 use crate::probe::Probe;
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
@@ -141,7 +141,7 @@ impl Ends {
         let Some((&address, (home, text))) = found else {
             return Ok(true); // what the gateway says of its own accord, or a copy of what was sent twice
         };
-        let source: [u8; 6] = frame[6..12].try_into()?;
+        let source = frames::source(&frame)?;
         let gateway = *self.gateway.get_or_insert(source);
         // The home's place and the gateway's change sides on the way down.
         let line = Line {
