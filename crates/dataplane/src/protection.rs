@@ -9,7 +9,7 @@ use crate::nodes::Part;
 use crate::police::Rate;
 use crate::punt::{EachKind, PuntClass, PuntKind, PuntLimits, Subject};
 use crate::tables::buckets::Buckets;
-use crate::tables::offenders::Offenders;
+use crate::tables::offenders::{Offenders, Place};
 use core::hash::{BuildHasher, Hash, Hasher};
 use core::time::Duration;
 use foldhash::quality::RandomState;
@@ -239,6 +239,8 @@ pub(crate) struct Guard {
     keys: RandomState,
     buckets: Buckets,
     pub offenders: Offenders,
+    /// Who was noted last for packets of its session: their kind, addresses and place.
+    noted: Option<(PuntKind, [u8; 12], Place)>,
     pub untrusted: Arc<Untrusted>,
 }
 
@@ -252,6 +254,7 @@ impl Guard {
             keys: RandomState::default(),
             buckets: Buckets::new(BUCKETS),
             offenders: Offenders::new(hz),
+            noted: None,
             untrusted: Arc::default(),
         };
         guard.set(limits);
@@ -283,9 +286,21 @@ impl Guard {
         frame: &[u8],
         now: u64,
     ) {
+        // A flood is mostly one sender's: who it is was found out with its first packet.
+        let addresses = frame.first_chunk::<12>().copied();
+        if let Some((last, from, place)) = self.noted
+            && (last, Some(from)) == (kind, addresses)
+            && self.offenders.goes_on(place, now)
+        {
+            return;
+        }
         let origin = Origin::of(kind, part, port, frame, &self.untrusted);
         let key = origin.key(&self.keys, kind.number(), Level::Mac);
-        (self.offenders).note(key, kind.class(), Level::Mac, &origin, now, None);
+        let (class, level) = (kind.class(), Level::Mac);
+        let place = (self.offenders).note(key, class, level, &origin, now, None);
+        self.noted = addresses
+            .zip(place)
+            .map(|(from, place)| (kind, from, place));
     }
 
     /// Admits a packet of `port` if it is within all rates.
