@@ -3,13 +3,13 @@
 //!
 //! [`PuntKind`](crate::PuntKind) declares the rates of each kind. The node `punt` asks [`Guard`] for every packet. The worker reports
 //! senders above a rate to the control thread ([`Offence`]).
-use crate::api::{PortIndex, PuntRate};
+use crate::api::{PortIndex, PuntRate, SessionIndex};
 use crate::drops::DropReason;
 use crate::nodes::Part;
 use crate::police::Rate;
 use crate::punt::{EachKind, PuntClass, PuntKind, PuntLimits, Subject};
 use crate::tables::buckets::Buckets;
-use crate::tables::offenders::{Offenders, Place};
+use crate::tables::offenders::Offenders;
 use core::hash::{BuildHasher, Hash, Hasher};
 use core::time::Duration;
 use foldhash::quality::RandomState;
@@ -144,6 +144,17 @@ pub struct Offence {
     pub held_for: Duration,
 }
 
+/// Packet for the control thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Punted<'a> {
+    pub kind: PuntKind,
+    /// The part that the control thread gets.
+    pub part: Part,
+    /// The port that it came in by.
+    pub port: PortIndex,
+    pub frame: &'a [u8],
+}
+
 /// Origin of a packet: port, VLANs, MAC address and ids of the access node.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin<'a> {
@@ -156,13 +167,13 @@ pub(crate) struct Origin<'a> {
 
 impl<'a> Origin<'a> {
     /// Origin of a packet of a kind whose rates have levels.
-    fn of(
-        kind: PuntKind,
-        part: Part,
-        port: PortIndex,
-        frame: &'a [u8],
-        untrusted: &Untrusted,
-    ) -> Self {
+    fn of(packet: &Punted<'a>, untrusted: &Untrusted) -> Self {
+        let Punted {
+            kind,
+            part,
+            port,
+            frame,
+        } = *packet;
         // What the kernel gets begins with the addresses, without the tag that stood behind them.
         let (port, frame, has_line) = match kind.subject() {
             Subject::Interface(port) => {
@@ -239,8 +250,6 @@ pub(crate) struct Guard {
     keys: RandomState,
     buckets: Buckets,
     pub offenders: Offenders,
-    /// Who was noted last for packets of its session: their kind, addresses and place.
-    noted: Option<(PuntKind, [u8; 12], Place)>,
     pub untrusted: Arc<Untrusted>,
 }
 
@@ -254,7 +263,6 @@ impl Guard {
             keys: RandomState::default(),
             buckets: Buckets::new(BUCKETS),
             offenders: Offenders::new(hz),
-            noted: None,
             untrusted: Arc::default(),
         };
         guard.set(limits);
@@ -277,45 +285,27 @@ impl Guard {
         });
     }
 
-    /// Notes who sends more in its session than the session's own rate. It is not held down: its session would end.
-    pub fn note_sender(
-        &mut self,
-        kind: PuntKind,
-        part: Part,
-        port: PortIndex,
-        frame: &[u8],
-        now: u64,
-    ) {
-        // A flood is mostly one sender's: who it is was found out with its first packet.
-        let addresses = frame.first_chunk::<12>().copied();
-        if let Some((last, from, place)) = self.noted
-            && (last, Some(from)) == (kind, addresses)
-            && self.offenders.goes_on(place, now)
-        {
-            return;
+    /// Counts a packet above the rate of its session. There is no hold-down: it would end the session.
+    pub fn note_session(&mut self, packet: &Punted<'_>, session: SessionIndex, now: u64) {
+        let kind = packet.kind;
+        // Index and MAC address identify the session's line. The frame is parsed for a new offender only.
+        let mut hasher = self.keys.build_hasher();
+        hasher.write_u64((kind.number() as u64) << 32 | u64::from(session.0));
+        hasher.write(packet.frame.first_chunk::<12>().unwrap_or(&[0; 12]));
+        let key = hasher.finish();
+        if !self.offenders.count(key, now) {
+            let origin = Origin::of(packet, &self.untrusted);
+            (self.offenders).note(key, kind.class(), Level::Mac, &origin, now, None);
         }
-        let origin = Origin::of(kind, part, port, frame, &self.untrusted);
-        let key = origin.key(&self.keys, kind.number(), Level::Mac);
-        let (class, level) = (kind.class(), Level::Mac);
-        let place = (self.offenders).note(key, class, level, &origin, now, None);
-        self.noted = addresses
-            .zip(place)
-            .map(|(from, place)| (kind, from, place));
     }
 
-    /// Admits a packet of `port` if it is within all rates.
-    pub fn admit(
-        &mut self,
-        kind: PuntKind,
-        part: Part,
-        port: PortIndex,
-        frame: &[u8],
-        now: u64,
-    ) -> Result<(), DropReason> {
+    /// Admits a packet if it is within all rates.
+    pub fn admit(&mut self, packet: &Punted<'_>, now: u64) -> Result<(), DropReason> {
+        let kind = packet.kind;
         let Some(rates) = self.levels[kind.number()] else {
             return Ok(());
         };
-        let origin = Origin::of(kind, part, port, frame, &self.untrusted);
+        let origin = Origin::of(packet, &self.untrusted);
         let key = |level| origin.key(&self.keys, kind.number(), level);
         if self.offenders.anybody_held(now) && self.offenders.is_held(key(Level::Mac), now) {
             return Err(DropReason::HeldDown);

@@ -8,7 +8,7 @@ use crate::api::PortIndex;
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
 use crate::police::{Bucket, Rate};
-use crate::protection::{Guard, Offence, Untrusted};
+use crate::protection::{Guard, Offence, Punted, Untrusted};
 use crate::punt::{EachKind, PuntKind, PuntLimits};
 use crate::tables::sessions::Sessions;
 use core::sync::atomic::Ordering::Relaxed;
@@ -122,18 +122,27 @@ impl Punter {
         sessions: &mut Sessions,
         shared: &Shared,
     ) -> Result<(), (DropReason, Mbuf)> {
-        // The sender's own rates first, so that one that sends too much does not use up what is there for all.
-        let own = match kind {
-            PuntKind::Session(index) => sessions.punts(index).map(|own| &mut own.control),
-            PuntKind::Echo(index) => sessions.punts(index).map(|own| &mut own.echoes),
-            _ => None,
-        };
         let from = PortIndex(port);
-        if own.is_some_and(|bucket| !bucket.take(now, self.per_session)) {
-            self.guard.note_sender(kind, part, from, mbuf.data(), now);
-            return Err((DropReason::SessionPoliced, mbuf));
+        let packet = Punted {
+            kind,
+            part,
+            port: from,
+            frame: mbuf.data(),
+        };
+        // The sender's own rates first, so that one that sends too much does not use up what is there for all.
+        if let PuntKind::Session(index) | PuntKind::Echo(index) = kind
+            && let Some(own) = sessions.punts(index)
+        {
+            let bucket = match kind {
+                PuntKind::Echo(_) => &mut own.echoes,
+                _ => &mut own.control,
+            };
+            if !bucket.take(now, self.per_session) {
+                self.guard.note_session(&packet, index, now);
+                return Err((DropReason::SessionPoliced, mbuf));
+            }
         }
-        if let Err(reason) = self.guard.admit(kind, part, from, mbuf.data(), now) {
+        if let Err(reason) = self.guard.admit(&packet, now) {
             return Err((reason, mbuf));
         }
         let (bucket, rate) = &mut self.rates[kind.number()];

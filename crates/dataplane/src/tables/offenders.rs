@@ -10,9 +10,6 @@ const SETS: usize = 128;
 /// Seconds without a packet above the rate after which an entry can be reused.
 const IDLE: u64 = 60;
 
-/// Where an offender is: its key, and which entry of the key's set.
-pub(crate) type Place = (u64, usize);
-
 #[derive(Clone, Copy)]
 struct Offender {
     /// The report; its times are computed when it is sent.
@@ -80,7 +77,7 @@ impl Offenders {
         (self.held, self.news) = (0, true);
     }
 
-    /// Counts a packet above a rate. With `hold`, holds the key down after enough of them. Returns the offender's place, if there is one.
+    /// Counts a packet above a rate. With `hold`, holds the key down after enough of them.
     pub fn note(
         &mut self,
         key: u64,
@@ -89,7 +86,7 @@ impl Offenders {
         origin: &Origin<'_>,
         now: u64,
         hold: Option<HoldDown>,
-    ) -> Option<Place> {
+    ) {
         let second = self.second;
         let set = self.set(key);
         let known = |it: &Option<Offender>| it.is_some_and(|it| it.what.key == key);
@@ -100,7 +97,7 @@ impl Offenders {
             .or_else(|| set.iter().position(over));
         let Some(at) = at else {
             self.unnamed += 1;
-            return None;
+            return;
         };
         if over(&set[at]) {
             set[at] = None;
@@ -113,18 +110,16 @@ impl Offenders {
         let until = hold.and_then(|hold| offender.hold(now, hold, second));
         self.held = self.held.max(until.unwrap_or(0));
         self.news = true;
-        Some((key, at))
     }
 
-    /// Counts one more packet of an offender with this place; false if it is not there any more.
-    pub fn goes_on(&mut self, (key, way): Place, now: u64) -> bool {
+    /// Counts a packet above a rate of a known offender. Returns `false` if the key has no entry.
+    pub fn count(&mut self, key: u64, now: u64) -> bool {
         let second = self.second;
-        let Some(offender) = &mut self.set(key)[way] else {
+        let mut there = self.set(key).iter_mut().flatten();
+        let known = there.find(|it| it.what.key == key && !it.is_over(now, second));
+        let Some(offender) = known else {
             return false;
         };
-        if offender.what.key != key || offender.is_over(now, second) {
-            return false;
-        }
         offender.what.dropped += 1;
         (offender.last, offender.news) = (now, true);
         self.news = true;
