@@ -36,7 +36,7 @@ impl Sender {
         Ok(match side {
             Side::Access => {
                 let tap = lab.tap(UserPlane::One, STRANGER)?;
-                // Whoever's address he takes, what is for that one does not come to him.
+                // The bridge must not learn forged senders: frames for the real home would come here.
                 let access = lab.netns(Place::Access(UserPlane::One));
                 access.run(&["bridge", "link", "set", "dev", STRANGER, "learning", "off"])?;
                 Sender::Tap(tap)

@@ -561,10 +561,10 @@ fn user_plane(query: &Query) -> String {
         .into()
 }
 
-/// The next part of an answer that says itself which part is its last one.
+/// Next part of an answer whose last part is marked.
 ///
 /// # Errors
-/// The answer ends before.
+/// The call failed, or the answer ends without its last part.
 pub async fn next<T>(parts: &mut Streaming<T>) -> Result<T, Status> {
     let part = parts.message().await?;
     part.ok_or_else(|| Status::unavailable("the control plane has ended the answer"))

@@ -49,7 +49,7 @@ pub async fn messages(
     Ok(sse::response(parts, room, told))
 }
 
-/// Writes messages to a file until the time is over or the client goes. A file that ends before ends with an error of its connection.
+/// Writes messages to a file until the time is over or the client goes. If the trace breaks off, the answer ends with an error.
 ///
 /// # Errors
 /// As with [`messages`].
@@ -66,7 +66,7 @@ pub async fn file(
         let ((mut parts, room), mut file) = reading?;
         let part = match next(&mut parts).await {
             Ok(part) => part,
-            // whoever reads it does not take it for the whole
+            // the client must not take it for a complete file
             Err(status) => return Some((Err(io::Error::other(status)), None)),
         };
         let written = part

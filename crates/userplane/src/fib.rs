@@ -52,11 +52,11 @@ pub type AdjacencyId = u32;
 /// Maximum number of next hops and neighbours. Further ones stay unresolved and are counted.
 pub const MAX_ADJACENCIES: usize = 16_384;
 
-/// Neighbours on connected nets that the kernel is asked for in a second, and at once. Its table has room for 1,024 of each family by
-/// default, forgets who does not answer after some 15 to 30 seconds, and would forget routers for want of room: their own questions
-/// are not limited.
-const QUESTIONS: u32 = 20;
-const MOST_QUESTIONS: u32 = 256;
+/// Requests to resolve neighbours on connected nets: rate per second, and burst. The kernel's neighbour table has 1,024 entries for each
+/// family by default, and removes unresolved ones after 15 to 30 s. A full table loses resolved routers as well. Requests for next hops of
+/// routes are not limited.
+const REQUEST_RATE: u32 = 20;
+const REQUEST_BURST: u32 = 256;
 
 /// Where packets for a prefix go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,10 +131,10 @@ pub struct Fib {
     commands: Vec<Command>,
     /// Next hops rejected for lack of room.
     pub adjacencies_refused: u64,
-    /// What the kernel may still be asked for on connected nets.
-    questions: Bucket,
-    /// Neighbours on connected nets that it was not asked for.
-    pub neighbours_unasked: u64,
+    /// Limits requests to resolve neighbours on connected nets.
+    requests: Bucket,
+    /// Requests above this limit.
+    pub requests_limited: u64,
 }
 
 impl Fib {
@@ -156,8 +156,8 @@ impl Fib {
             sweep: None,
             commands: Vec::new(),
             adjacencies_refused: 0,
-            questions: Bucket::full(QUESTIONS, MOST_QUESTIONS),
-            neighbours_unasked: 0,
+            requests: Bucket::full(REQUEST_RATE, REQUEST_BURST),
+            requests_limited: 0,
         }
     }
 

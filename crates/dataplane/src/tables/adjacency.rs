@@ -185,21 +185,19 @@ impl Adjacencies {
     }
 }
 
-/// Places for neighbours that were asked for lately, and so how many are asked for in a second at most.
+/// Maximum number of requests per second.
 const PLACES: usize = 256;
 
-/// Neighbours on connected nets that were asked for lately, so that each is asked for about once a second. Of two with the same place one
-/// waits until the other's second is over: whoever sends to all addresses of a net in turn does not have all of them asked for.
+/// Rate limit of requests to resolve neighbours on connected nets: one per second for each place, and an address has one place by its
+/// hash. Packets to all addresses of a net cause no more than [`PLACES`] requests per second.
 pub(crate) struct Asked {
-    /// When each place is free again, in ticks.
-    free_from: [u64; PLACES],
+    /// Time of each place's next request, in ticks.
+    next: [u64; PLACES],
 }
 
 impl Asked {
     pub fn new() -> Self {
-        Asked {
-            free_from: [0; PLACES],
-        }
+        Asked { next: [0; PLACES] }
     }
 
     /// Should the control thread be asked for this one now?
@@ -214,7 +212,7 @@ impl Asked {
             IpAddr::V4(a) => hash(&a.octets()),
             IpAddr::V6(a) => hash(&a.octets()),
         };
-        let place = &mut self.free_from[(hash >> 16 ^ hash ^ port.0 as u32) as usize % PLACES];
+        let place = &mut self.next[(hash >> 16 ^ hash ^ port.0 as u32) as usize % PLACES];
         let free = now >= *place;
         if free {
             *place = now + second;
@@ -283,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sends_to_all_addresses_has_a_bounded_number_asked_for() {
+    fn packets_to_all_addresses_of_a_net_cause_a_bounded_number_of_requests() {
         let mut asked = Asked::new();
         let mut flood = |now| {
             let all =

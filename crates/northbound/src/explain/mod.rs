@@ -239,7 +239,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Whether one of its sessions is online. One that is being set up or ends says nothing of why the next try gets no answer.
+/// Whether one of its sessions is online. Otherwise its line is looked up: a hold may begin before the refused session has ended.
 fn is_online(found: &FindSubscriberResponse) -> bool {
     let mut sessions = found
         .subscribers
@@ -318,9 +318,9 @@ mod tests {
         }
     }
 
-    /// The end of a refused session and the hold of its sender overlap: whoever asks then is told of the hold.
+    /// The end of a refused session and the hold of its sender overlap.
     #[test]
-    fn who_has_only_a_session_that_ends_is_not_online() {
+    fn a_subscriber_whose_only_session_is_closing_is_not_online() {
         assert!(!is_online(&found(&[])));
         assert!(!is_online(&found(&[SessionState::Closing])));
         assert!(!is_online(&found(&[SessionState::Connecting])));

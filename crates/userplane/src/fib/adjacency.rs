@@ -23,14 +23,14 @@ impl Fib {
         }
     }
 
-    /// Handles a miss: the dataplane had a packet for an address on a core port's own link. `now` is a monotonic time.
+    /// Handles a miss: the dataplane had a packet for an address on a core port's own link. `now` is monotonic; requests have a rate limit.
     pub fn neighbour_missing(&mut self, port: u16, address: IpAddr, now: Duration) {
         let Some((&link, _)) = self.ports.iter().find(|(_, p)| **p == port) else {
             return;
         };
-        match self.questions.take(now) {
+        match self.requests.take(now) {
             true => self.commands.push(Command::UseNeighbour(link, address)),
-            false => self.neighbours_unasked += 1,
+            false => self.requests_limited += 1,
         }
     }
 

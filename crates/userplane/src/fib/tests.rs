@@ -146,16 +146,16 @@ fn a_route_by_a_router_waits_for_its_mac_and_learns_it() {
     );
 }
 
-/// Otherwise its table has no room for those who are there.
+/// The kernel's neighbour table must keep its room for routers.
 #[test]
-fn the_kernel_is_asked_for_a_bounded_number_of_neighbours_and_for_all_routers() {
+fn requests_for_neighbours_are_limited_and_those_for_routers_are_not() {
     let mut fib = fib();
     let router = Some("198.51.100.1");
     after(
         &mut fib,
         new(route("203.0.113.0/24", 0, &[(CORE0, router)])),
     );
-    let mut asked = |seconds| {
+    let mut requested = |seconds| {
         for number in 0..1000_u32 {
             let address = IpAddr::from(Ipv4Addr::from(0xc633_6400 | number));
             fib.neighbour_missing(5, address, Duration::from_secs(seconds));
@@ -166,11 +166,11 @@ fn the_kernel_is_asked_for_a_bounded_number_of_neighbours_and_for_all_routers() 
             commands.last(),
             Some(&Command::UseNeighbour(CORE0, addr("198.51.100.1")))
         );
-        (commands.len() - 1, fib.neighbours_unasked)
+        (commands.len() - 1, fib.requests_limited)
     };
-    assert_eq!(asked(0), (256, 744));
-    assert_eq!(asked(1), (20, 1724));
-    assert_eq!(asked(60), (256, 2468));
+    assert_eq!(requested(0), (256, 744));
+    assert_eq!(requested(1), (20, 1724));
+    assert_eq!(requested(60), (256, 2468));
 }
 
 #[test]

@@ -329,9 +329,9 @@ impl UserPlane {
                 "The kernel rejected a request to resolve a neighbour.",
             ),
             (
-                "neighbour-unasked",
-                fibs().map(|fib| fib.neighbours_unasked).sum(),
-                "Packets went to more hosts on connected networks that are not known than the kernel is asked for in a second.",
+                "neighbour-request-limited",
+                fibs().map(|fib| fib.requests_limited).sum(),
+                "A neighbour on a connected network was to be resolved, but the limit of requests to the kernel was reached.",
             ),
             (
                 "netlink-overrun",

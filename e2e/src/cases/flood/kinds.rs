@@ -9,9 +9,9 @@ use lab::topology::{CORE_PORT, Lab, Place, SUBSCRIBERS_V4};
 use northbound::Session;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Addresses of a stranger who changes his own: so many that none of them exceeds the rate of an address.
+/// MAC addresses of a flood that changes them. None exceeds the rate of an address.
 const ADDRESSES: u32 = 100_000;
-/// Where sessions that there are not come from.
+/// Sender of packets of unknown sessions.
 const STRANGER: [u8; 6] = [2, 0x66, 0, 0, 0, 9];
 
 /// A flood.
@@ -19,9 +19,9 @@ pub(super) struct Kind {
     pub what: &'static str,
     pub side: Side,
     pub frames: Vec<Vec<u8>>,
-    /// Where the user plane drops most of them.
+    /// Reason of most drops.
     pub dropped: &'static str,
-    /// Whose rate it exceeds, where `show protection` names it.
+    /// Offender that `show protection` names.
     pub exceeds: Option<Exceeded>,
 }
 
@@ -29,8 +29,6 @@ pub(super) struct Kind {
 pub(super) struct Exceeded {
     pub level: &'static str,
     pub vlans: [Option<u32>; 2],
-    /// Whether it is held down. Those whose sessions would end are not.
-    pub held: bool,
 }
 
 impl Kind {
@@ -52,9 +50,9 @@ impl Kind {
         }
     }
 
-    fn exceeds(mut self, level: &'static str, tags: [u16; 2], held: bool) -> Self {
+    fn exceeds(mut self, level: &'static str, tags: [u16; 2]) -> Self {
         let vlans = tags.map(|vid| (vid != 0).then_some(vid.into()));
-        self.exceeds = Some(Exceeded { level, vlans, held });
+        self.exceeds = Some(Exceeded { level, vlans });
         self
     }
 }
@@ -70,23 +68,20 @@ pub(super) fn discovery() -> Vec<Kind> {
     let changing = |vlans: &[u16]| (0..ADDRESSES).map(|mac| padi(vlans, mac)).collect();
     let (policed, held) = ("line-policed", "held-down");
     vec![
-        Kind::from_access("one home on its line", held, vec![padi(&[300, 4001], 1)]).exceeds(
-            "mac",
-            [300, 4001],
-            true,
-        ),
+        Kind::from_access("one home on its line", held, vec![padi(&[300, 4001], 1)])
+            .exceeds("mac", [300, 4001]),
         Kind::from_access(
             "one line with changing addresses",
             policed,
             changing(&[300, 4002]),
         )
-        .exceeds("line", [300, 4002], false),
+        .exceeds("line", [300, 4002]),
         Kind::from_access(
             "changing addresses on a VLAN of many lines",
             policed,
             changing(&[900]),
         )
-        .exceeds("vlan", [900, 0], false),
+        .exceeds("vlan", [900, 0]),
     ]
 }
 
@@ -100,7 +95,7 @@ pub(super) fn in_session(gateway: [u8; 6], session: &Session) -> Result<Vec<Kind
         session: session.pppoe_session_id.try_into()?,
     };
     let of = |what, frame| {
-        Kind::from_access(what, "session-policed", vec![frame]).exceeds("mac", line.tags, false)
+        Kind::from_access(what, "session-policed", vec![frame]).exceeds("mac", line.tags)
     };
     Ok(vec![
         of("LCP of a session that is online", line.lcp_discard()),
@@ -126,10 +121,12 @@ pub(super) fn others(gateway_mac: [u8; 6], lab: &Lab) -> Result<Vec<Kind>> {
     let echo = |to: Ipv4Addr, number| frames::icmp_echo(macs, host, to, number);
     let [a, b, ..] = SUBSCRIBERS_V4.network().octets();
     let [x, y, z, _] = gateway.octets();
-    // others on the core's network: who speaks in the router's name there is another matter
+    // addresses other than the router's: the kernel believes an ARP request in the router's name
     let neighbour = |number: u8| Ipv4Addr::new(x, y, z, number.clamp(10, 250));
-    let neighbour6 =
-        |number: u16| Ipv6Addr::from(u128::from(gateway6) & !0xffff | u128::from(number));
+    let neighbour6 = |block: u8, [high, low]: [u8; 2]| {
+        let host = u32::from_be_bytes([0, block, high, low]);
+        Ipv6Addr::from(u128::from(gateway6) & !0xffff_ffff | u128::from(host))
+    };
     let no_session = |number| {
         let line = Line {
             gateway: gateway_mac,
@@ -155,7 +152,7 @@ pub(super) fn others(gateway_mac: [u8; 6], lab: &Lab) -> Result<Vec<Kind>> {
             "neighbour solicitations of changing addresses",
             "line-policed",
             all(&|number| {
-                let from = neighbour6(0x8000 | u16::from_be_bytes(number));
+                let from = neighbour6(1, number);
                 frames::neighbour_solicitation([macs[0], changing(number)], from, gateway6)
             }),
         ),
@@ -189,10 +186,7 @@ pub(super) fn others(gateway_mac: [u8; 6], lab: &Lab) -> Result<Vec<Kind>> {
         Kind::from_core(
             "IPv6 packets to hosts on the core's network that there are not",
             "no-adjacency",
-            all(&|number| {
-                let to = neighbour6(0x1000 | u16::from_be_bytes(number));
-                frames::icmp6_echo(macs, host6, to)
-            }),
+            all(&|number| frames::icmp6_echo(macs, host6, neighbour6(2, number))),
         ),
     ])
 }
